@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lagging: how late is a simultaneous translation, and was it worth the wait?
+
+The public names are imported when they are first used, so that importing lagging costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lagging.version import __version__
+
+if TYPE_CHECKING:
+    from lagging import metrics, policies
+    from lagging.conventions import CONVENTIONS, Convention, convention
+    from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
+    from lagging.formats import read, scan, validate, write
+    from lagging.metrics import Metric, metric, register
+    from lagging.metrics.sentence import (
+        al,
+        al_y,
+        ap,
+        cw,
+        dal,
+        effective_delays,
+        laal,
+        lags,
+        over_budget,
+        waits,
+        yaal,
+    )
+    from lagging.ragged import Ragged
+    from lagging.run import Run
+    from lagging.scoring import Score, Scores, score
+    from lagging.signature import Signature
+
+_HOMES = {
+    "lagging.conventions": ("CONVENTIONS", "Convention", "convention"),
+    "lagging.errors": ("DataError", "LaggingError", "MetricError", "MissingExtraError", "UsageError"),
+    "lagging.formats": ("read", "scan", "validate", "write"),
+    "lagging.metrics": ("Metric", "metric", "register"),
+    "lagging.metrics.sentence": (
+        "al",
+        "al_y",
+        "ap",
+        "cw",
+        "dal",
+        "effective_delays",
+        "laal",
+        "lags",
+        "over_budget",
+        "waits",
+        "yaal",
+    ),
+    "lagging.ragged": ("Ragged",),
+    "lagging.run": ("Run",),
+    "lagging.scoring": ("Score", "Scores", "score"),
+    "lagging.signature": ("Signature",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "CONVENTIONS",
+    "Convention",
+    "DataError",
+    "LaggingError",
+    "Metric",
+    "MetricError",
+    "MissingExtraError",
+    "Ragged",
+    "Run",
+    "Score",
+    "Scores",
+    "Signature",
+    "UsageError",
+    "__version__",
+    "al",
+    "al_y",
+    "ap",
+    "convention",
+    "cw",
+    "dal",
+    "effective_delays",
+    "laal",
+    "lags",
+    "metric",
+    "metrics",
+    "over_budget",
+    "policies",
+    "read",
+    "register",
+    "scan",
+    "score",
+    "validate",
+    "waits",
+    "write",
+    "yaal",
+]
+
+logging.getLogger("lagging").addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("metrics", "policies"):
+        return importlib.import_module(f"lagging.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'lagging' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: one module per subcommand, imported when it is called, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from lagging.errors import LaggingError, UsageError
+from lagging.version import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "score": "Score logs: AP, AL, LAAL, DAL, BLEU, and any other metric.",
+    "inspect": "Show what happened in a sentence, token by token.",
+    "validate": "List everything that is wrong with a log, and where.",
+    "convert": "Convert logs between formats, or merge several.",
+    "metrics": "List the metrics, or print the card of one.",
+    "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
+}
+
+
+class Commands(click.Group):
+    """Subcommands that are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the module of that name."""
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"lagging.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A wrong name gets a suggestion."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from lagging.errors import did_you_mean
+
+            raise click.UsageError(f"there is no command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table, so that nothing is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="lagging %(version)s")
+def cli() -> None:
+    """How late is a simultaneous translation, and was it worth the wait?
+
+    \b
+    lagging score instances.log              the scores of a SimulEval log
+    lagging inspect instances.log -i 17      what happened in sentence 17
+    lagging metrics DAL                      what DAL is, and whom to cite
+
+    Results go to standard output, everything else to standard error. Exit: 0 fine,
+    1 bad data, 2 usage, 130 interrupted.
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    given = sys.argv[1:] if args is None else args
+    if "--debug" in given:
+        given = [arg for arg in given if arg != "--debug"]
+        sys.exit(_run(given))
+    try:
+        code = _run(given)
+    except LaggingError as error:
+        click.echo(f"error: {error}", err=True)
+        code = 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        # whoever read our output has seen enough; keep Python from complaining when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        code = 130
+    sys.exit(code)
+
+
+def _run(args: list[str]) -> int:
+    try:
+        result: Any = cli.main(args, prog_name="lagging", standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return result if isinstance(result, int) else 0

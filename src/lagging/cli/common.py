@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the subcommands share: options, systems, notes on standard error, the progress bar."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lagging.errors import Note, UsageError
+from lagging.formats import FORMATS
+from lagging.formats.source import resolve
+from lagging.text import LEVELS
+from lagging.validation import REPAIRS
+
+__all__ = ["output", "reading", "say", "say_notes", "system", "systems", "talking", "watched"]
+
+Command = Callable[..., Any]
+
+
+def reading(command: Command) -> Command:
+    """Options of every subcommand that reads logs."""
+    options = [
+        click.option(
+            "--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given."
+        ),
+        click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given."),
+        click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given."),
+        click.option(
+            "--repair",
+            multiple=True,
+            metavar="NAME",
+            help="Mend faults by name: " + "; ".join(f"{k}: {v}" for k, v in REPAIRS.items()) + ". May be repeated.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def talking(command: Command) -> Command:
+    """Options about what is said on standard error."""
+    options = [
+        click.option("-q", "--quiet", is_flag=True, help="No notes on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="More notes on standard error."),
+        click.option("--no-progress", is_flag=True, help="No progress bar."),
+        click.option("--debug", is_flag=True, help="A traceback if something goes wrong."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def output(command: Command) -> Command:
+    """Where the result goes."""
+    option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file instead.")
+    return option(command)
+
+
+def repairs(given: Iterable[str]) -> tuple[str, ...]:
+    """Names of repairs, also if several were given in one option."""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
+
+
+def system(argument: str) -> tuple[str | None, str]:
+    """A PATH or name=PATH: an existing path is a path; else split at the first `=` whose right side exists."""
+    if _exists(argument):
+        return None, argument
+    for place, letter in enumerate(argument):
+        if letter == "=" and place and _exists(argument[place + 1 :]):
+            return argument[:place], argument[place + 1 :]
+    raise UsageError(f"no such file or directory: {argument}")
+
+
+def _exists(path: str) -> bool:
+    if path == "-" or Path(path).exists():
+        return True
+    try:
+        return bool(path) and bool(resolve(path))
+    except UsageError:
+        return False
+
+
+def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
+    """Names and paths of the systems; no name twice."""
+    found = [system(argument) for argument in arguments]
+    names = [name for name, _ in found if name is not None]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise UsageError(f"two systems are called {twice.pop()!r}")
+    return found
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    click.echo(text, err=True)
+
+
+def say_notes(notes: Iterable[Note], name: str, quiet: bool) -> None:
+    """What a reader of the scores must know."""
+    if not quiet:
+        for note in notes:
+            say(f"note: {name}: {note}")
+
+
+def colour() -> bool:
+    """Whether standard output is a terminal that wants colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int | None:
+    """Columns of the terminal; None for a pipe, whose lines are never broken."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def emit(text: str, path: str | None = None) -> None:
+    """The result, to standard output or, whole or not at all, to a file."""
+    if path is None or path == "-":
+        click.echo(text, color=True)
+        return
+    from lagging.files import write_whole
+
+    with write_whole(path) as file:
+        file.write(text + "\n")
+
+
+@contextmanager
+def watched(name: str, path: str, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar over the bytes of a log: only on a terminal, and only if it takes more than a second."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    sizes = [source.size for source in resolve(path)]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    started, read = time.monotonic(), 0
+    bar: Any = None
+
+    def advance(count: int) -> None:
+        nonlocal bar, read
+        read += count
+        if bar is None and time.monotonic() - started > 1:
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            look = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            bar = Progress(*look, console=Console(stderr=True), transient=True)
+            bar.start()
+            bar.add_task(name, total=total)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=read)
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()

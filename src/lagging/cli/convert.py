@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging convert`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lagging.cli.common import reading, repairs, say, say_notes, system, talking
+from lagging.formats import FORMATS, read, write
+
+__all__ = ["command"]
+
+
+@click.command("convert")
+@click.argument("logs", nargs=-1, required=True, metavar="PATH…")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; - for standard output.")
+@click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
+@reading
+@talking
+def command(
+    logs: tuple[str, ...],
+    output: str,
+    to: str | None,
+    quiet: bool,
+    verbose: bool,
+    no_progress: bool,
+    debug: bool,
+    **options: Any,
+) -> None:
+    """Convert a log to another format; several logs become one, and an index that two of them use is a fault.
+
+    \b
+    lagging convert runs/wait-3 -o wait-3.jsonl
+    lagging convert schedule.rw -o - --to jsonl
+    """
+    run = read(
+        [path for _, path in map(system, logs)],
+        format=options["format_in"],
+        level=options["level"],
+        unit=options["unit"],
+        repair=repairs(options["repair"]),
+    )
+    if not quiet:
+        say(f"{run.name}: {run.origin.description}")
+    say_notes(run.notes, run.name, quiet)
+    lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
+    if lost and not quiet:
+        say(f"note: this format cannot hold: {', '.join(lost)}")

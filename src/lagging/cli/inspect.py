@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging inspect`."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import click
+import numpy as np
+
+from lagging.cli.common import emit, output, reading, repairs, say, say_notes, system, talking
+from lagging.conventions import CONVENTIONS, convention
+from lagging.errors import UsageError
+from lagging.formats import read
+from lagging.metrics import metric
+from lagging.render.timeline import draw
+from lagging.scoring import score
+from lagging.timeline import timeline
+
+__all__ = ["command"]
+
+
+@click.command("inspect")
+@click.argument("log", metavar="[NAME=]PATH")
+@click.option("-i", "--id", "ids", multiple=True, metavar="ID", help="Which segment; may be repeated.")
+@click.option("--worst", metavar="METRIC", help="The segments with the worst value of a metric.")
+@click.option("--empty", is_flag=True, help="List the segments in which nothing was written.")
+@click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many, with --worst.")
+@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@click.option("--width", type=click.IntRange(40), help="Columns; those of the terminal if not given.")
+@output
+@reading
+@talking
+def command(
+    log: str,
+    ids: tuple[str, ...],
+    worst: str | None,
+    empty: bool,
+    top: int,
+    named: str,
+    width: int | None,
+    output: str | None,
+    quiet: bool,
+    verbose: bool,
+    no_progress: bool,
+    debug: bool,
+    **options: Any,
+) -> None:
+    """Show what happened in a sentence: what was read, what was written, and how late.
+
+    Without -i, --worst or --empty: the first segment. Time runs to the right; each row is a target token, from the time
+    at which the ideal translator writes it to the time at which it is there once writing takes time (g').
+
+    \b
+    lagging inspect runs/wait-3 -i 17
+    lagging inspect a.log --worst DAL --top 3
+    """
+    name, path = system(log)
+    run = read(
+        path,
+        format=options["format_in"],
+        level=options["level"],
+        unit=options["unit"],
+        repair=repairs(options["repair"]),
+        name=name,
+    )
+    counted = convention(named)
+    if not quiet:
+        say(f"{run.name}: {run.origin.description}")
+    say_notes(run.notes if verbose else (), run.name, quiet)
+    chosen: list[Any] = list(ids)
+    if worst is not None:
+        ranked = score(run, [metric(worst)], convention=counted)[worst]
+        values = ranked.segments * (-1 if ranked.metric.higher_is_better else 1)
+        order = np.argsort(np.where(np.isnan(values), -np.inf, values), kind="stable")[::-1]
+        chosen += [run.id[row] for row in order[:top].tolist()]
+    if empty:
+        found = run.id[run.delays.lengths == 0].tolist()
+        emit("\n".join(map(str, found)) if found else "none", output)
+        return
+    columns = width or shutil.get_terminal_size((100, 24)).columns
+    known = {str(i) for i in run.id.tolist()}
+    for one in chosen:
+        if str(one) not in known:
+            raise UsageError(f"there is no segment {one} in {path}; it has {_range(run.id.tolist())}")
+    drawn = [draw(timeline(run, one, convention=counted), width=columns) for one in chosen or run.id[:1].tolist()]
+    emit("\n\n".join(drawn), output)
+
+
+def _range(ids: list[Any]) -> str:
+    return f"{len(ids)} segments, from {ids[0]} to {ids[-1]}"

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging metrics`."""
+
+from __future__ import annotations
+
+import shutil
+
+import click
+
+from lagging.cli.common import emit, output, talking, width
+from lagging.metrics import metric, registered
+from lagging.render.card import card, listing
+
+__all__ = ["command"]
+
+
+@click.command("metrics")
+@click.argument("names", nargs=-1, metavar="[NAME…]")
+@output
+@talking
+def command(
+    names: tuple[str, ...], output: str | None, quiet: bool, verbose: bool, no_progress: bool, debug: bool
+) -> None:
+    """List the metrics, or print the cards of some: formula, parameters, edge cases, paper, BibTeX."""
+    if not names:
+        emit(listing(registered(), width=width()), output)
+        return
+    columns = min(100, shutil.get_terminal_size((100, 24)).columns)
+    emit("\n\n".join(card(metric(name), width=columns) for name in names), output)

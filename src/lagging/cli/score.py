@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging score`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from lagging.cli.common import colour, emit, output, reading, repairs, say, say_notes, systems, talking, watched, width
+from lagging.conventions import CONVENTIONS, Convention, convention
+from lagging.errors import UsageError
+from lagging.files import write_whole
+from lagging.formats import scan
+from lagging.metrics import Metric, metric, split_names
+from lagging.render import RENDERERS, render
+from lagging.render.documents import segment_table
+from lagging.run import Run
+from lagging.scoring import DEFAULT_METRICS, Scorer, Scores, Settings, settings
+from lagging.signature import Signature
+
+__all__ = ["command"]
+
+
+@click.command("score")
+@click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
+@click.option(
+    "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
+)
+@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
+@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@click.option("--like", multiple=True, metavar="SIGNATURE", help="Repeat the score that has this signature.")
+@click.option("--segment-scores", metavar="FILE", help="Write the score of every segment to a TSV file.")
+@output
+@reading
+@talking
+def command(
+    logs: tuple[str, ...],
+    names: tuple[str, ...],
+    form: str,
+    named: str,
+    like: tuple[str, ...],
+    segment_scores: str | None,
+    output: str | None,
+    quiet: bool,
+    verbose: bool,
+    no_progress: bool,
+    debug: bool,
+    **options: Any,
+) -> None:
+    """Score the logs of one or more systems.
+
+    A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
+    and DAL, and BLEU where there are references.
+
+    \b
+    lagging score runs/wait-3
+    lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
+    lagging score a.log --convention simuleval -m AL,AL_CA
+    """
+    asked: list[str | Metric] = [name for text in names for name in split_names(text)]
+    for one in asked:
+        metric(one)  # a wrong name is told before a log is read
+    chosen: Convention = convention(named)
+    options["repair"] = repairs(options["repair"])
+    wanted: list[Signature] = []
+    if like:
+        if asked:
+            raise UsageError("--like names its metric itself; leave -m out")
+        wanted = [Signature.parse(text) for text in like]
+        agreed = [settings(signature) for signature in wanted]
+        asked, chosen = [s.metric for s in agreed], _agreed(agreed, options)
+    results = []
+    for name, path in systems(logs):
+        with watched(name or path, path, quiet or no_progress) as progress:
+            scores = _score(path, name, asked, chosen, options, progress, quiet)
+        say_notes(scores.notes, scores.system, quiet)
+        results.append(scores)
+    results = _distinct(results, [path for _, path in systems(logs)])
+    _compare_signatures(results, wanted, quiet)
+    if segment_scores is not None:
+        with write_whole(segment_scores) as file:
+            file.writelines(segment_table(results))
+    emit(render(results, form, width=width(), colour=colour() and output is None), output)
+
+
+def _agreed(all_of: list[Settings], options: dict[str, Any]) -> Convention:
+    """The one way of reading and counting that several signatures ask for; it is put into `options`."""
+    first = all_of[0]
+    for key in ("level", "unit"):
+        said = {value for s in all_of if (value := getattr(s, key)) is not None}
+        if len(said) > 1:
+            raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(said))}; score them one at a time")
+        options[f"{key}"] = options[key] or (said.pop() if said else None)
+    for s in all_of:
+        if (s.convention, s.repair) != (first.convention, first.repair):
+            raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
+    options["repair"] = (*options["repair"], *first.repair)
+    return first.convention
+
+
+def _score(
+    path: str,
+    name: str | None,
+    asked: list[str | Metric],
+    chosen: Convention,
+    options: dict[str, Any],
+    progress: Any,
+    quiet: bool,
+) -> Scores:
+    """Score one log, part by part; beside it, AL as SimulEval would count it."""
+    columns = {str(m.get("clock")) for m in map(metric, asked) if m.has("clock")} & {"elapsed"}
+    parts = scan(
+        path,
+        format=options["format_in"],
+        level=options["level"],
+        unit=options["unit"],
+        repair=options["repair"],
+        columns=columns,
+        name=name,
+        progress=progress,
+    )
+    scorer, peer, system = None, None, ""
+    for part in parts:
+        if scorer is None:
+            system = part.name
+            if not quiet:
+                say(f"{system}: {part.origin.description}")
+            scorer = Scorer(asked or _default(part), chosen)
+            if chosen.name == "paper" and part.reference is not None and metric("AL") in scorer.metrics:
+                peer = Scorer(["AL"], "simuleval")
+        scorer.add(part)
+        if peer is not None:
+            peer.add(part)
+    scores = (scorer or Scorer(["DAL"])).result(system)
+    if peer is not None and not quiet:
+        say(f"{system}: SimulEval's convention gives AL {peer.result()['AL'].value:.6g} (--convention simuleval)")
+    return scores
+
+
+def _default(part: Run) -> tuple[str, ...]:
+    quality = part.reference is not None and part.prediction is not None and any(part.reference)
+    return (*DEFAULT_METRICS, "BLEU") if quality else DEFAULT_METRICS
+
+
+def _distinct(results: list[Scores], paths: list[str]) -> list[Scores]:
+    """Systems that would share a name are called by their paths."""
+    names = [scores.system for scores in results]
+    for scores, path in zip(results, paths, strict=True):
+        if names.count(scores.system) > 1:
+            scores.system = path
+    return results
+
+
+def _made(signature: Signature) -> Iterator[tuple[str, str]]:
+    aside = {"n": "", "v": "", "noref": "", "eos": "stripped"}  # these do not make two scores incomparable
+    return ((key, value) for key, value in signature.fields if aside.get(key) not in ("", value))
+
+
+def _compare_signatures(results: list[Scores], wanted: list[Signature], quiet: bool) -> None:
+    """Say where scores side by side, or a score and the one it repeats, were not made alike."""
+    if quiet:
+        return
+    for scores in results[1:]:
+        for score in scores:
+            base = next((s for s in results[0] if s.metric == score.metric), None)
+            if base is not None and dict(_made(base.signature)) != dict(_made(score.signature)):
+                differ = sorted({key for key, _ in set(_made(base.signature)) ^ set(_made(score.signature))})
+                both = f"{results[0].system} and {scores.system}"
+                say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
+    for signature in wanted:
+        for scores in results:
+            made = next(s for s in scores if s.metric == settings(signature).metric).signature
+            now, then = dict(made.fields), dict(signature.fields)
+            for key in [*then, *(key for key in now if key not in then)]:
+                if now.get(key) != then.get(key):
+                    here, there = now.get(key, "none"), then.get(key, "none")
+                    say(f"note: {scores.system}: {made.metric} has {key}:{here}, the signature given has {there}")

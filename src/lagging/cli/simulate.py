@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lagging.cli.common import say, talking
+from lagging.errors import UsageError
+from lagging.formats import FORMATS, write
+from lagging.policies import NAMES, policy
+
+__all__ = ["command"]
+
+
+@click.command(
+    "simulate",
+    help=f"""Write the log that a policy would leave on a test set, as if it translated perfectly.
+
+Policies: {NAMES}.
+
+\b
+lagging simulate wait-3 --source test.de --target test.en -o wait-3.log
+lagging simulate antagonist-4 --source test.de --target test.en | lagging score -
+""",
+)
+@click.argument("name", metavar="POLICY")
+@click.option("--source", required=True, metavar="FILE", help="Source sentences, one a line.")
+@click.option("--target", required=True, metavar="FILE", help="Target sentences, one a line; they become the output.")
+@click.option("-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given.")
+@click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
+@talking
+def command(
+    name: str,
+    source: str,
+    target: str,
+    output: str,
+    to: str | None,
+    quiet: bool,
+    verbose: bool,
+    no_progress: bool,
+    debug: bool,
+) -> None:
+    """Write the log of a policy over a test set."""
+    chosen = policy(name)
+    sources, targets = _lines(source), _lines(target)
+    if len(sources) != len(targets):
+        raise UsageError(f"{source} has {len(sources)} lines, but {target} has {len(targets)}")
+    run = chosen.run(source=sources, target=targets)
+    lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
+    if not quiet:
+        say(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
+        if lost:
+            say(f"note: this format cannot hold: {', '.join(lost)}")
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8: byte {error.start + 1}") from None

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging validate`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from lagging.cli.common import emit, output, system, talking
+from lagging.errors import KINDS
+from lagging.formats import FORMATS, Validation, validate
+from lagging.text import LEVELS
+
+__all__ = ["command"]
+
+
+@click.command("validate")
+@click.argument("logs", nargs=-1, required=True, metavar="PATH…")
+@click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option("--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given.")
+@click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given.")
+@click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given.")
+@output
+@talking
+def command(
+    logs: tuple[str, ...],
+    form: str,
+    format_in: str | None,
+    level: str | None,
+    unit: str | None,
+    output: str | None,
+    quiet: bool,
+    verbose: bool,
+    no_progress: bool,
+    debug: bool,
+) -> int:
+    """List everything that is wrong with a log: file and line, segment, token, what it is, and how to mend it.
+
+    Exit code 1 if anything is; `lagging score` refuses the same faults with the same words.
+    """
+    found = {path: validate(path, format=format_in, level=level, unit=unit) for _, path in map(system, logs)}
+    if form == "json":
+        emit(
+            json.dumps({"schema": 1, "logs": [_record(p, v) for p, v in found.items()]}, ensure_ascii=False, indent=1),
+            output,
+        )
+    else:
+        emit("\n\n".join(_text(path, result) for path, result in found.items()), output)
+    return 0 if all(result.ok for result in found.values()) else 1
+
+
+def _text(path: str, found: Validation) -> str:
+    lines = [f"{origin.path}: {origin.description}" for origin in found.origins]
+    lines += [str(fault) for fault in found.faults]
+    for kind, count in found.counts.items():
+        what, why, fix = KINDS[kind]
+        lines += [f"{count} × {what}", f"  {why}", f"  fix: {fix}"]
+    lines += [f"note: {note}" for note in found.notes]
+    verdict = f"{found.segments} segments, " if found.segments else ""
+    total = sum(found.counts.values())
+    lines.append(f"{path}: {verdict}{f'{total} fault' + 's' * (total != 1) if total else 'no faults'}")
+    return "\n".join(lines)
+
+
+def _record(path: str, found: Validation) -> dict[str, Any]:
+    fields = ("kind", "path", "line", "segment", "token", "what", "detail", "why", "fix")
+    return {
+        "path": path,
+        "ok": found.ok,
+        "segments": found.segments,
+        "formats": [{"path": o.path, "format": o.format, "description": o.description} for o in found.origins],
+        "counts": found.counts,
+        "faults": [{field: getattr(fault, field) for field in fields} for fault in found.faults],
+        "notes": [{"kind": n.kind, "text": n.text, "count": n.count, "segments": n.segments} for n in found.notes],
+    }

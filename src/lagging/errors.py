@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong, and how it is said: what, where, how to mend it.
+
+    LaggingError
+    ├── DataError           a log or a column that cannot be scored (also a ValueError)
+    ├── MetricError         a metric that does not exist, or cannot be computed on this Run (also a ValueError)
+    ├── UsageError          an argument that makes no sense (also a ValueError)
+    └── MissingExtraError   an optional package is not installed (also an ImportError)
+
+A `Fault` makes a file unusable until it is mended. A `Note` is something a reader of the score must know,
+with the number of segments it concerns. Their words are made here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+__all__ = ["DataError", "Fault", "LaggingError", "MetricError", "MissingExtraError", "Note", "UsageError"]
+
+SHOWN = 5
+"""How many segments, or kinds of fault, a message names before it says how many more there are."""
+
+# kind -> (what is wrong, why it matters, how to mend it)
+KINDS: dict[str, tuple[str, str, str]] = {
+    "empty-log": (
+        "the log holds no segments",
+        "There is nothing to score.",
+        "check that the run that wrote it has finished.",
+    ),
+    "not-utf8": (
+        "not UTF-8",
+        "A log is UTF-8 text.",
+        "convert the file, e.g. `iconv -f latin1 -t utf8`.",
+    ),
+    "not-json": (
+        "not valid JSON",
+        "Each line of this format is one JSON object.",
+        "re-export the line; if it is the last one, the run was cut off: remove it or resume the run.",
+    ),
+    "truncated": (
+        "the last line breaks off",
+        "The run that wrote this log was interrupted.",
+        "remove the last line, or resume the run.",
+    ),
+    "not-an-object": (
+        "the line is not a JSON object",
+        'Each line of this format is one object such as {"delays": [1, 2], "source_length": 2}.',
+        "write one object per line.",
+    ),
+    "not-an-action": (
+        "not a READ/WRITE action",
+        "A line of this format holds only R (read) and W (write).",
+        "remove the character, or name the format with `--format-in`.",
+    ),
+    "missing-id": (
+        "no `index`",
+        "Other lines have one, and segments are matched between systems by it.",
+        "give every line an `index` (or `id`), or none.",
+    ),
+    "bad-id": (
+        "`index` is not a number or a string",
+        "Segments are named by it.",
+        "write a whole number or a string.",
+    ),
+    "duplicate-id": (
+        "the index was used before",
+        "Two lines for one segment: only one of them can be counted.",
+        "`--repair first` or `--repair last` keeps one of them (the signature then says so), or remove one.",
+    ),
+    "missing-delays": (
+        "no `delays`",
+        "The hypothesis is not empty, so it was written at some time.",
+        "write one delay per target token.",
+    ),
+    "delays-not-a-list": (
+        "`delays` is not a list of numbers",
+        "There is one delay per target token.",
+        "write a list such as [1, 2, 3].",
+    ),
+    "bad-delay": (
+        "a delay is not a number",
+        "Delays are source tokens or milliseconds.",
+        "write it as a JSON number.",
+    ),
+    "not-finite": (
+        "a delay is not finite",
+        "One NaN or infinite delay makes every mean NaN or infinite.",
+        "find out why the system wrote it; there is no repair for it.",
+    ),
+    "decreasing-delays": (
+        "delays decrease",
+        "AL, LAAL and DAL need non-decreasing delays.",
+        "`--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.",
+    ),
+    "negative-delay": (
+        "a delay is negative",
+        "No more than nothing can have been read.",
+        "`--repair clip` raises it to 0 (the signature then says repair:clip), or re-export the log.",
+    ),
+    "token-count": (
+        "the number of delays differs from the number of target tokens",
+        "Every target token has one delay.",
+        "re-export the log, or name what the delays count with `--level word|char|token`.",
+    ),
+    "bad-prediction": (
+        "`prediction` is not text",
+        "What the system wrote cannot be counted.",
+        "write a string; an empty one if nothing was written.",
+    ),
+    "missing-prediction": (
+        "no `prediction`",
+        "Other lines have one, and its tokens are checked against the delays.",
+        "give every line a `prediction`, or none.",
+    ),
+    "bad-elapsed": (
+        "`elapsed` is not a list of numbers",
+        "There is one elapsed time per target token, in milliseconds.",
+        "write a list of numbers, or leave the key out.",
+    ),
+    "elapsed-count": (
+        "the number of elapsed times differs from the number of delays",
+        "Every target token has one of each.",
+        "re-export the log, or leave the key out.",
+    ),
+    "elapsed-not-finite": (
+        "an elapsed time is not finite",
+        "One NaN or infinite time makes every mean NaN or infinite.",
+        "find out why the system wrote it; there is no repair for it.",
+    ),
+    "decreasing-elapsed": (
+        "elapsed times decrease",
+        "Time does not run backwards.",
+        "`--repair monotone` clamps them (the signature then says repair:monotone), or leave the key out.",
+    ),
+    "bad-reference": (
+        "`reference` is not text",
+        "Its length enters LAAL, and its words BLEU.",
+        "write a string, or null if there is none.",
+    ),
+    "missing-source-length": (
+        "no `source_length`",
+        "Every latency is measured against the length of the source.",
+        "write the number of source tokens, or the milliseconds of source speech.",
+    ),
+    "bad-source-length": (
+        "`source_length` is not a number of tokens or milliseconds",
+        "Every latency is measured against the length of the source.",
+        "write a number that is not negative.",
+    ),
+    "bad-value": (
+        "a value has the wrong type",
+        "It cannot be read.",
+        "see docs/formats for the type of each key.",
+    ),
+    "length-mismatch": (
+        "columns of different lengths",
+        "Every column has one entry per segment.",
+        "pass as many entries as there are lists of delays.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with one place of one file.
+
+    Attributes:
+        kind: what is wrong, as a short name (a key of the table in this module).
+        detail: the offending value.
+        path, line: where in which file; None for data that came from Python.
+        segment: the id of the segment; None where it could not be read.
+        token: 1-based position of the target token; None where the fault is not one token's.
+    """
+
+    kind: str
+    detail: str = ""
+    path: str | None = None
+    line: int | None = None
+    segment: int | str | None = None
+    token: int | None = None
+
+    @property
+    def what(self) -> str:
+        """What is wrong, in words."""
+        return KINDS[self.kind][0]
+
+    @property
+    def why(self) -> str:
+        """Why it cannot be scored."""
+        return KINDS[self.kind][1]
+
+    @property
+    def fix(self) -> str:
+        """How to mend it."""
+        return KINDS[self.kind][2]
+
+    @property
+    def place(self) -> str:
+        """Where it is: `file:line`, as far as known."""
+        if self.path is None:
+            return ""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+    def __str__(self) -> str:
+        """One line: place, segment, token, what, value."""
+        within = [] if self.segment is None else [f"segment {self.segment}"]
+        within += [] if self.token is None else [f"token {self.token}"]
+        said = f"{self.what}: {self.detail}" if self.detail else self.what
+        return ": ".join(part for part in (self.place, ", ".join(within), said) if part)
+
+
+def _listed(names: Sequence[object], total: int) -> str:
+    more = total - len(names)
+    return ", ".join(map(str, names)) + (f" and {more} more" if more > 0 else "")
+
+
+def _segments(count: int) -> str:
+    return "1 segment" if count == 1 else f"{count} segments"
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a reader of the score must know, with how many segments it concerns.
+
+    Notes with the same kind and text add up, so that a log read in parts tells what a log read whole tells.
+    """
+
+    kind: str
+    text: str
+    count: int = 0
+    segments: tuple[int | str, ...] = ()
+
+    def __str__(self) -> str:
+        """`kind: 3 segments (7, 9, 12): text`."""
+        if not self.count:
+            return f"{self.kind}: {self.text}"
+        names = f" ({_listed(self.segments[:SHOWN], self.count)})" if self.segments else ""
+        return f"{self.kind}: {_segments(self.count)}{names}: {self.text}"
+
+    def __add__(self, other: Note) -> Note:
+        """The same note about the segments of both."""
+        return replace(self, count=self.count + other.count, segments=(self.segments + other.segments)[:SHOWN])
+
+
+def merge_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Add up the notes that say the same, in the order of their first appearance."""
+    merged: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        key = (note.kind, note.text)
+        merged[key] = merged[key] + note if key in merged else note
+    return tuple(merged.values())
+
+
+class LaggingError(Exception):
+    """Whatever `lagging` raises on purpose."""
+
+
+@dataclass
+class Faults:
+    """The faults of a file, collected so that all of them are reported at once; memory stays bounded."""
+
+    limit: int = 1000
+    kept: list[Fault] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, *faults: Fault) -> None:
+        """Count each fault, and keep the first ones of its kind."""
+        for fault in faults:
+            seen = self.counts.get(fault.kind, 0)
+            self.counts[fault.kind] = seen + 1
+            if seen < self.limit:
+                self.kept.append(fault)
+
+    def sorted(self) -> tuple[Fault, ...]:
+        """Those kept, in the order of the file."""
+        return tuple(sorted(self.kept, key=lambda f: (f.path or "", f.line or 0, f.token or 0)))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.counts)
+
+    def __len__(self) -> int:
+        """How many there are, kept or not."""
+        return sum(self.counts.values())
+
+
+class DataError(LaggingError, ValueError):
+    """A log, or a column, that cannot be scored: every fault, each with place, reason and remedy.
+
+    Attributes:
+        faults: the faults, in the order of the file (at most a thousand of each kind).
+        counts: how many there are of each kind.
+        path, line, segment: of the first fault.
+    """
+
+    def __init__(self, faults: Faults | Fault) -> None:
+        if isinstance(faults, Fault):
+            one, faults = faults, Faults()
+            faults.add(one)
+        self.faults = faults.sorted()
+        self.counts = dict(faults.counts)
+        first = self.faults[0]
+        self.path, self.line, self.segment = first.path, first.line, first.segment
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        kinds = list(self.counts)
+        blocks = [self._block(kind) for kind in kinds[:SHOWN]]
+        if len(kinds) > SHOWN:
+            blocks.append(f"and {len(kinds) - SHOWN} more kinds of fault: `lagging validate` lists them all.")
+        return "\n".join(blocks)
+
+    def _block(self, kind: str) -> str:
+        alike = [fault for fault in self.faults if fault.kind == kind]
+        first, others = alike[0], self.counts[kind] - 1
+        where = f" in {first.place}" if first.place else ""
+        where += "" if first.segment is None else f" (segment {first.segment})"
+        where += "" if first.token is None else f", token {first.token}"
+        lines = [first.what + where + (f": {first.detail}" if first.detail else ""), f"  {first.why}"]
+        if others:
+            named = [f.segment if f.segment is not None else f"line {f.line}" for f in alike[1 : 1 + SHOWN]]
+            lines[-1] += f" {others} more with the same fault: {_listed(named, others)}."
+        return "\n".join([*lines, f"  fix: {first.fix}"])
+
+
+class MetricError(LaggingError, ValueError):
+    """A metric that does not exist, has no such parameter, or cannot be computed on this Run."""
+
+
+class UsageError(LaggingError, ValueError):
+    """An argument that makes no sense."""
+
+
+class MissingExtraError(LaggingError, ImportError):
+    """An optional package is not installed; the message has the line that installs it."""
+
+    def __init__(self, package: str, extra: str | None = None) -> None:
+        what = package if extra is None else f"'lagging[{extra}]'"
+        super().__init__(f"{package} is not installed\n  fix: pip install {what}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean X?`, or the known words, for an error message."""
+    words = sorted(known)
+    lower = {w.lower(): w for w in words}
+    near = difflib.get_close_matches(word.lower(), lower, n=1)
+    return f" Did you mean {lower[near[0]]}?" if near else f" Known: {', '.join(words)}."

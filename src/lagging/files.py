@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO, cast
+
+from lagging.errors import UsageError
+
+__all__ = ["write_whole"]
+
+
+@contextmanager
+def write_whole(path: str | Path) -> Iterator[TextIO]:
+    """A UTF-8 file that replaces `path` when the block ends, and leaves no trace if it fails."""
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as file:
+            try:
+                yield cast("TextIO", file)
+                file.flush()
+                # a temporary file is private; the result gets the rights that any new file would get
+                mask = os.umask(0)
+                os.umask(mask)
+                Path(file.name).chmod(0o666 & ~mask)
+            except BaseException:
+                file.close()
+                Path(file.name).unlink()
+                raise
+        Path(file.name).replace(target)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs in, Runs out, and back: one small module per format.
+
+`read` gives a whole Run, `scan` gives it in parts, `validate` lists what is wrong, `write` writes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
+from lagging.files import write_whole
+from lagging.formats import jsonl, rw
+from lagging.formats.options import Options
+from lagging.formats.source import Source, resolve
+from lagging.ragged import Ints
+from lagging.run import Ids, Origin, Run
+from lagging.validation import REPAIRS, repair
+
+__all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A log format: how it is recognised, read and written."""
+
+    name: str
+    title: str
+    recognise: Callable[[bytes], object]
+    scan: Callable[[Source, Options], Iterator[Run]]
+    write: Callable[[Run, TextIO], list[str]]
+    suffixes: tuple[str, ...]
+
+
+FORMATS = {
+    f.name: f
+    for f in (
+        Format(
+            "simuleval",
+            "SimulEval's instances.log",
+            lambda head: jsonl.recognise(head) == "simuleval",
+            jsonl.scan,
+            jsonl.write_simuleval,
+            (".log",),
+        ),
+        Format(
+            "jsonl",
+            "JSON lines with `delays` and `source_length`",
+            lambda head: jsonl.recognise(head) == "jsonl",
+            jsonl.scan,
+            jsonl.write_jsonl,
+            (".jsonl", ".json", ".ndjson"),
+        ),
+        Format("rw", "READ/WRITE strings", rw.recognise, rw.scan, rw.write, (".rw", ".txt")),
+    )
+}
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def format_named(name: str) -> Format:
+    """The format of that name."""
+    if name not in FORMATS:
+        raise UsageError(f"no format is called {name!r}.{did_you_mean(name, FORMATS)}")
+    return FORMATS[name]
+
+
+def _recognise(source: Source) -> Format | None:
+    """The format of a file; None if it is empty."""
+    head = source.head()
+    if not head.strip():
+        return None
+    for known in FORMATS.values():
+        if known.recognise(head):
+            return known
+    shown = head.splitlines()[0][:60].decode("utf-8", "replace")
+    raise UsageError(
+        f"the format of {source.path} is not recognised; it begins: {shown!r}\n"
+        f"  Known formats: {', '.join(f'{f.name} ({f.title})' for f in FORMATS.values())}.\n"
+        "  fix: name it with `--format-in` (format=… in Python), or convert the log."
+    )
+
+
+class _SeenIds:
+    """Finds ids that two parts share; in the common case of ids that only grow, it remembers one number."""
+
+    def __init__(self) -> None:
+        self._highest: int | None = None
+        self._parts: list[tuple[Ids, Ints | None, str | None]] = []
+        self._growing = True
+
+    def add(self, run: Run) -> None:
+        """Take note of the ids of a part, which are distinct."""
+        numbers = run.id.dtype != object
+        growing = numbers and bool((np.diff(run.id) > 0).all())
+        if growing and len(run) and (self._highest is None or int(run.id[0]) > self._highest):
+            self._highest = int(run.id[-1])
+        else:
+            self._growing = False
+        self._parts.append((run.id, run.line, run.origin.path))
+
+    def faults(self) -> Iterator[Fault]:
+        """Ids that occur in more than one part."""
+        if self._growing:
+            return
+        seen: dict[str, tuple[int, str]] = {}
+        for part, (ids, lines, path) in enumerate(self._parts):
+            for row, name in enumerate(ids.tolist()):
+                line = None if lines is None else int(lines[row])
+                first = seen.setdefault(str(name), (part, f"{path}:{line}"))
+                if first[0] != part:
+                    yield Fault("duplicate-id", f"first at {first[1]}", path, line, name)
+
+
+def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[int], None] | None) -> Iterator[Run]:
+    """The parts of one system's log; faults and notes are left in `options`."""
+    chosen = format_named(options.format) if options.format else None
+    sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
+    seen, some = _SeenIds(), False
+    for source in sources:
+        known = _recognise(source) if chosen is None else chosen
+        if known is None:
+            options.faults.add(Fault("empty-log", path=source.path))
+            continue
+        source.progress = progress
+        for part in known.scan(source, replace(options, format=known.name)):
+            some = True
+            seen.add(part)
+            notes = merge_notes(options.notes)
+            options.notes.clear()
+            if not options.faults:
+                yield replace(part, name=name or system_name(source), notes=notes)
+    options.faults.add(*seen.faults())
+    if not some and not options.faults:
+        options.faults.add(Fault("empty-log", path=sources[0].path))
+
+
+def system_name(source: Source) -> str:
+    """What a system is called if nobody named it: its directory for an instances.log, else the file."""
+    if source.file is None:
+        return "stdin"
+    generic = source.file.name.startswith("instances.")
+    return source.file.resolve().parent.name if generic else source.file.name.split(".")[0]
+
+
+def scan(
+    paths: Paths,
+    *,
+    format: str | None = None,
+    level: str | None = None,
+    unit: str | None = None,
+    repair: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    name: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[Run]:
+    r"""A log as a sequence of Runs: memory does not grow with the log.
+
+    Args:
+        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
+        format: "simuleval", "jsonl" or "rw"; recognised if not given.
+        level: what a target token is: "word", "char" or "token"; found out if not given.
+        unit: "token" or "ms"; found out if not given.
+        repair: names of repairs; `first` and `last` need the whole log, and give it as one Run.
+        columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document",
+            "durations"); all if not given.
+        name: name of the system.
+        progress: called with the number of bytes read since the last call.
+
+    Yields:
+        Runs, in the order of the log.
+
+    Raises:
+        DataError: after the last part, if anything was wrong anywhere: every fault at once.
+        UsageError: no such file, or a format that is not recognised.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "antagonist.rw"
+        >>> _ = log.write_text("RRRRWRWWWW\nRRRRWWWWRW\n")
+        >>> [run.delays.tolist() for run in scan(log)]
+        [[[4.0, 5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, 4.0, 5.0]]]
+    """
+    repairs = tuple(repair)
+    for one in repairs:
+        if one not in REPAIRS:
+            raise UsageError(f"no repair is called {one!r}.{did_you_mean(one, REPAIRS)}")
+    if {"first", "last"} & set(repairs):
+        options = Options(format, level, unit, repairs, None if columns is None else frozenset(columns))
+        return iter([_read_deduplicated(paths, options, name)])
+    options = Options(format, level, unit, repairs, None if columns is None else frozenset(columns))
+    return _scan_or_raise(paths, options, name, progress)
+
+
+def _scan_or_raise(
+    paths: Paths, options: Options, name: str | None, progress: Callable[[int], None] | None
+) -> Iterator[Run]:
+    yield from _scan(paths, options, name, progress)
+    if options.faults:
+        raise DataError(options.faults)
+
+
+def _read_deduplicated(paths: Paths, options: Options, name: str | None) -> Run:
+    """The whole log, of several lines with one id the first or last: only then is it known what else is wrong."""
+    lenient = replace(options, faults=_Without("duplicate-id"))
+    run = Run.concat(list(_scan(paths, lenient, name, None)) or [_nothing(paths)])
+    if lenient.faults:
+        raise DataError(lenient.faults)
+    return repair(run, options.repair)
+
+
+def _nothing(paths: Paths) -> Run:
+    raise DataError(Fault("empty-log", path=str(paths)))
+
+
+class _Without(Faults):
+    """Faults, but for one kind that is about to be mended."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._mended = kind
+
+    def add(self, *faults: Fault) -> None:
+        super().add(*(fault for fault in faults if fault.kind != self._mended))
+
+
+def read(
+    paths: Paths,
+    *,
+    format: str | None = None,
+    level: str | None = None,
+    unit: str | None = None,
+    repair: Iterable[str] = (),
+    name: str | None = None,
+) -> Run:
+    r"""A log as one Run.
+
+    Args:
+        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
+        format: "simuleval", "jsonl" or "rw"; recognised if not given.
+        level: what a target token is: "word", "char" or "token"; found out if not given.
+        unit: "token" or "ms"; found out if not given.
+        repair: names of repairs: "monotone", "clip", "first", "last".
+        name: name of the system; the name of the directory or file if not given.
+
+    Raises:
+        DataError: with every fault of the log at once.
+        UsageError: no such file, or a format that is not recognised.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "wait-4.jsonl"
+        >>> _ = log.write_text('{"delays": [4, 5, 5, 5, 5], "source_length": 5}\n')
+        >>> read(log)
+        Run('wait-4', 1 segments, 5 tokens, token)
+    """
+    return Run.concat(list(scan(paths, format=format, level=level, unit=unit, repair=repair, name=name)))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What `validate` found.
+
+    Attributes:
+        faults: every fault, in the order of the files (at most a thousand of each kind).
+        counts: how many there are of each kind.
+        notes: what is not wrong, but must be known.
+        segments: number of segments without a fault of their own.
+        origins: what each file was recognised as.
+    """
+
+    faults: tuple[Fault, ...]
+    counts: dict[str, int]
+    notes: tuple[Note, ...]
+    segments: int
+    origins: tuple[Origin, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the log can be scored."""
+        return not self.faults
+
+
+def validate(
+    paths: Paths, *, format: str | None = None, level: str | None = None, unit: str | None = None
+) -> Validation:
+    r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
+
+    Args:
+        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
+        format, level, unit: as in `read`.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "bad.jsonl"
+        >>> _ = log.write_text('{"delays": [4, 3], "source_length": 5}\n{"delays": [1, "2"], "source_length": 5}\n')
+        >>> for fault in validate(log).faults:
+        ...     print(str(fault).removeprefix(str(log)))
+        :1: segment 0, token 2: delays decrease: 4 → 3
+        :2: token 2: a delay is not a number: "2"
+    """
+    options = Options(format, level, unit)
+    segments = 0
+    notes: list[Note] = []
+    origins: dict[Origin, None] = {}
+    parts = _scan(paths, replace(options, faults=(faults := _Reported())), None, None)
+    for part in parts:
+        segments += len(part)
+        notes += part.notes
+        origins[part.origin] = None
+    return Validation(
+        faults.sorted(), dict(faults.counts), merge_notes([*notes, *options.notes]), segments, tuple(origins)
+    )
+
+
+class _Reported(Faults):
+    """Faults that do not stop the parts from coming."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]:
+    """Write a Run to a file, all of it or nothing.
+
+    Args:
+        run: what to write.
+        path: the file; "-" for standard output.
+        format: "simuleval", "jsonl" or "rw"; by the ending of the path if not given.
+
+    Returns:
+        The columns that the format cannot hold.
+    """
+    if format is None:
+        fitting = [f for f in FORMATS.values() if Path(path).suffix.lower() in f.suffixes]
+        if not fitting:
+            raise UsageError(f"the ending of {path} names no format; give one of {', '.join(FORMATS)}")
+        format = fitting[0].name
+    chosen = format_named(format)
+    if str(path) == "-":
+        return chosen.write(run, sys.stdout)
+    with write_whole(path) as file:
+        return chosen.write(run, file)

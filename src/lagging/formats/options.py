@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How to read a log, and what was found while reading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lagging.errors import Faults, Note
+
+__all__ = ["Options"]
+
+
+@dataclass
+class Options:
+    """What the caller asked for, and what the readers found.
+
+    Attributes:
+        format: name of the format; None to recognise it.
+        level: what a target token is; None to find out.
+        unit: "token" or "ms"; None to find out.
+        repair: names of repairs.
+        columns: columns wanted beyond those that every score needs; None for all.
+        faults: what makes the log unfit to be scored.
+        notes: what a reader of the scores must know.
+    """
+
+    format: str | None = None
+    level: str | None = None
+    unit: str | None = None
+    repair: tuple[str, ...] = ()
+    columns: frozenset[str] | None = None
+    faults: Faults = field(default_factory=Faults)
+    notes: list[Note] = field(default_factory=list)

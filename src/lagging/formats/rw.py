@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""READ/WRITE strings: `RRRWRWRW`, or `R R W`, one sentence a line.
+
+The source length is the number of reads, so a source that was not read to its end ends in reads without a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+import numpy as np
+
+from lagging.errors import DataError, Fault
+from lagging.formats.options import Options
+from lagging.formats.source import Source
+from lagging.ragged import Floats, Ragged
+from lagging.run import Origin, Run
+from lagging.validation import check, remark
+
+__all__ = ["recognise", "scan", "write"]
+
+ACTIONS = b"RrWw"
+SPACES = b" \t\r\n"
+
+
+def recognise(head: bytes) -> bool:
+    """Whether the first line that is not blank holds nothing but actions."""
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    return bool(first) and not first.translate(None, ACTIONS + SPACES)
+
+
+def parse(line: bytes) -> tuple[Floats, int]:
+    """Delays and source length of one line of actions.
+
+    Example:
+        >>> parse(b"RRRRWWWWRW")
+        (array([4., 4., 4., 4., 5.]), 5)
+    """
+    actions = np.frombuffer(line.translate(None, SPACES).upper(), dtype=np.uint8)
+    reads = np.cumsum(actions == ord("R"))
+    return reads[actions == ord("W")].astype(np.float64), int(reads[-1]) if len(reads) else 0
+
+
+def scan(source: Source, options: Options) -> Iterator[Run]:
+    """The sentences of a file of actions, in parts; faults go into `options.faults`."""
+    origin = Origin(source.path, "rw", "READ/WRITE strings, delays in source tokens, source length = number of reads")
+    for batch in source.batches():
+        delays, lengths, lines = [], [], []
+        for number, line in enumerate(batch.lines, batch.first):
+            strange = line.translate(None, ACTIONS + SPACES)
+            if strange:
+                where = line.decode("utf-8", "replace").find(strange[:1].decode("utf-8", "replace"))
+                detail = f"{strange[:20].decode('utf-8', 'replace')!r} at column {where + 1}"
+                options.faults.add(Fault("not-an-action", detail, source.path, number, number - 1))
+                continue
+            g, x = parse(line)
+            delays.append(g)
+            lengths.append(x)
+            lines.append(number)
+        if not lines:
+            continue
+        run = Run(
+            delays=Ragged.from_rows(delays),
+            source_length=np.array(lengths, dtype=np.float64),
+            id=np.array(lines, dtype=np.int64) - 1,
+            line=np.array(lines, dtype=np.int64),
+            unit=options.unit or "token",
+            level=options.level or "token",
+            origin=origin,
+        )
+        options.faults.add(*check(run))
+        options.notes.extend(remark(run))
+        yield run
+
+
+def write(run: Run, file: TextIO) -> list[str]:
+    """Write one line of actions per segment. Returns what it could not hold.
+
+    Raises:
+        DataError: a delay is not a whole number of source tokens, or goes beyond the source.
+    """
+    for row in range(len(run)):
+        g, x = run.delays[row], float(run.source_length[row])
+        whole = bool((g == np.floor(g)).all()) and x == int(x) and (not len(g) or g[-1] <= x)
+        if run.unit != "token" or not whole:
+            name = run.id[row]
+            segment = name if isinstance(name, str) else int(name)
+            detail = "READ/WRITE strings hold whole source tokens, up to the end of the source"
+            raise DataError(Fault("bad-value", detail, run.origin.path, segment=segment))
+        waits = np.diff(g, prepend=0.0, append=x).astype(int).tolist()
+        file.write("W".join("R" * wait for wait in waits) + "\n")
+    kept = {"delays", "source_length"}
+    return [c for c in run.to_dict() if c not in kept and not (c == "id" and (run.id == np.arange(len(run))).all())]

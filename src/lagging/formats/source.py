@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where bytes come from: a file, a directory, a glob, standard input; in batches of whole lines, with line numbers."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from lagging.errors import UsageError
+
+__all__ = ["Batch", "Source", "resolve"]
+
+BATCH_BYTES = 1 << 18
+"""Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
+
+LOG_NAMES = ("instances.log", "instances.jsonl")
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some whole lines of a file; `first` is the number of the first one."""
+
+    first: int
+    lines: list[bytes]
+
+
+@dataclass
+class Source:
+    """One file to read.
+
+    Attributes:
+        path: as shown in messages.
+        file: the path; None for standard input.
+        progress: called with the number of bytes read, after each batch.
+        bom: whether a byte order mark was found.
+    """
+
+    path: str
+    file: Path | None
+    progress: Callable[[int], None] | None = None
+    bom: bool = field(default=False, init=False)
+    _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        if self.file is None:
+            yield sys.stdin.buffer
+            return
+        try:
+            with self.file.open("rb") as stream:
+                if stream.peek(2)[:2] == b"\x1f\x8b":
+                    with gzip.open(stream) as unpacked:
+                        yield cast("BinaryIO", io.BufferedReader(unpacked))
+                else:
+                    yield stream
+        except OSError as error:
+            raise UsageError(f"cannot read {self.path}: {error.strerror or error}") from None
+
+    def head(self) -> bytes:
+        """The first lines, which `batches` will give again."""
+        if self.file is None:
+            batches = self._read()
+            first = next(batches, None)
+            self._resumed = chain([] if first is None else [first], batches)
+        else:
+            with closing(self._read()) as batches:
+                first = next(batches, None)
+        return b"" if first is None else b"".join(first.lines)
+
+    def batches(self) -> Iterator[Batch]:
+        """The lines, in order."""
+        resumed, self._resumed = self._resumed, None
+        return self._read() if resumed is None else resumed
+
+    def _read(self) -> Generator[Batch]:
+        with self._open() as stream:
+            first = 1
+            while lines := stream.readlines(BATCH_BYTES):
+                if first == 1 and lines[0].startswith(BOM):
+                    self.bom = True
+                    lines[0] = lines[0][len(BOM) :]
+                yield Batch(first, lines)
+                first += len(lines)
+                if self.progress is not None:
+                    self.progress(sum(map(len, lines)))
+
+    @property
+    def size(self) -> int | None:
+        """Bytes in the file, where it can be known."""
+        return self.file.stat().st_size if self.file is not None else None
+
+
+def resolve(path: str | Path) -> list[Source]:
+    """The files that a path stands for.
+
+    Args:
+        path: a file; a directory that holds an `instances.log`; a glob; or "-" for standard input.
+    """
+    text = str(path)
+    if text == "-":
+        return [Source("<stdin>", None)]
+    file = Path(path)
+    if file.is_dir():
+        return [_in_directory(file)]
+    if file.exists():
+        return [Source(text, file)]
+    matches = sorted(glob.glob(text, recursive=True))
+    if not matches:
+        raise UsageError(f"no such file or directory: {text}")
+    return [source for match in matches for source in resolve(match)]
+
+
+def _in_directory(directory: Path) -> Source:
+    found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
+    found = found or sorted([*directory.glob("*.log"), *directory.glob("*.jsonl")])
+    if len(found) != 1:
+        what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
+        raise UsageError(f"{directory} holds {what}; name the file")
+    return Source(str(found[0]), found[0])

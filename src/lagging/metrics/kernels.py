@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The equations, each once, as NumPy arithmetic on a rectangle: segments of one target length.
+
+Arguments, in the paper's notation (Cherry & Foster 2019):
+
+    g       delays g(t), shape (segments, |y|), non-decreasing along a row
+    x       |x|, source length, shape (segments, 1)
+    y       |y| as it enters γ = |y|/|x|, shape (segments, 1); not always the length of the row
+    reach   from which delay on the source counts as fully read: |x|, less a tolerance for milliseconds
+    d       cost of writing one target token, in source units, shape (segments, 1)
+
+A sentence function hands in one row, a metric over a Run all rows of one length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lagging.ragged import Floats
+
+__all__ = [
+    "al",
+    "al_y",
+    "ap",
+    "budget",
+    "cutoff",
+    "cw",
+    "dal",
+    "effective_delays",
+    "lags",
+    "over_budget",
+    "waits",
+    "yaal",
+]
+
+
+def _before(g: Floats) -> Floats:
+    """For every t, t − 1: the number of target tokens written before."""
+    return np.arange(g.shape[1], dtype=np.float64)
+
+
+def lags(g: Floats, x: Floats, y: Floats) -> Floats:
+    """ℓ(t) = g(t) − (t−1)/γ, with one rounding: the products are exact for whole numbers, so equal lags are equal."""
+    lag: Floats = (g * y - _before(g) * x) / y
+    return lag
+
+
+def budget(g: Floats, d: Floats) -> Floats:
+    """g(t) − (t−1)d: how far the read before t goes over the budget of t−1 writes at cost d."""
+    over: Floats = g - _before(g) * d
+    return over
+
+
+def ap(g: Floats, x: Floats, y: Floats) -> Floats:
+    """AP (eq. 1): Σ g(t) / (|x|·|y|)."""
+    mean: Floats = g.sum(axis=1) / (x * y)[:, 0]
+    return mean
+
+
+def waits(g: Floats) -> Floats:
+    """CW(t) (eq. 2): g(t) − g(t−1), with g(0) = 0."""
+    return np.diff(g, axis=1, prepend=0.0)
+
+
+def cw(g: Floats) -> Floats:
+    """Mean of CW(t) over the t with CW(t) > 0: source read ÷ number of read-runs; NaN if nothing was read."""
+    runs = (waits(g) > 0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        mean: Floats = g[:, -1] / runs
+    return mean
+
+
+def cutoff(g: Floats, reach: Floats) -> Floats:
+    """τ: the first t (from 1) with g(t) ≥ |x|; |y| if the source is never fully read (the paper's Table 6)."""
+    read = g >= reach
+    return np.where(read[:, -1], read.argmax(axis=1) + 1.0, float(g.shape[1]))
+
+
+def al(g: Floats, x: Floats, y: Floats, reach: Floats) -> Floats:
+    """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t)."""
+    tau = cutoff(g, reach)
+    counted = _before(g) < tau[:, None]
+    mean: Floats = np.where(counted, lags(g, x, y), 0.0).sum(axis=1) / tau
+    return mean
+
+
+def al_y(g: Floats, x: Floats, y: Floats) -> Floats:
+    """AL_y (eq. 4): AL with τ = |y|."""
+    mean: Floats = lags(g, x, y).mean(axis=1)
+    return mean
+
+
+def dal(over: Floats) -> Floats:
+    """DAL (eqs. 6 to 8): the mean over t of max_{i≤t} [g(i) − (i−1)d].
+
+    Eq. 8 says g'(t) = (t−1)d + max_{i≤t} [g(i) − (i−1)d]; in eq. 6 the (t−1)d cancel. Takes `lags` for d = 1/γ,
+    `budget` for any other d.
+    """
+    mean: Floats = np.maximum.accumulate(over, axis=1).mean(axis=1)
+    return mean
+
+
+def effective_delays(over: Floats, d: Floats) -> Floats:
+    """g'(t) (eq. 8): (t−1)d + max_{i≤t} [g(i) − (i−1)d]."""
+    delays: Floats = _before(over) * d + np.maximum.accumulate(over, axis=1)
+    return delays
+
+
+def over_budget(over: Floats) -> Floats:
+    """Which i ≤ t (from 0) has the largest g(i) − (i−1)d; the first of equals."""
+    running = np.maximum.accumulate(over, axis=1)
+    fresh = np.diff(running, axis=1, prepend=-np.inf) > 0
+    return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
+
+
+def yaal(g: Floats, x: Floats, y: Floats, reach: Floats) -> Floats:
+    """YAAL: the mean of ℓ(t) over the leading t with g(t) < |x|; NaN if there is none."""
+    inside = g < reach
+    with np.errstate(invalid="ignore"):
+        mean: Floats = np.where(inside, lags(g, x, y), 0.0).sum(axis=1) / inside.sum(axis=1)
+    return mean

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of Cherry & Foster (2019), registered over Runs. The equations are in `kernels`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lagging.metrics import kernels
+from lagging.metrics.record import Param
+from lagging.metrics.registry import register
+from lagging.ragged import Floats
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+CHERRY_FOSTER = """\
+@article{cherry-foster-2019-thinking,
+  title   = {Thinking Slow about Latency Evaluation for Simultaneous Machine Translation},
+  author  = {Cherry, Colin and Foster, George},
+  journal = {CoRR},
+  volume  = {abs/1906.00048},
+  year    = {2019}
+}"""
+
+MA = """\
+@inproceedings{ma-etal-2019-stacl,
+  title     = {{STACL}: Simultaneous Translation with Implicit Anticipation and Controllable Latency using
+               Prefix-to-Prefix Framework},
+  author    = {Ma, Mingbo and Huang, Liang and Xiong, Hao and Zheng, Renjie and Liu, Kaibo and Zheng, Baigong and
+               Zhang, Chuanqiang and He, Zhongjun and Liu, Hairong and Li, Xing and Wu, Hua and Wang, Haifeng},
+  booktitle = {Proceedings of the 57th Annual Meeting of the Association for Computational Linguistics},
+  year      = {2019}
+}"""
+
+EMPTY = "Empty hypothesis, or |x| = 0: undefined (NaN, counted); `empty=source` charges the whole source instead."
+
+
+@register(
+    "AP",
+    unit="ratio",
+    length="hypothesis",
+    summary="Average Proportion: how much of the source had been read, on average over the target tokens.",
+    formula="AP = Σ_t g(t) / (|x|·|y|)",
+    latex=r"\mathrm{AP} = \frac{1}{|x|\,|y|} \sum_{t=1}^{|y|} g(t)",
+    paper="Cho & Esipova 2016; eq. 1 of Cherry & Foster 2019",
+    bibtex="""\
+@article{cho-esipova-2016-can,
+  title   = {Can Neural Machine Translation Do Simultaneous Translation?},
+  author  = {Cho, Kyunghyun and Esipova, Masha},
+  journal = {CoRR},
+  volume  = {abs/1606.02012},
+  year    = {2016}
+}""",
+    edge_cases=(
+        EMPTY,
+        "Depends on length: wait-1 with |x| = |y| gets 0.75 at length 2, and tends to 0.5.",
+        "At most 1 when |y| is what was written; with `length=reference` it can exceed 1 (SimulEval does so).",
+    ),
+)
+def _ap(s: Schedule) -> Floats:
+    return s.by_row(kernels.ap, s.x, s.y)
+
+
+@register(
+    "CW",
+    unit="time",
+    summary="Consecutive Wait: mean length of the runs of reads between writes.",
+    formula="CW(t) = g(t) − g(t−1), g(0) = 0; CW = mean of CW(t) over the t with CW(t) > 0 = g(|y|) ÷ read-runs",
+    latex=r"\mathrm{CW}(t) = g(t)-g(t-1), \qquad \mathrm{CW} = \frac{g(|y|)}{|\{t : \mathrm{CW}(t) > 0\}|}",
+    paper="Gu et al. 2017; averaged by Alinejad et al. 2018; eq. 2 of Cherry & Foster 2019",
+    bibtex="""\
+@inproceedings{gu-etal-2017-learning,
+  title     = {Learning to Translate in Real-time with Neural Machine Translation},
+  author    = {Gu, Jiatao and Neubig, Graham and Cho, Kyunghyun and Li, Victor O.K.},
+  booktitle = {Proceedings of the 15th Conference of the European Chapter of the Association for Computational
+               Linguistics: Volume 1, Long Papers},
+  year      = {2017}
+}""",
+    edge_cases=(
+        EMPTY,
+        "Nothing read before the last write (all g = 0): undefined.",
+        "Reads after the last write are not part of any wait.",
+        "Position by position, zeros included: `lagging.waits`.",
+    ),
+    undefined="nothing was read",
+)
+def _cw(s: Schedule) -> Floats:
+    return s.by_row(kernels.cw)
+
+
+@register(
+    "AL",
+    length="hypothesis",
+    needs={"cutoff"},
+    summary="Average Lagging behind an ideal translator, until the source has been read.",
+    formula="AL = (1/τ) Σ_{t≤τ} [g(t) − (t−1)/γ], γ = |y|/|x|, τ = first t with g(t) ≥ |x|",
+    latex=r"\mathrm{AL} = \frac{1}{\tau} \sum_{t=1}^{\tau} g(t) - \frac{t-1}{\gamma}, \qquad"
+    r" \tau = \operatorname{argmin}_t\,[g(t) \ge |x|], \quad \gamma = |y|/|x|",
+    paper="Ma et al. 2018; eq. 3 of Cherry & Foster 2019",
+    bibtex=MA,
+    edge_cases=(
+        EMPTY,
+        "Source never fully read: τ = |y| (Table 6 of Cherry & Foster).",
+        "In milliseconds, a delay within 1 ms of |x| counts as the end of the source; without that, 0.007 ms of "
+        "rounding moved AL from 1691 to 2177 ms. `--convention simuleval` compares exactly.",
+        "Everything written after the end: τ = 1, so AL = g(1).",
+        "Writing is free until τ, so AL can be lowered by delaying the last read (Table 2), and can be negative.",
+    ),
+)
+def _al(s: Schedule) -> Floats:
+    return s.by_row(kernels.al, s.x, s.y, s.reach)
+
+
+@register(
+    "AL_y",
+    length="hypothesis",
+    aliases=("ALy",),
+    summary="Average Lagging over all target tokens: AL without its cut-off.",
+    formula="AL_y = (1/|y|) Σ_t [g(t) − (t−1)/γ]",
+    latex=r"\mathrm{AL}_{|y|} = \frac{1}{|y|} \sum_{t=1}^{|y|} g(t) - \frac{t-1}{\gamma}",
+    paper="eq. 4 of Cherry & Foster 2019",
+    bibtex=CHERRY_FOSTER,
+    edge_cases=(EMPTY, "A wait-k system gets less than k for k > 1: 2.25 for wait-3 with |x| = |y| = 4 (Table 1)."),
+)
+def _al_y(s: Schedule) -> Floats:
+    return s.by_row(kernels.al_y, s.x, s.y)
+
+
+@register(
+    "DAL",
+    length="hypothesis",
+    params=(
+        Param(
+            "write_cost", None, "cost d of writing one token, in source units; |x|/|y| if not given", ("corpus",), float
+        ),
+    ),
+    summary="Differentiable Average Lagging: every written token costs time, so that delay is never made good.",
+    formula="DAL = mean_t max_{i≤t} [g(i) − (i−1)d], d = 1/γ = |x|/|y| unless given",
+    latex=r"\mathrm{DAL} = \frac{1}{|y|} \sum_{t=1}^{|y|} g'(t) - (t-1)d, \qquad"
+    r" g'(t) = \max\{g(t),\; g'(t-1)+d\}, \quad d = \frac{1}{\gamma} = \frac{|x|}{|y|}",
+    paper="Cherry & Foster 2019, eqs. 5 to 8",
+    bibtex=CHERRY_FOSTER,
+    edge_cases=(
+        EMPTY,
+        "Never below AL when both use one |y|, and never below 0.",
+        "wait-k with |x| = |y| gets k, also if it delays its last read (Table 4).",
+        "Source never fully read: nothing special, every token counts (Table 6).",
+        "`write_cost=corpus` takes Σ|x| / Σ|y| over the corpus, as the end of the paper's section 4.1 suggests.",
+        "The paper's summary (4.3) says that the lags are bounded below by (t−1)d; it is g' that is.",
+    ),
+)
+def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
+    if write_cost is None:
+        return s.by_row(lambda g, x, y: kernels.dal(kernels.lags(g, x, y)), s.x, s.y)
+    if write_cost == "corpus":
+        some = (s.g.lengths > 0) & (s.x > 0)
+        write_cost = float(s.x[some].sum() / s.g.lengths[some].sum()) if some.any() else 0.0
+    d = np.full(len(s.x), float(write_cost))
+    return s.by_row(lambda g, d: kernels.dal(kernels.budget(g, d)), d)
+
+
+SRIDHAR = """\
+@inproceedings{rangarajan-sridhar-etal-2013-segmentation,
+  title     = {Segmentation Strategies for Streaming Speech Translation},
+  author    = {Rangarajan Sridhar, Vivek Kumar and Chen, John and Bangalore, Srinivas and Ljolje, Andrej and
+               Chengalvarayan, Rathinavelu},
+  booktitle = {Proceedings of the 2013 Conference of the North American Chapter of the Association for Computational
+               Linguistics: Human Language Technologies},
+  year      = {2013}
+}"""
+ODA = """\
+@inproceedings{oda-etal-2014-optimizing,
+  title     = {Optimizing Segmentation Strategies for Simultaneous Speech Translation},
+  author    = {Oda, Yusuke and Neubig, Graham and Sakti, Sakriani and Toda, Tomoki and Nakamura, Satoshi},
+  booktitle = {Proceedings of the 52nd Annual Meeting of the Association for Computational Linguistics
+               (Volume 2: Short Papers)},
+  year      = {2014}
+}"""
+SEGMENT = "A segment is a run of reads followed by a run of writes; reads after the last write belong to none."
+
+
+def _read_runs(g: Floats) -> Floats:
+    runs: Floats = (kernels.waits(g) > 0).sum(axis=1).astype(np.float64)
+    return runs
+
+
+@register(
+    "Segments",
+    unit="count",
+    summary="Number of segments that the system cut the source into.",
+    formula="Segments = number of t with g(t) > g(t−1), g(0) = 0",
+    latex=r"\mathrm{Segments} = |\{t : g(t) > g(t-1)\}|",
+    paper="Rangarajan Sridhar et al. 2013; Oda et al. 2014",
+    bibtex=ODA,
+    higher_is_better=True,
+    edge_cases=(EMPTY, SEGMENT),
+)
+def _segments(s: Schedule) -> Floats:
+    return s.by_row(_read_runs)
+
+
+def _per_segment(s: Schedule, top: Floats) -> Floats:
+    runs = s.by_row(_read_runs)
+    return np.stack([top, np.where(runs > 0, runs, np.nan)], axis=1)
+
+
+@register(
+    "SourcePerSegment",
+    unit="time",
+    aggregate="ratio",
+    summary="Source read per segment: the corpus-level Consecutive Wait.",
+    formula="SourcePerSegment = Σ g(|y|) ÷ Σ Segments",
+    latex=r"\frac{\sum g(|y|)}{\sum \mathrm{Segments}}",
+    paper="Oda et al. 2014",
+    bibtex=ODA,
+    edge_cases=(EMPTY, SEGMENT, "A ratio of sums over the corpus, not a mean of ratios."),
+    undefined="nothing was read",
+)
+def _source_per_segment(s: Schedule) -> Floats:
+    return _per_segment(s, s.g.last())
+
+
+@register(
+    "TargetPerSegment",
+    unit="count",
+    aggregate="ratio",
+    summary="Target tokens written per segment.",
+    formula="TargetPerSegment = Σ |y| ÷ Σ Segments",
+    latex=r"\frac{\sum |y|}{\sum \mathrm{Segments}}",
+    paper="Rangarajan Sridhar et al. 2013",
+    bibtex=SRIDHAR,
+    edge_cases=(EMPTY, SEGMENT, "A ratio of sums over the corpus, not a mean of ratios."),
+    undefined="nothing was read",
+)
+def _target_per_segment(s: Schedule) -> Floats:
+    return _per_segment(s, s.g.lengths.astype(np.float64))

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quality beside latency: BLEU, chrF and TER as sacreBLEU computes them, and Latency BLEU.
+
+Their statistics are sacreBLEU's own, a row per segment, so that one resample serves latency and quality alike.
+sacreBLEU is imported when a quality metric is first computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lagging.errors import MetricError
+from lagging.metrics.record import Metric, Param
+from lagging.metrics.registry import register
+from lagging.ragged import Floats
+from lagging.text import tokens
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as SacreMetric
+
+    from lagging.schedule import Schedule
+
+SMOOTHINGS = ("exp", "floor", "add-k", "none")
+POST = """\
+@inproceedings{post-2018-call,
+  title     = {A Call for Clarity in Reporting {BLEU} Scores},
+  author    = {Post, Matt},
+  booktitle = {Proceedings of the Third Conference on Machine Translation: Research Papers},
+  year      = {2018}
+}"""
+NO_REFERENCE = "No reference, or an empty one: left out, and counted as undefined."
+TOK = Param("tok", "13a", "sacreBLEU's tokenizer; zh, ja-mecab, ko-mecab or char for scripts without spaces", (), str)
+
+
+def _bleu(tok: str = "13a", **options: Any) -> SacreMetric:
+    from sacrebleu.metrics.bleu import BLEU
+
+    if tok not in BLEU.TOKENIZERS:
+        raise MetricError(f"sacreBLEU has no tokenizer {tok!r}; it has {', '.join(sorted(map(str, BLEU.TOKENIZERS)))}")
+    return BLEU(tokenize=tok, force=True, **options)
+
+
+def _chrf() -> SacreMetric:
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF()
+
+
+def _ter() -> SacreMetric:
+    from sacrebleu.metrics.ter import TER
+
+    return TER()
+
+
+def _statistics(scorer: SacreMetric, s: Schedule) -> Floats:
+    """The sufficient statistics, in sacreBLEU's sense, of each segment; NaN where there is no reference."""
+    pairs = list(zip(s.predictions, s.references, strict=True))
+    some = [row for row, (_, reference) in enumerate(pairs) if reference]
+    if not some:
+        return np.full((len(pairs), 1), np.nan)
+    hypotheses = [pairs[row][0] or "" for row in some]
+    rows = np.array(scorer._extract_corpus_statistics(hypotheses, [[pairs[row][1] or "" for row in some]]), float)
+    out = np.full((len(pairs), rows.shape[1]), np.nan)
+    out[some] = rows
+    return out
+
+
+def _corpus(make: Callable[[], SacreMetric]) -> Callable[[Floats], float]:
+    def corpus(rows: Floats) -> float:
+        total: list[Any] = [int(n) if n == int(n) else float(n) for n in rows.sum(axis=0)]
+        return float(make()._compute_score_from_stats(total).score)
+
+    return corpus
+
+
+def _each(make: Callable[[], SacreMetric]) -> Callable[[Floats], Floats]:
+    corpus = _corpus(make)
+    return lambda rows: np.array([np.nan if np.isnan(row).any() else corpus(row[None]) for row in rows])
+
+
+def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tuple[str, str], ...]]:
+    def describe(metric: Metric) -> tuple[tuple[str, str], ...]:
+        scorer = make(**{param.name: metric.get(param.name) for param in metric.params})
+        scorer.num_refs = 1
+        written = str(scorer.get_signature()).split("|")
+        return tuple((key, value) for key, _, value in (part.partition(":") for part in written))
+
+    return describe
+
+
+@register(
+    "BLEU",
+    unit="points",
+    higher_is_better=True,
+    clocked=False,
+    needs={"prediction", "reference"},
+    params=(TOK,),
+    aggregate=_corpus(_bleu),  # the tokenizer has done its work by then
+    segment_values=_each(partial(_bleu, effective_order=True)),
+    describe=_signature(_bleu),
+    summary="Corpus BLEU as sacreBLEU computes it, with its signature.",
+    formula="as sacreBLEU",
+    paper="Papineni et al. 2002; Post 2018",
+    bibtex=POST,
+    edge_cases=(
+        NO_REFERENCE,
+        "An empty hypothesis counts: it translates nothing.",
+        "Segments: sentence BLEU, effective order.",
+    ),
+)
+def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
+    return _statistics(_bleu(tok), s)
+
+
+@register(
+    "chrF",
+    unit="points",
+    higher_is_better=True,
+    clocked=False,
+    needs={"prediction", "reference"},
+    aggregate=_corpus(_chrf),
+    segment_values=_each(_chrf),
+    describe=_signature(_chrf),
+    summary="chrF as sacreBLEU computes it, with its signature.",
+    formula="as sacreBLEU",
+    paper="Popović 2015; Post 2018",
+    bibtex=POST,
+    edge_cases=(NO_REFERENCE, "An empty hypothesis counts: it translates nothing."),
+)
+def _chrf_metric(s: Schedule) -> Floats:
+    return _statistics(_chrf(), s)
+
+
+@register(
+    "TER",
+    unit="points",
+    clocked=False,
+    needs={"prediction", "reference"},
+    aggregate=_corpus(_ter),
+    segment_values=_each(_ter),
+    describe=_signature(_ter),
+    summary="Translation Edit Rate as sacreBLEU computes it, with its signature.",
+    formula="as sacreBLEU",
+    paper="Snover et al. 2006; Post 2018",
+    bibtex=POST,
+    edge_cases=(NO_REFERENCE, "An empty hypothesis counts: it translates nothing."),
+)
+def _ter_metric(s: Schedule) -> Floats:
+    return _statistics(_ter(), s)
+
+
+def _sacrebleu_version(_: Metric) -> tuple[tuple[str, str], ...]:
+    import sacrebleu
+
+    return (("sacrebleu", sacrebleu.__version__),)
+
+
+@register(
+    "LBLEU",
+    unit="points",
+    higher_is_better=True,
+    clocked=False,
+    needs={"prediction", "reference", "tokens"},
+    params=(
+        Param("smooth", "exp", "sacreBLEU's smoothing of sentence BLEU", SMOOTHINGS),
+        Param("final", "none", "weighted: add |x| times the BLEU of the final translation", ("none", "weighted")),
+        TOK,
+    ),
+    describe=_sacrebleu_version,
+    summary="Latency BLEU: BLEU of what had been written, averaged over the source tokens as they were read.",
+    formula="LBLEU = (1/|x|) Σ_j BLEU(y_1 … y_n with g(n) ≤ j, reference), j = 1 … |x|",
+    latex=r"\mathrm{LBLEU} = \frac{1}{|x|} \sum_{j=1}^{|x|} \mathrm{BLEU}(\{y_t : g(t) \le j\},\, y^*)",
+    paper="Grissom II et al. 2014, as Cherry & Foster 2019 describe it",
+    bibtex="""\
+@inproceedings{grissom-ii-etal-2014-dont,
+  title     = {Don't Until the Final Verb Wait: Reinforcement Learning for Simultaneous Machine Translation},
+  author    = {Grissom II, Alvin and He, He and Boyd-Graber, Jordan and Morgan, John and Daum{\\'e} III, Hal},
+  booktitle = {Proceedings of the 2014 Conference on Empirical Methods in Natural Language Processing (EMNLP)},
+  year      = {2014}
+}""",
+    edge_cases=(
+        NO_REFERENCE,
+        "Source tokens only: it is not defined for milliseconds.",
+        "An empty partial translation scores 0, so an empty hypothesis scores 0.",
+        "Sentence BLEU with brevity penalty, effective order and the named smoothing.",
+        "`final=weighted` adds |x|·BLEU(final translation), as the original reward does.",
+    ),
+)
+def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = "13a") -> Floats:
+    if s.run.level == "token":
+        raise MetricError(
+            "LBLEU needs to know which words had been written; this log's tokens are not words of its text"
+        )
+    scorer = _bleu(tok, smooth_method=smooth, effective_order=True)
+    joint = "" if s.run.level == "char" else " "
+    out = np.full(len(s.run), np.nan)
+    for row, (text, reference) in enumerate(zip(s.predictions, s.references, strict=True)):
+        length = int(s.x[row])
+        if not reference or not length:
+            continue
+        words = tokens(text or "", s.run.level)
+        written = np.searchsorted(s.g[row], np.arange(1, length + 1), side="right")
+        counts, times = np.unique(written, return_counts=True)
+        bleus = [_sentence_bleu(scorer, joint.join(words[:n]), reference) for n in counts.tolist()]
+        out[row] = np.dot(bleus, times) / length
+        if final == "weighted":
+            out[row] += length * _sentence_bleu(scorer, joint.join(words), reference)
+    return out
+
+
+def _sentence_bleu(scorer: SacreMetric, text: str, reference: str) -> float:
+    return float(scorer.sentence_score(text, [reference]).score) if text else 0.0

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Metric record: what a latency metric is, apart from its arithmetic."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from lagging.errors import MetricError, did_you_mean
+from lagging.ragged import Floats
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+__all__ = ["Metric", "Param", "Value"]
+
+Value = str | float | int | None
+Compute = Callable[..., Floats]
+Aggregate = Callable[[Floats], float]
+Unit = Literal["time", "ratio", "count", "points"]
+
+LENGTHS = ("hypothesis", "reference", "longest")
+CLOCKS = ("ideal", "elapsed")
+EMPTIES = ("nan", "source")
+MEANS = ("segment", "token")
+
+
+@dataclass(frozen=True)
+class Param:
+    """A declared parameter of a metric: its name, default, allowed values, and what it means.
+
+    `kind` is the type that a number is read as; `choices` are the words allowed beside, or instead of, a number.
+    """
+
+    name: str
+    default: Value
+    help: str
+    choices: tuple[str, ...] = ()
+    kind: type | None = None
+
+    def parse(self, text: str) -> Value:
+        """The value written as `text`, or a MetricError that says what is allowed."""
+        if text in self.choices:
+            return text
+        if self.default is None and text == "None":
+            return None
+        if self.kind is str and not self.choices:
+            return text
+        if self.kind in (int, float):
+            try:
+                value = self.kind(text)
+            except ValueError:
+                pass
+            else:
+                if math.isfinite(value):
+                    return int(value) if value == int(value) else float(value)
+        allowed = [repr(c) for c in self.choices] + ([f"a {self.kind.__name__}"] if self.kind in (int, float) else [])
+        raise MetricError(f"{self.name} must be {' or '.join(allowed)}, but got {text!r}")
+
+
+LENGTH = Param("length", "hypothesis", "whose length is |y| in γ = |y|/|x|", LENGTHS)
+CLOCK = Param("clock", "ideal", "which time a token is given: its delay, or the log's elapsed time", CLOCKS)
+EMPTY = Param("empty", "nan", "an empty hypothesis: undefined, or one token written after the whole source", EMPTIES)
+MEAN = Param("mean", "segment", "the corpus mean: every segment alike, or weighted by target tokens", MEANS)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Metric:
+    """A latency or quality metric: its identity, what it needs, and two functions.
+
+    `statistics` maps a schedule (a Run under one convention) to an array with a row per segment; `corpus` maps such
+    an array to one number. So a bootstrap is an index into rows, for every metric alike.
+
+    Its `repr` is its identity, and parses back:
+
+        >>> import lagging
+        >>> lagging.metric("DAL(write_cost=1)")
+        DAL(write_cost=1)
+        >>> lagging.metric("AL_CA")
+        AL(clock=elapsed)
+
+    Attributes:
+        name: as it is written in tables.
+        compute: the first function.
+        aggregate: "mean" (of the one column), "ratio" (sum of the first column ÷ sum of the second), or a function.
+        params: declared parameters; `values` holds those that were set. One set to its default is kept: under a
+            convention, `AL(length=hypothesis)` is not `AL`.
+        unit: what the value is measured in: the time unit of the log, a ratio, a count, or points.
+        higher_is_better: direction, for tables.
+        needs: columns and settings that the value depends on: "length", "cutoff", "reference", "prediction",
+            "tokens" (defined for token units only), "corpus" (needs the whole Run at once).
+        summary, formula, latex, paper, bibtex, edge_cases: for people.
+        undefined: why a segment without another reason has no value.
+        segment_values: statistics → values of the segments, where that is neither a column nor a ratio of two.
+        describe: more fields for the signature, e.g. those of sacreBLEU.
+    """
+
+    name: str
+    compute: Compute
+    aggregate: Literal["mean", "ratio"] | Aggregate = "mean"
+    params: tuple[Param, ...] = ()
+    values: tuple[tuple[str, Value], ...] = ()
+    unit: Unit = "time"
+    higher_is_better: bool = False
+    needs: frozenset[str] = frozenset()
+    summary: str = ""
+    formula: str = ""
+    latex: str = ""
+    paper: str = ""
+    bibtex: str = ""
+    edge_cases: tuple[str, ...] = ()
+    undefined: str = "undefined"
+    segment_values: Callable[[Floats], Floats] | None = None
+    describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None
+
+    def __call__(self, **values: Value) -> Metric:
+        """The same metric with other parameters: `DAL(write_cost=1)`."""
+        merged = dict(self.values)
+        for name, value in values.items():
+            param = self.param(name)
+            merged[name] = param.parse(str(value)) if value is not None or param.default is not None else None
+        return replace(self, values=tuple((p.name, merged[p.name]) for p in self.params if p.name in merged))
+
+    def param(self, name: str) -> Param:
+        """The declaration of a parameter."""
+        for param in self.params:
+            if param.name == name:
+                return param
+        raise MetricError(f"{self.name} has no parameter {name!r}.{did_you_mean(name, [p.name for p in self.params])}")
+
+    def get(self, name: str) -> Value:
+        """The value of a parameter: the one set, or the default."""
+        return dict(self.values).get(name, self.param(name).default)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a parameter of that name."""
+        return any(param.name == name for param in self.params)
+
+    def is_set(self, name: str) -> bool:
+        """Whether a parameter was given a value, be it its default."""
+        return any(n == name for n, _ in self.values)
+
+    @property
+    def own_values(self) -> tuple[tuple[str, Value], ...]:
+        """The values, other than defaults, of the parameters that only this metric has."""
+        shared = {p.name for p in (LENGTH, CLOCK, EMPTY, MEAN)}
+        return tuple((n, v) for n, v in self.values if n not in shared and v != self.param(n).default)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the value of a segment depends on the other segments, so that a log cannot be scored in parts."""
+        return "corpus" in (str(v) for _, v in self.values)
+
+    def __repr__(self) -> str:
+        """The identity: name, and the parameters that were set."""
+        return _written(self.name, self.values)
+
+    @property
+    def head(self) -> str:
+        """Name and own parameters: the first field of a signature."""
+        return _written(self.name, self.own_values)
+
+    def __eq__(self, other: object) -> bool:
+        """The same identity."""
+        return repr(self) == repr(other) if isinstance(other, Metric) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Of the identity."""
+        return hash(repr(self))
+
+    # ---- the two functions ------------------------------------------------------------------------------------
+
+    def statistics(self, schedule: Schedule) -> Floats:
+        """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
+        own = {p.name: self.get(p.name) for p in self.params if p.name not in ("length", "clock", "empty", "mean")}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = np.asarray(self.compute(schedule, **own), dtype=np.float64)
+        rows = rows[:, None] if rows.ndim == 1 else rows.copy()
+        if len(rows) != len(schedule.run):
+            raise MetricError(f"{self.name} gave {len(rows)} rows for {len(schedule.run)} segments")
+        rows[schedule.undefined(self) > 0] = np.nan
+        if self.aggregate == "mean" and self.has("mean") and self.get("mean") == "token":
+            weight = schedule.g.lengths[:, None].astype(np.float64)
+            rows = np.hstack([rows * weight, np.where(np.isnan(rows), np.nan, weight)])
+        return rows
+
+    @property
+    def _ratio(self) -> bool:
+        return self.aggregate == "ratio" or (self.has("mean") and self.get("mean") == "token")
+
+    def segments(self, statistics: Floats) -> Floats:
+        """The value of each segment; NaN where it is undefined."""
+        if self.segment_values is not None:
+            return self.segment_values(statistics)
+        if self._ratio:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio: Floats = statistics[:, 0] / statistics[:, 1]
+            return ratio
+        return statistics[:, 0]
+
+    def corpus(self, statistics: Floats) -> float:
+        """The value of the corpus; NaN if no segment has one. The same to the last bit in whatever order."""
+        rows = statistics[~np.isnan(statistics).any(axis=1)]
+        if not len(rows):
+            return math.nan
+        if callable(self.aggregate):
+            return self.aggregate(rows)
+        top = exact_sum(rows[:, 0])
+        bottom = exact_sum(rows[:, 1]) if self._ratio else len(rows)
+        return top / bottom if bottom else math.nan
+
+
+def _written(name: str, values: Iterable[tuple[str, Value]]) -> str:
+    inside = ", ".join(f"{n}={v}" for n, v in values)
+    return f"{name}({inside})" if inside else name
+
+
+def exact_sum(column: Floats) -> float:
+    """The sum, correctly rounded, so that neither order nor partition of the segments changes a score."""
+    blocks = (column[i : i + 8192].tolist() for i in range(0, len(column), 8192))
+    return math.fsum(chain.from_iterable(blocks))
+
+
+def params_of(function: Compute) -> tuple[Param, ...]:
+    """The keyword-only arguments of a metric's function, as declared parameters."""
+    found = []
+    for arg in inspect.signature(function).parameters.values():
+        if arg.kind is arg.KEYWORD_ONLY:
+            if arg.default is arg.empty:
+                raise MetricError(f"parameter {arg.name!r} of {function.__name__} needs a default")
+            kind = type(arg.default)
+            choices = ("False", "True") if kind is bool else ()
+            found.append(Param(arg.name, arg.default, "", choices, kind if kind in (int, float, str) else None))
+    return tuple(found)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry: metrics by name, aliases of other tools, and the grammar `NAME(param=value, …)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Literal
+
+from lagging.errors import MetricError, did_you_mean
+from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
+
+__all__ = ["add", "metric", "register", "registered", "split_names"]
+
+_metrics: dict[str, Metric] = {}
+_aliases: dict[str, str] = {}
+
+CALL = re.compile(r"\s*(?P<name>[^()\s=,|:]+)\s*(?:\((?P<params>[^()]*)\))?\s*")
+PAIR = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,()|:]*?)\s*")
+
+
+def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
+    """Put a metric into the registry."""
+    if not CALL.fullmatch(metric.name) or "(" in metric.name:
+        raise MetricError(f"{metric.name!r} cannot be a metric's name: no spaces, brackets, or any of = , | :")
+    for name in (metric.name, *aliases):
+        if name in _metrics or name in _aliases:
+            raise MetricError(f"a metric called {name!r} exists already")
+    _metrics[metric.name] = metric
+    _aliases.update(dict.fromkeys(aliases, metric.name))
+    return metric
+
+
+def register(
+    name: str,
+    *,
+    unit: Unit = "time",
+    higher_is_better: bool = False,
+    aggregate: Literal["mean", "ratio"] | Aggregate = "mean",
+    needs: Iterable[str] = (),
+    length: str | None = None,
+    clocked: bool = True,
+    params: tuple[Param, ...] | None = None,
+    aliases: Iterable[str] = (),
+    summary: str = "",
+    formula: str = "",
+    latex: str = "",
+    paper: str = "",
+    bibtex: str = "",
+    edge_cases: tuple[str, ...] = (),
+    undefined: str = "undefined",
+    segment_values: Compute | None = None,
+    describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None,
+) -> Callable[[Compute], Compute]:
+    """Register a function as a metric over Runs.
+
+    The function takes a `Schedule` (`g` delays, `x` source lengths, `y` target lengths, `run`) and returns one number
+    per segment, or, with `aggregate="ratio"`, two columns. Its keyword-only arguments become the metric's parameters.
+    Packages register theirs through the entry point group `lagging.metrics`.
+
+    Args:
+        name: as it will be written, e.g. "FirstWord".
+        unit: "time" (the unit of the log), "ratio", "count" or "points".
+        higher_is_better: direction, for tables.
+        aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
+        needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff".
+        length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
+        clocked: whether it is about time, so that `clock`, `empty` and `mean` mean something.
+        params: declarations, where more is to be said than the function's signature says.
+        aliases: other names for it.
+        summary, formula, latex, paper, bibtex, edge_cases: for the metric's card.
+        undefined: why a segment without another reason has no value.
+        segment_values: statistics → values of the segments, where that is not the first column.
+        describe: more fields for the signature.
+
+    Example:
+        >>> import numpy as np, lagging
+        >>> @lagging.register("WorstWait", summary="the longest wait of a segment")
+        ... def worst_wait(schedule):
+        ...     return schedule.by_row(lambda g: np.diff(g, axis=1, prepend=0).max(axis=1))
+        >>> run = lagging.Run.from_delays([[3, 4, 4], [1, 2, 5]], source_length=[5, 5])
+        >>> lagging.score(run, ["WorstWait"])["WorstWait"].segments
+        array([3., 3.])
+    """
+    if length is not None:
+        needs = {*needs, "length"}
+
+    def decorate(function: Compute) -> Compute:
+        own = params_of(function) if params is None else params
+        shared: tuple[Param, ...] = ()
+        if length is not None:
+            shared += (Param(LENGTH.name, length, LENGTH.help, LENGTH.choices),)
+        if clocked:
+            shared += (CLOCK, EMPTY)
+            shared += (MEAN,) if aggregate == "mean" else ()
+        add(
+            Metric(
+                name=name,
+                compute=function,
+                aggregate=aggregate,
+                params=own + shared,
+                unit=unit,
+                higher_is_better=higher_is_better,
+                needs=frozenset(needs),
+                summary=summary or (function.__doc__ or "").strip().split("\n")[0],
+                formula=formula,
+                latex=latex,
+                paper=paper,
+                bibtex=bibtex,
+                edge_cases=edge_cases,
+                undefined=undefined,
+                segment_values=segment_values,
+                describe=describe,
+            ),
+            aliases,
+        )
+        return function
+
+    return decorate
+
+
+@cache
+def _load_plugins() -> None:
+    """Import what other packages registered; a plug-in that fails is named, not swallowed."""
+    for point in entry_points(group="lagging.metrics"):
+        try:
+            point.load()
+        except Exception as error:
+            raise MetricError(f"the metric plug-in {point.value!r} cannot be loaded: {error}") from error
+
+
+def registered() -> tuple[Metric, ...]:
+    """All registered metrics, in the order of their registration.
+
+    Example:
+        >>> [m.name for m in registered()][:5]
+        ['AP', 'CW', 'AL', 'AL_y', 'DAL']
+    """
+    _load_plugins()
+    return tuple(_metrics.values())
+
+
+def metric(spec: str | Metric) -> Metric:
+    """The metric written as `spec`: a name, an alias, or a name with parameters.
+
+    Args:
+        spec: `DAL`, `DAL(write_cost=1)`, `AL_CA` (SimulEval's name for `AL(clock=elapsed)`), …
+
+    Raises:
+        MetricError: unknown name or parameter, or a value that is not allowed.
+
+    Example:
+        >>> metric("AL(length=reference, clock=elapsed)")
+        AL(length=reference, clock=elapsed)
+        >>> metric("DALL")
+        Traceback (most recent call last):
+        lagging.errors.MetricError: no metric is called 'DALL'. Did you mean DAL?
+    """
+    if isinstance(spec, Metric):
+        return spec
+    call = CALL.fullmatch(spec)
+    if call is None:
+        raise MetricError(f"cannot read the metric {spec!r}; write it like DAL or DAL(write_cost=1)")
+    found = _named(call["name"])
+    values: dict[str, str] = {}
+    for pair in filter(str.strip, (call["params"] or "").split(",")):
+        match = PAIR.fullmatch(pair)
+        if match is None:
+            raise MetricError(f"cannot read {pair.strip()!r} in {spec!r}; write parameters like write_cost=1")
+        values[match["name"]] = match["value"]
+    return found(**values)
+
+
+def _named(name: str) -> Metric:
+    _load_plugins()
+    name = _aliases.get(name, name)
+    if name in _metrics:
+        return _metrics[name]
+    if name.endswith("_CA") and _aliases.get(name[:-3], name[:-3]) in _metrics:
+        return _named(name[:-3])(clock="elapsed")
+    same = [m for m in _metrics if m.lower() == name.lower()]
+    if same:
+        return _metrics[same[0]]
+    raise MetricError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}")
+
+
+def split_names(text: str) -> list[str]:
+    """Split a comma-separated list of metrics; commas inside parentheses belong to the metric.
+
+    Example:
+        >>> split_names("AP,AL(length=reference, clock=elapsed),DAL")
+        ['AP', 'AL(length=reference, clock=elapsed)', 'DAL']
+    """
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]

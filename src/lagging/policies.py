@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules without a model: what g(t) would be for a given policy and given lengths.
+
+A policy knows lengths (and, for `punctuation`, where the source has punctuation), never a translation. It shows what a
+latency metric says of a policy, and what a real system is measured against.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import UsageError, did_you_mean
+from lagging.ragged import Floats, Ragged
+from lagging.run import Run
+
+__all__ = ["Policy", "antagonist", "offline", "policy", "prescient", "punctuation", "segmentwise", "wait_k"]
+
+Schedule = Callable[[Floats, Floats, Floats], Floats]
+Lengths = Sequence[int] | npt.NDArray[np.integer]
+
+PUNCTUATION = (".", ",", ";", ":", "!", "?", "…", "。", "，", "、", "；", "：", "！", "？", "؟", "،", "؛", "।")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A schedule: g(t) for every target token, from t, |x| and |y|.
+
+    Attributes:
+        name: as written on the command line; `policy(name)` gives it back.
+        schedule: (t, |x|, |y|) → g(t), on flat arrays, t counted from 1.
+        at_punctuation: whether reads run on to the next punctuation mark of the source.
+    """
+
+    name: str
+    schedule: Schedule
+    at_punctuation: bool = False
+
+    def delays(self, source_length: int, target_length: int, source: str | None = None) -> Floats:
+        """g(t) for one sentence.
+
+        Example:
+            >>> wait_k(3).delays(4, 4)
+            array([3., 4., 4., 4.])
+        """
+        return self._schedule(
+            np.array([source_length]), np.array([target_length]), None if source is None else [source]
+        )[0]
+
+    def _schedule(self, x: npt.NDArray[np.integer], y: npt.NDArray[np.integer], source: Sequence[str] | None) -> Ragged:
+        if len(x) != len(y):
+            raise UsageError(f"{len(x)} source lengths, but {len(y)} target lengths")
+        if (x < 0).any() or (y < 0).any():
+            raise UsageError("a length is negative")
+        shape = Ragged.from_lengths(np.zeros(int(y.sum())), y)
+        t = np.arange(len(shape.values)) - np.repeat(shape.offsets[:-1], y) + 1
+        g = self.schedule(t.astype(np.float64), np.repeat(x, y).astype(np.float64), np.repeat(y, y).astype(np.float64))
+        if self.at_punctuation:
+            if source is None:
+                raise UsageError(f"the policy {self.name} needs the source texts, to see where their punctuation is")
+            g = np.concatenate(
+                [
+                    _to_punctuation(g[a:b], text)
+                    for a, b, text in zip(shape.offsets[:-1], shape.offsets[1:], source, strict=True)
+                ]
+                or [g]
+            )
+        return Ragged(g, shape.offsets)
+
+    def run(
+        self,
+        *,
+        source_lengths: Lengths | None = None,
+        target_lengths: Lengths | None = None,
+        source: Sequence[str] | None = None,
+        target: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> Run:
+        """A Run of this policy over sentences given by their lengths, or by their texts (counted in words).
+
+        Args:
+            source_lengths, target_lengths: numbers of tokens.
+            source, target: texts, instead of lengths; the target becomes the prediction.
+            name: name of the system; the policy's own if not given.
+
+        Example:
+            >>> import lagging
+            >>> run = wait_k(3).run(source_lengths=[4, 9], target_lengths=[4, 9])
+            >>> lagging.score(run, ["AL", "DAL"])
+            Scores('wait-3', AL=3, DAL=3)
+        """
+        if (source is None) == (source_lengths is None) or (target is None) == (target_lengths is None):
+            raise UsageError("give lengths or texts, for source and target each")
+        x = np.array(source_lengths if source is None else [len(text.split()) for text in source], dtype=np.int64)
+        y = np.array(target_lengths if target is None else [len(text.split()) for text in target], dtype=np.int64)
+        return Run.from_delays(
+            self._schedule(x, y, source),
+            source_length=x,
+            source=source,
+            prediction=target,
+            reference=target,
+            level="token" if target is None else "word",
+            name=self.name if name is None else name,
+        )
+
+
+def _to_punctuation(g: Floats, text: str) -> Floats:
+    """Delays, moved on to the end of the phrase that the word was in."""
+    words = text.split()
+    ends = [i for i, word in enumerate(words, 1) if word.endswith(PUNCTUATION)]
+    stops = np.array(sorted({*ends, len(words)}), dtype=np.float64)
+    moved: Floats = stops[np.minimum(np.searchsorted(stops, g), len(stops) - 1)]
+    return moved
+
+
+def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
+    """Wait-k (Ma et al., 2018): read k tokens, then write and read by turns.
+
+    Args:
+        k: how many source tokens to read first.
+        catchup: None: g(t) = min(k + t − 1, |x|). "paper": writing at the rate |y|/|x|, as in Table 5 of Cherry &
+            Foster: g(t) = min(k + ⌊(t−1)·|x|/|y|⌋, |x|). A number c: one write in 1/c comes without a read, as in
+            section 3.3 of Ma et al.: g(t) = min(k + t − 1 − ⌊c·t⌋, |x|).
+
+    Example:
+        >>> wait_k(1).delays(3, 6), wait_k(1, catchup="paper").delays(3, 6)
+        (array([1., 2., 3., 3., 3., 3.]), array([1., 1., 2., 2., 3., 3.]))
+    """
+    if k < 0:
+        raise UsageError(f"wait-k needs k of at least 0, but got {k}")
+    if catchup is None:
+        return Policy(f"wait-{k}", lambda t, x, y: np.minimum(k + t - 1, x))
+    if catchup == "paper":
+        return Policy(f"wait-{k}-catchup", lambda t, x, y: np.minimum(k + np.floor((t - 1) * x / y), x))
+    if isinstance(catchup, str) or not 0 <= catchup < 1:
+        raise UsageError(f"catchup must be 'paper', or a number from 0 to below 1, but got {catchup!r}")
+    rate = float(catchup)
+    # a sum such as 5 × 0.2 must not fall below the whole number that it is
+    return Policy(
+        f"wait-{k}-catchup={rate:g}",
+        lambda t, x, y: np.minimum(np.maximum(k + t - 1 - np.floor(rate * t + 1e-9), min(k, 1)), x),
+    )
+
+
+def antagonist(k: int) -> Policy:
+    """Wait-k that delays its last read until its last write: AL falls, DAL does not (Cherry & Foster, Table 2).
+
+    Example:
+        >>> antagonist(4).delays(5, 5)
+        array([4., 4., 4., 4., 5.])
+    """
+    honest = wait_k(k).schedule
+
+    def schedule(t: Floats, x: Floats, y: Floats) -> Floats:
+        g = honest(t, x, y)
+        return np.where(t < y, np.minimum(g, np.maximum(x - 1, 0)), g)
+
+    return Policy(f"antagonist-{k}", schedule)
+
+
+def segmentwise(size: int) -> Policy:
+    """Read `size` tokens, write their share of the target, and so on.
+
+    g(t) is the first multiple of `size` (or |x|) by which a translator that writes at the rate |y|/|x| has reached t.
+
+    Example:
+        >>> segmentwise(2).delays(5, 5)
+        array([2., 2., 4., 4., 5.])
+    """
+    if size < 1:
+        raise UsageError(f"segments need a length of at least 1, but got {size}")
+    return Policy(f"segment-{size}", lambda t, x, y: np.minimum(size * np.ceil(np.ceil(t * x / y) / size), x))
+
+
+def punctuation() -> Policy:
+    """Read up to the next punctuation mark, write the phrase's share of the target, and so on.
+
+    Example:
+        >>> punctuation().delays(5, 5, "Yes, I see a cat.")
+        array([1., 5., 5., 5., 5.])
+    """
+    return replace(Policy("punctuation", lambda t, x, y: np.ceil(t * x / y)), at_punctuation=True)
+
+
+def offline() -> Policy:
+    """Read everything, then write.
+
+    Example:
+        >>> offline().delays(3, 2)
+        array([3., 3.])
+    """
+    return Policy("offline", lambda t, x, y: x)
+
+
+def prescient() -> Policy:
+    """Write without reading: the ideal translator, with DAL 0.
+
+    Example:
+        >>> prescient().delays(3, 2)
+        array([0., 0.])
+    """
+    return Policy("prescient", lambda t, x, y: np.zeros_like(x))
+
+
+NAMES = "wait-K, wait-K-catchup, wait-K-catchup=C, antagonist-K, segment-N, punctuation, offline, prescient"
+
+
+def policy(name: str) -> Policy:
+    """The policy of that name.
+
+    Args:
+        name: `wait-3`, `wait-3-catchup`, `wait-3-catchup=0.25`, `antagonist-4`, `segment-5`, `punctuation`, `offline`
+            or `prescient`.
+
+    Example:
+        >>> policy("wait-3-catchup").name
+        'wait-3-catchup'
+    """
+    plain = {"punctuation": punctuation, "offline": offline, "prescient": prescient}
+    if name in plain:
+        return plain[name]()
+    if match := re.fullmatch(r"wait-(\d+)(?:-(catchup)(?:=([0-9.]+))?)?", name):
+        k, caught, rate = match.groups()
+        try:
+            return wait_k(int(k), catchup=float(rate) if rate else ("paper" if caught else None))
+        except ValueError as error:
+            raise UsageError(f"cannot read the policy {name!r}: {error}") from None
+    if match := re.fullmatch(r"(antagonist|segment)-(\d+)", name):
+        return {"antagonist": antagonist, "segment": segmentwise}[match[1]](int(match[2]))
+    hint = did_you_mean(name, [*plain, "wait-3", "wait-3-catchup", "antagonist-4", "segment-5"])
+    raise UsageError(f"no policy is called {name!r}.{hint if 'mean' in hint else ''}\n  Policies: {NAMES}.")

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uneven rows as two flat arrays: the only module that knows that rows are uneven.
+
+Rows of one length form a rectangle. A kernel is written once, as NumPy arithmetic on a rectangle
+(rows × tokens), and `Ragged` applies it to each rectangle in turn: no padding, no masks, no loop over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Ragged"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Kernel = Callable[..., npt.NDArray[np.generic]]
+
+TOKENS_PER_RECTANGLE = 1 << 15
+"""Rectangles of at most this many tokens (256 KB), so that a kernel's temporaries stay in the cache."""
+
+
+class Ragged:
+    """Rows of different lengths: `values`, end to end, and `offsets`, where each row begins.
+
+    Example:
+        >>> r = Ragged.from_rows([[3, 4, 4], [], [1]])
+        >>> r.lengths
+        array([3, 0, 1])
+        >>> r[0]
+        array([3., 4., 4.])
+        >>> r.by_row(lambda g, x: g.sum(axis=1) / x[:, 0], np.array([4.0, 4.0, 4.0]))   # empty rows have no value
+        array([2.75,  nan, 0.25])
+    """
+
+    __slots__ = ("__dict__", "offsets", "values")
+
+    def __init__(self, values: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
+        self.values: Floats = np.ascontiguousarray(values, dtype=np.float64)
+        self.offsets: Ints = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.values.flags.writeable = False
+        self.offsets.flags.writeable = False
+
+    @classmethod
+    def from_lengths(cls, values: npt.ArrayLike, lengths: npt.ArrayLike) -> Ragged:
+        """Rows of the given lengths, cut from `values` in order."""
+        lengths = np.asarray(lengths, dtype=np.int64)
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(values, offsets)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[float] | npt.NDArray[np.generic]]) -> Ragged:
+        """Rows from Python sequences or arrays."""
+        rows = list(rows)
+        lengths = [len(row) for row in rows]
+        values = np.fromiter(chain.from_iterable(rows), np.float64, sum(lengths))
+        return cls.from_lengths(values, lengths)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of all parts, in order."""
+        values = np.concatenate([part.values for part in parts])
+        return cls.from_lengths(values, np.concatenate([part.lengths for part in parts]))
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Length of each row."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Floats:
+        """One row."""
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"row {index} of {n}")
+        index %= n
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    def __iter__(self) -> Iterator[Floats]:
+        """The rows, one at a time."""
+        return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """The same rows."""
+        if not isinstance(other, Ragged):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]  # an array is not a key
+
+    def __repr__(self) -> str:
+        """`Ragged(3 rows, 4 values)`."""
+        return f"Ragged({len(self)} rows, {len(self.values)} values)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the two arrays, not what was derived from them."""
+        return Ragged, (self.values, self.offsets)
+
+    def take(self, index: slice | npt.NDArray[np.generic]) -> Ragged:
+        """The rows at `index` (a slice, row numbers, or a mask), in that order."""
+        if isinstance(index, slice) and index.step in (None, 1):
+            start, stop, _ = index.indices(len(self))
+            offsets = self.offsets[start : max(start, stop) + 1]
+            return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+        rows = np.arange(len(self))[index]
+        lengths = self.lengths[rows]
+        taken = Ragged.from_lengths(np.empty(lengths.sum()), lengths)
+        where = np.repeat(self.offsets[rows] - taken.offsets[:-1], lengths) + np.arange(len(taken.values))
+        return Ragged(self.values[where], taken.offsets)
+
+    def tolist(self) -> list[list[float]]:
+        """Rows as Python lists."""
+        flat, ends = self.values.tolist(), self.offsets.tolist()
+        return [flat[a:b] for a, b in pairwise(ends)]
+
+    # ---- reading single places --------------------------------------------------------------------------------
+
+    def last(self) -> Floats:
+        """Last value of each row; NaN for an empty row."""
+        out = np.full(len(self), np.nan)
+        some = self.lengths > 0
+        out[some] = self.values[self.offsets[1:][some] - 1]
+        return out
+
+    def owner(self, flat: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
+        """Row and position in the row of the values at the given flat places."""
+        rows = np.searchsorted(self.offsets, flat, side="right") - 1
+        return rows, flat - self.offsets[rows]
+
+    def falls(self) -> Ints:
+        """Flat places of the values that are smaller than their predecessor in the same row."""
+        down = np.flatnonzero(self.values[1:] < self.values[:-1]) + 1
+        # a first value has no predecessor; few values fall, so few are looked up
+        return down[self.offsets[np.searchsorted(self.offsets, down)] != down] if len(down) else down
+
+    # ---- changing rows ----------------------------------------------------------------------------------------
+
+    def drop_last(self, rows: npt.NDArray[np.bool_]) -> Ragged:
+        """Without the last value of the rows where `rows` is true."""
+        rows = rows & (self.lengths > 0)
+        keep = np.ones(len(self.values), dtype=bool)
+        keep[self.offsets[1:][rows] - 1] = False
+        return Ragged.from_lengths(self.values[keep], self.lengths - rows)
+
+    def fill_empty(self, values: npt.NDArray[np.floating]) -> Ragged:
+        """With one value, taken from `values`, in each row that was empty."""
+        empty = self.lengths == 0
+        filled = np.insert(self.values, self.offsets[:-1][empty], values[empty])
+        return Ragged.from_lengths(filled, self.lengths + empty)
+
+    # ---- arithmetic -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rectangles(self) -> list[tuple[Ints, Floats]]:
+        """Row numbers and values of the rows of one length, for each length that occurs except 0."""
+        order = np.argsort(self.lengths, kind="stable")
+        ordered = self.lengths[order]
+        cuts = np.flatnonzero(np.diff(ordered)) + 1
+        rectangles = []
+        for rows in np.split(order, cuts):
+            length = int(self.lengths[rows[0]]) if len(rows) else 0
+            if length == 0:
+                continue
+            step = max(1, TOKENS_PER_RECTANGLE // length)
+            within = np.arange(length)
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                rectangles.append((some, self.values[self.offsets[some, None] + within]))
+        return rectangles
+
+    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:
+        """One number per row: `kernel(rectangle, *columns)`, with columns of shape (rows, 1).
+
+        Empty rows give NaN; the kernel never sees them.
+        """
+        out = np.full(len(self), np.nan)
+        for rows, rectangle in self._rectangles:
+            out[rows] = kernel(rectangle, *(column[rows, None] for column in columns))
+        return out
+
+    def by_token(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Ragged:
+        """One number per token: `kernel(rectangle, *columns)` of the rectangle's own shape."""
+        out = np.empty(len(self.values))
+        for rows, rectangle in self._rectangles:
+            within = np.arange(rectangle.shape[1])
+            out[self.offsets[rows, None] + within] = kernel(rectangle, *(c[rows, None] for c in columns))
+        return Ragged(out, self.offsets)

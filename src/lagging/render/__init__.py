@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores → terminal table, JSON, TSV, Markdown, LaTeX; a sentence → its timeline; a metric → its card. No maths.
+
+Every renderer takes the same list of Scores and returns a string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lagging.errors import UsageError, did_you_mean
+from lagging.scoring import Scores
+
+__all__ = ["RENDERERS", "render"]
+
+RENDERERS = ("table", "json", "tsv", "markdown", "latex")
+
+
+def render(scores: Sequence[Scores], format: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+    """The scores of some systems in one of the formats.
+
+    Args:
+        scores: one entry per system.
+        format: "table", "json", "tsv", "markdown" or "latex".
+        width: columns of the terminal, for the table; None to let lines be as long as they are.
+        colour: whether the table may use terminal colours.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], name="antagonist")
+        >>> print(render([lagging.score(run, ["AL", "DAL"])]))
+        system      AL ↓ tokens  DAL ↓ tokens  n
+        antagonist        2.200         4.000  1
+        <BLANKLINE>
+        AL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+    """
+    if format == "table":
+        from lagging.render.table import table
+
+        return table(scores, width=width, colour=colour)
+    if format not in RENDERERS:
+        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
+    from lagging.render import documents
+
+    return {
+        "json": documents.as_json,
+        "tsv": documents.as_tsv,
+        "markdown": documents.as_markdown,
+        "latex": documents.as_latex,
+    }[format](scores)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a number, a heading and a piece of foreign text are written."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from lagging.metrics import Metric
+from lagging.scoring import Score, Scores
+
+__all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined"]
+
+DIGITS = {"token": 3, "ms": 3, "ratio": 3, "count": 2, "points": 2}
+UNITS = {"token": "tokens", "ms": "s", "ratio": "", "count": "", "points": "", "": ""}
+NOTHING = "–"
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A number as tables show it: milliseconds as seconds, NaN as a dash."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value / 1000 if unit == 'ms' else value:.{DIGITS[unit]}f}"
+
+
+def heading(metric: Metric, unit: str) -> str:
+    """`DAL ↓ s`: name, direction, unit."""
+    return " ".join(part for part in (repr(metric), "↑" if metric.higher_is_better else "↓", UNITS[unit]) if part)
+
+
+def columns(scores: Sequence[Scores]) -> list[tuple[Metric, str]]:
+    """The metrics that occur, with their unit; no unit where systems differ in it."""
+    found: dict[Metric, str] = {}
+    for one in scores:
+        for score in one:
+            found[score.metric] = score.unit if found.get(score.metric, score.unit) == score.unit else ""
+    return list(found.items())
+
+
+def cell(scores: Scores, metric: Metric, unit: str) -> str:
+    """The value of a metric in its column; with its unit, if the column has none."""
+    score = find(scores, metric)
+    if score is None:
+        return NOTHING
+    text = shown(score.value, score.unit)
+    return text if unit else f"{text} {UNITS[score.unit]}".rstrip()
+
+
+def find(scores: Scores, metric: Metric) -> Score | None:
+    """The score of a metric, if the system has one."""
+    return next((score for score in scores if score.metric == metric), None)
+
+
+def best(scores: Sequence[Scores], metric: Metric) -> set[str]:
+    """How the best value of a column is written; nothing if there is nothing to choose from."""
+    found = [s for s in (find(one, metric) for one in scores) if s is not None and not math.isnan(s.value)]
+    if len(found) < 2 or len({s.unit for s in found}) > 1:
+        return set()
+    pick = max if metric.higher_is_better else min
+    top = pick(found, key=lambda s: s.value)
+    return {shown(top.value, top.unit)}
+
+
+def signatures(scores: Sequence[Scores]) -> list[str]:
+    """One line per metric if all systems agree, else one per metric and system."""
+    lines = []
+    for metric, _ in columns(scores):
+        made = [(one.system, str(s.signature)) for one in scores if (s := find(one, metric)) is not None]
+        if len({signature for _, signature in made}) == 1:
+            lines.append(made[0][1])
+        else:
+            lines += [f"{signature}  ({system})" for system, signature in made]
+    return lines
+
+
+def undefined(scores: Sequence[Scores]) -> list[str]:
+    """`base: AL undefined in 3 of 2588 segments (empty hypothesis 3)`, one line per system and set of reasons."""
+    lines = []
+    for one in scores:
+        by_reason: dict[str, list[str]] = {}
+        for score in one:
+            if score.undefined:
+                reasons = ", ".join(f"{reason} {len(ids)}" for reason, ids in score.undefined.reasons.items())
+                text = f"undefined in {int(score.undefined)} of {score.n} segments ({reasons})"
+                by_reason.setdefault(text, []).append(repr(score.metric))
+        lines += [f"{one.system}: {', '.join(names)} {text}" for text, names in by_reason.items()]
+    return lines
+
+
+def safe(text: str) -> str:
+    """Text for a terminal: control characters are shown, not obeyed."""
+    return "".join(c if unicodedata.category(c) not in ("Cc", "Zl", "Zp", "Cs") else f"\\x{ord(c):02x}" for c in text)
+
+
+def pad(text: str, width: int, right: bool = False) -> str:
+    """Text in a field as wide as the terminal will show it: Chinese takes two cells a character."""
+    space = " " * max(0, width - cell_len(text))
+    return space + text if right else text + space
+
+
+def shorten(text: str, width: int) -> str:
+    """Text that takes at most `width` cells, with an ellipsis if something was left out."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores for programs and papers: JSON, TSV, Markdown, LaTeX. Each carries the signatures."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lagging.render.cells import best, cell, columns, find, heading, signatures, undefined
+from lagging.scoring import Score, Scores
+
+__all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "segment_table"]
+
+SCHEMA = 1
+FIELDS = ("system", "metric", "score", "low", "high", "unit", "n", "undefined", "signature")
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def record(system: str, score: Score) -> dict[str, Any]:
+    """One score as the fields of the JSON and TSV output: unrounded, in the unit named, null for undefined."""
+    values = (
+        system,
+        repr(score.metric),
+        _number(score.value),
+        _number(score.low),
+        _number(score.high),
+        score.unit,
+        score.n,
+        int(score.undefined),
+        str(score.signature),
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def _records(scores: Sequence[Scores]) -> Iterator[dict[str, Any]]:
+    return (record(one.system, score) for one in scores for score in one)
+
+
+def as_json(scores: Sequence[Scores]) -> str:
+    """One object: `{"schema": 1, "scores": […]}`."""
+    return json.dumps({"schema": SCHEMA, "scores": list(_records(scores))}, ensure_ascii=False, indent=1)
+
+
+def _field(value: object) -> str:
+    """A TSV field: nothing for null, no tabs or line breaks."""
+    return "" if value is None else re.sub(r"[\t\r\n\x0b\x0c\x85\u2028\u2029]", " ", str(value))
+
+
+def as_tsv(scores: Sequence[Scores]) -> str:
+    """A row per system and metric, with the fields of the JSON output."""
+    rows = ["\t".join(FIELDS)]
+    rows += ["\t".join(_field(value) for value in fields.values()) for fields in _records(scores)]
+    return "\n".join(rows)
+
+
+def _markdown(text: str) -> str:
+    flat = re.sub(r"\s+", " ", text)
+    return re.sub(r"([\\`*_{}\[\]<>()#|~])", r"\\\1", flat)
+
+
+def as_markdown(scores: Sequence[Scores]) -> str:
+    """A table, best values in bold, signatures below."""
+    metrics = columns(scores)
+    head = ["system", *(_markdown(heading(m, unit)) for m, unit in metrics), "n"]
+    rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    winners = [best(scores, metric) for metric, _ in metrics]
+    for one in scores:
+        cells = [_markdown(one.system)]
+        for (metric, unit), winner in zip(metrics, winners, strict=True):
+            text = cell(one, metric, unit)
+            cells.append(f"**{text}**" if text in winner else text)
+        rows.append("| " + " | ".join([*cells, str(max(s.n for s in one))]) + " |")
+    below = [f"- {_markdown(line)}" for line in undefined(scores)] + [f"- `{line}`" for line in signatures(scores)]
+    return "\n".join([*rows, "", *below])
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{c: "\\" + c for c in "&%$#_{}"},
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
+
+
+def as_latex(scores: Sequence[Scores]) -> str:
+    """A booktabs table, best values in bold; what is undefined, and the signatures, as comments."""
+    metrics = columns(scores)
+    arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
+    head = ["System", *(_latex(heading(m, unit)).translate(arrows) for m, unit in metrics)]
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        r"\begin{tabular}{l" + "r" * len(metrics) + "}",
+        r"\toprule",
+        " & ".join(head) + r" \\",
+        r"\midrule",
+    ]
+    winners = [best(scores, metric) for metric, _ in metrics]
+    for one in scores:
+        cells = [_latex(one.system)]
+        for (metric, unit), winner in zip(metrics, winners, strict=True):
+            text = cell(one, metric, unit)
+            text = text.replace("–", "--") if text == "–" else f"${text}$" if text.startswith("-") else text
+            cells.append(rf"\textbf{{{text}}}" if text.strip("$") in winner else text)
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    below = [re.sub(r"[\r\n]", " ", line) for line in (*undefined(scores), *signatures(scores))]
+    return "\n".join([*lines, *(f"% {line}" for line in below)])
+
+
+def segment_table(scores: Sequence[Scores]) -> Iterator[str]:
+    """Lines of a TSV with a row per segment: signatures as comments, then system, id, and a column per metric."""
+    metrics = [metric for metric, _ in columns(scores)]
+    for line in signatures(scores):
+        yield f"# {_field(line)}\n"
+    yield "\t".join(["system", "id", *map(repr, metrics)]) + "\n"
+    for one in scores:
+        found = [find(one, metric) for metric in metrics]
+        ids = next(score.ids for score in one).tolist()
+        values = [[""] * len(ids) if score is None else _cells(score) for score in found]
+        for row, name in enumerate(ids):
+            yield "\t".join([_field(one.system), _field(name), *(column[row] for column in values)]) + "\n"
+
+
+def _cells(score: Score) -> list[str]:
+    return ["" if math.isnan(value) else repr(value) for value in score.segments.tolist()]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table on the terminal: a row per system; where that is too wide, a row per system and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from lagging.render.cells import best, cell, columns, heading, pad, safe, shorten, signatures, undefined
+from lagging.scoring import Scores
+
+__all__ = ["grid", "table"]
+
+BOLD, PLAIN, DIM = "\x1b[1m", "\x1b[0m", "\x1b[2m"
+
+
+def grid(rows: Sequence[Sequence[str]], right: Sequence[bool], bold: set[tuple[int, int]] | None = None) -> list[str]:
+    """Rows as aligned lines; cells in `bold` (row, column) are emphasised."""
+    widths = [max(cell_len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for r, row in enumerate(rows):
+        cells = [pad(text, widths[i], right[i]) for i, text in enumerate(row)]
+        cells = [BOLD + text + PLAIN if bold and (r, i) in bold else text for i, text in enumerate(cells)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = False) -> str:
+    """The table, what is undefined in it, and the signatures of its numbers."""
+    metrics = columns(scores)
+    head = ["system", *(heading(metric, unit) for metric, unit in metrics), "n"]
+    rows, bold = [head], {(0, i) for i in range(len(head))}
+    winners = [best(scores, metric) for metric, _ in metrics]
+    for one in scores:
+        row = [safe(one.system)]
+        for i, (metric, unit) in enumerate(metrics):
+            text = cell(one, metric, unit)
+            if text in winners[i]:
+                bold.add((len(rows), i + 1))
+            row.append(text)
+        rows.append([*row, str(max(score.n for score in one))])
+    lines = grid(rows, [False] + [True] * (len(head) - 1), bold if colour else None)
+    if width is not None and max(map(cell_len, (line for line in grid(rows, [True] * len(head))))) > width:
+        lines = _tall(rows, width, bold if colour else None)
+    below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures(scores)]
+    return "\n".join([*lines, "", *(safe(line) for line in undefined(scores)), *below])
+
+
+def _tall(rows: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None) -> list[str]:
+    """For a narrow terminal: the name of a system, and its scores below."""
+    head, lines = rows[0], []
+    wide = max(cell_len(name) for name in head[1:])
+    for r, row in enumerate(rows[1:], 1):
+        name = shorten(row[0], width)
+        lines.append(BOLD + name + PLAIN if bold else name)
+        for i in range(1, len(row)):
+            text = pad(row[i], 10, right=True)
+            text = BOLD + text + PLAIN if bold and (r, i) in bold else text
+            lines.append(f"  {pad(head[i], wide)}  {text}")
+    return lines

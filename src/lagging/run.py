@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Run: one system's output on one test set, as columns. Frozen, and validated once, when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, merge_notes
+from lagging.ragged import Floats, Ints, Ragged
+from lagging.text import count_tokens, detect_level
+from lagging.validation import check, remark
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Origin", "Run"]
+
+Texts = npt.NDArray[np.object_]
+Ids = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a Run was read from: path, format, and what was found there.
+
+    Attributes:
+        path: the file; None for a Run made in Python.
+        format: name of the format, e.g. `simuleval`.
+        description: the format in words, with what was recognised.
+    """
+
+    path: str | None = None
+    format: str = "python"
+    description: str = "Python lists"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """One system's output on one test set, one entry per segment in every column.
+
+    Make one with `Run.from_delays` or `lagging.read`; the constructor itself takes columns as they are.
+
+    Attributes:
+        delays: g(t), the source consumed before each target token, in `unit`s.
+        source_length: |x|, in the same unit.
+        id: what the segment is called; matches segments between systems.
+        elapsed: wall-clock time of each target token in ms, where the log has it.
+        reference_length: |reference| in target tokens, NaN where unknown; only for logs that count their own tokens.
+        prediction, reference, source: texts, None where a segment has none.
+        document: the talk or document that the segment belongs to.
+        durations: length of each piece of output speech in ms.
+        line: line of the segment in the file it came from.
+        unit: "token" or "ms": of delays and source_length.
+        level: what a target token is: "word", "char", or "token" (the log's own).
+        name: the system's name.
+        origin: where it was read from.
+        repaired: how many segments each repair has changed.
+        notes: what a reader of its scores must know.
+    """
+
+    delays: Ragged
+    source_length: Floats
+    id: Ids
+    elapsed: Ragged | None = None
+    reference_length: Floats | None = None
+    prediction: Texts | None = None
+    reference: Texts | None = None
+    source: Texts | None = None
+    document: Texts | None = None
+    durations: Ragged | None = None
+    line: Ints | None = None
+    unit: str = "token"
+    level: str = "token"
+    name: str = ""
+    origin: Origin = Origin()
+    repaired: tuple[tuple[str, int], ...] = ()
+    notes: tuple[Note, ...] = field(default=())
+
+    @classmethod
+    def from_delays(
+        cls,
+        delays: Sequence[Sequence[float]] | Ragged,
+        *,
+        source_length: npt.ArrayLike,
+        elapsed: Sequence[Sequence[float]] | Ragged | None = None,
+        reference_length: npt.ArrayLike | None = None,
+        prediction: Sequence[str | None] | None = None,
+        reference: Sequence[str | None] | None = None,
+        source: Sequence[str | None] | None = None,
+        id: Sequence[int | str] | None = None,
+        document: Sequence[str | None] | None = None,
+        unit: str = "token",
+        level: str | None = None,
+        name: str = "",
+    ) -> Run:
+        """A Run from Python lists, checked: every fault is reported at once.
+
+        Args:
+            delays: one list of non-decreasing numbers per segment.
+            source_length: one length per segment, in the unit of the delays.
+            elapsed: wall-clock times in ms, shaped like `delays`.
+            reference_length: reference lengths in target tokens, where there is no reference text to count.
+            prediction: what was written; its tokens must be as many as the delays.
+            reference: reference translations.
+            source: source sentences.
+            id: names of the segments; 0, 1, 2, … if not given.
+            document: the document of each segment.
+            unit: "token" or "ms".
+            level: "word", "char" or "token"; found from the predictions if not given.
+            name: name of the system.
+
+        Raises:
+            DataError: for anything that cannot be scored, with segment and token.
+
+        Example:
+            >>> run = Run.from_delays([[4, 5, 5, 5, 5], [4, 4, 4, 4, 5]], source_length=[5, 5])
+            >>> len(run), run.unit
+            (2, 'token')
+            >>> Run.from_delays([[4, 3]], source_length=[5])
+            Traceback (most recent call last):
+            lagging.errors.DataError: delays decrease (segment 0), token 2: 4 → 3
+              AL, LAAL and DAL need non-decreasing delays.
+              fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
+        """
+        if unit not in ("token", "ms"):
+            raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
+        g = delays if isinstance(delays, Ragged) else Ragged.from_rows(delays)
+        e = elapsed if elapsed is None or isinstance(elapsed, Ragged) else Ragged.from_rows(elapsed)
+        columns: dict[str, Any] = {
+            "source_length": np.array(source_length, dtype=np.float64, ndmin=1),
+            "id": make_ids(range(len(g)) if id is None else id),
+            "reference_length": None if reference_length is None else np.array(reference_length, float, ndmin=1),
+            "prediction": make_texts(prediction),
+            "reference": make_texts(reference),
+            "source": make_texts(source),
+            "document": make_texts(document),
+        }
+        faults = Faults()
+        for column, values in columns.items():
+            if values is not None and len(values) != len(g):
+                detail = f"{column} has {len(values)} entries, delays {len(g)}"
+                faults.add(Fault("length-mismatch", detail))
+        if faults:
+            raise DataError(faults)
+        texts = columns["prediction"]
+        if level is None:
+            level = "token" if texts is None else detect_level(texts, g.lengths)
+        run = cls(delays=g, elapsed=e, unit=unit, level=level, name=name, **columns)
+        counts = None if texts is None else count_tokens(texts, level, g.lengths)
+        faults.add(*check(run, token_counts=counts))
+        if faults:
+            raise DataError(faults)
+        return replace(run, notes=merge_notes(remark(run)))
+
+    # ---- as a sequence ----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Number of segments."""
+        return len(self.delays)
+
+    def __repr__(self) -> str:
+        """`Run('base', 2580 segments, 39783 words, ms)`."""
+        name = f"{self.name!r}, " if self.name else ""
+        tokens = f"{len(self.delays.values)} {self.level}s"
+        return f"Run({name}{len(self)} segments, {tokens}, {self.unit})"
+
+    def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
+        """Some of the segments: a slice, segment numbers, or a mask.
+
+        Example:
+            >>> run = Run.from_delays([[1, 2], [2, 2], [1, 1]], source_length=[2, 2, 2])
+            >>> run[[2, 0]].id
+            array([2, 0])
+        """
+        rows = index if isinstance(index, slice) else np.asarray(index)
+        changed: dict[str, Any] = {}
+        for column in COLUMNS:
+            values = getattr(self, column)
+            if values is not None:
+                changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
+        return replace(self, **changed)
+
+    def segments(self) -> Iterator[Run]:
+        """Each segment as a Run of its own."""
+        return (self[i : i + 1] for i in range(len(self)))
+
+    @staticmethod
+    def concat(runs: Sequence[Run]) -> Run:
+        """The segments of all runs, in order. A column that only some of them have is filled with None, or dropped.
+
+        Example:
+            >>> a = Run.from_delays([[1, 2]], source_length=[2], id=["a"])
+            >>> b = Run.from_delays([[2]], source_length=[2], id=["b"])
+            >>> Run.concat([a, b]).delays.tolist()
+            [[1.0, 2.0], [2.0]]
+        """
+        if not runs:
+            raise UsageError("concat needs at least one Run")
+        if len(runs) == 1:
+            return runs[0]
+        for what in ("unit", "level"):
+            found = sorted({str(getattr(run, what)) for run in runs})
+            if len(found) > 1:
+                raise UsageError(f"these runs differ in {what}: {', '.join(found)}")
+        changed: dict[str, Any] = {}
+        for column in COLUMNS:
+            parts = [getattr(run, column) for run in runs]
+            if column in TEXTS and any(part is not None for part in parts):
+                parts = [np.full(len(r), None) if p is None else p for r, p in zip(runs, parts, strict=True)]
+            if any(part is None for part in parts):
+                changed[column] = None
+            elif isinstance(parts[0], Ragged):
+                changed[column] = Ragged.concat(parts)
+            elif column == "id":
+                changed[column] = join_ids(parts)
+            else:
+                changed[column] = np.concatenate(parts)
+        repaired: dict[str, int] = {}
+        for name, count in (item for run in runs for item in run.repaired):
+            repaired[name] = repaired.get(name, 0) + count
+        notes = merge_notes(note for run in runs for note in run.notes)
+        return replace(runs[0], repaired=tuple(sorted(repaired.items())), notes=notes, **changed)
+
+    # ---- to other libraries -----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as Python lists, without those that the Run does not have.
+
+        Example:
+            >>> Run.from_delays([[1, 2]], source_length=[2]).to_dict()
+            {'id': [0], 'delays': [[1.0, 2.0]], 'source_length': [2.0]}
+        """
+        order = ("id", *(c for c in COLUMNS if c not in ("id", "line")))
+        held = {column: getattr(self, column) for column in order}
+        return {column: values.tolist() for column, values in held.items() if values is not None}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Columns as a pandas DataFrame (needs pandas)."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas") from None
+        return pandas.DataFrame(self.to_dict())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Columns as a polars DataFrame (needs polars)."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtraError("polars") from None
+        return polars.DataFrame(self.to_dict())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Columns as an Arrow table (needs pyarrow)."""
+        try:
+            import pyarrow
+        except ImportError:
+            raise MissingExtraError("pyarrow", "arrow") from None
+        return pyarrow.table(self.to_dict())
+
+
+NOT_COLUMNS = {"unit", "level", "name", "origin", "repaired", "notes"}
+COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
+TEXTS = ("prediction", "reference", "source", "document")
+
+
+def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> Texts | None:
+    """Texts as an object array; None for no column."""
+    if texts is None:
+        return None
+    out = np.empty(len(texts), dtype=object)
+    out[:] = list(texts)
+    return out
+
+
+def make_ids(ids: Sequence[int | str] | range) -> Ids:
+    """Ids as whole numbers if all of them are, else as strings."""
+    numbers = all(type(i) is int for i in ids)
+    if numbers and all(-(2**63) <= i < 2**63 for i in ids):  # type: ignore[operator]
+        return np.array(ids, dtype=np.int64)
+    out = np.empty(len(ids), dtype=object)
+    out[:] = [str(i) for i in ids]
+    return out
+
+
+def join_ids(parts: Sequence[Ids]) -> Ids:
+    """The ids of all parts: whole numbers if all of them are."""
+    if len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    return make_ids([name for part in parts for name in part.tolist()])

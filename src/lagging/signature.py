@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signature: the string that says how a number was made, so that it can be made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lagging.errors import UsageError
+
+__all__ = ["Signature"]
+
+ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair")
+"""Fields between the metric and what only some metrics add; `n` and `v` come last."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    r"""How a number was made: the metric, then fields in a fixed order, number of segments and version last.
+
+    | field | says |
+    |---|---|
+    | unit | what delays and source length are counted in: token or ms |
+    | length | whose length is \|y\| in γ |
+    | clock | ideal (delays) or elapsed |
+    | level | what a target token is |
+    | empty | what an empty hypothesis is worth |
+    | seg | how a stream was cut into segments; none for short form |
+    | mean | how segments are averaged |
+    | tol | tolerance in ms for having read the whole source, where it is not 1 |
+    | eos | what was done with final `</s>`, where there were any |
+    | count | how references were counted, where it is not the standard way |
+    | noref | how many hypothesis lengths stood in for a missing reference |
+    | repair | which repairs changed something |
+    | n, v | number of segments, version of lagging |
+
+    Example:
+        >>> s = Signature.parse("DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.1.0")
+        >>> s.metric, s["length"], s.get("repair")
+        ('DAL', 'hypothesis', None)
+        >>> str(s)
+        'DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.1.0'
+    """
+
+    metric: str
+    fields: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def make(
+        cls, metric: str, known: dict[str, str | None], more: tuple[tuple[str, str], ...], n: int, version: str
+    ) -> Signature:
+        """Put fields into their order; those that are None do not apply to this metric."""
+        ordered = tuple((key, str(known[key])) for key in ORDER if known.get(key) is not None)
+        fields = (*ordered, *more, ("n", str(n)), ("v", version))
+        for text in (metric, *(part for pair in fields for part in pair)):
+            if "|" in text or ":" in text:
+                raise UsageError(f"{text!r} cannot stand in a signature: it has a | or a :")
+        return cls(metric, fields)
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """Read a signature back."""
+        head, *rest = text.strip().split("|")
+        pairs = [part.partition(":") for part in rest]
+        if (
+            not head
+            or ":" in head
+            or not pairs
+            or any(not colon or not key or not value for key, colon, value in pairs)
+        ):
+            raise UsageError(
+                f"cannot read the signature {text!r}\n"
+                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.1.0; quote it in the shell."
+            )
+        return cls(head, tuple((key, value) for key, _, value in pairs))
+
+    def get(self, key: str) -> str | None:
+        """The value of a field, or None."""
+        return dict(self.fields).get(key)
+
+    def __getitem__(self, key: str) -> str:
+        """The value of a field."""
+        return dict(self.fields)[key]
+
+    def __str__(self) -> str:
+        """The fields, joined by |."""
+        return "|".join([self.metric, *(f"{key}:{value}" for key, value in self.fields)])

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target token is: words, characters, or the log's own tokens; how many a text has, and which they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EOS", "LEVELS", "count_tokens", "detect_level", "ends_in_eos", "tokens", "without_eos"]
+
+EOS = "</s>"
+"""The end-of-sentence mark that SimulEval 1.0 leaves in hypotheses, with a delay of its own."""
+
+LEVELS = ("word", "char", "token")
+
+UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
+
+
+def tokens(text: str, level: str) -> list[str]:
+    """The tokens of a text: words between white space, or characters other than white space.
+
+    A final end-of-sentence mark is one token, also among characters.
+
+    Example:
+        >>> tokens("Guten  Tag", "word"), tokens("你 好</s>", "char")
+        (['Guten', 'Tag'], ['你', '好', '</s>'])
+    """
+    if level == "char":
+        bare, mark = without_eos(text), ends_in_eos(text)
+        return [*"".join(bare.split()), *([EOS] if mark else [])]
+    return text.split()
+
+
+def ends_in_eos(text: str | None) -> bool:
+    """Whether the last token is the end-of-sentence mark."""
+    return text is not None and text.rstrip().endswith(EOS)
+
+
+def without_eos(text: str) -> str:
+    """The text before a final end-of-sentence mark."""
+    bare = text.rstrip()
+    return bare.removesuffix(EOS).rstrip() if bare.endswith(EOS) else text
+
+
+def count_tokens(
+    texts: Iterable[str | None], level: str, own: npt.NDArray[np.int64] | Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """Tokens in each text; where there is no text, or the log counts its own tokens, the log's count `own`.
+
+    Example:
+        >>> count_tokens(["a b", "", None], "word", [2, 0, 7])
+        array([2, 0, 7])
+        >>> count_tokens(["ab c", ""], "token", [5, 2])      # an empty text has no tokens at any level
+        array([5, 0])
+    """
+    if level == "word":
+        counts = [n if text is None else len(text.split()) for text, n in zip(texts, own, strict=True)]
+    elif level == "char":
+        counts = [n if text is None else len(tokens(text, "char")) for text, n in zip(texts, own, strict=True)]
+    else:
+        counts = [0 if text is not None and not text.strip() else n for text, n in zip(texts, own, strict=True)]
+    return np.array(counts, dtype=np.int64)
+
+
+def detect_level(texts: Iterable[str | None], lengths: npt.NDArray[np.int64] | Sequence[int]) -> str:
+    """What the delays count: `word` or `char` if most texts have that many of them, else `token`.
+
+    Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise.
+
+    Example:
+        >>> detect_level(["guten Tag", "ja"], [2, 1]), detect_level(["你好吗"], [3]), detect_level(["guten Tag"], [5])
+        ('word', 'char', 'token')
+    """
+    pairs = [(text, n) for text, n in zip(texts, lengths, strict=True) if text and text.strip()]
+    if not pairs:
+        return "token"
+    for level in ("word", "char"):
+        agreeing = sum(len(tokens(text, level)) == n for text, n in pairs)
+        if 2 * agreeing > len(pairs):
+            return level
+    return "token"
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether most of the text is in a script without spaces, so that its words cannot be counted by them."""
+    return 2 * len(UNSPACED.findall(text)) > len("".join(text.split()))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened in one sentence: when each token was read, written, and would have been written ideally."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lagging.conventions import PAPER, Convention
+from lagging.errors import MetricError
+from lagging.metrics import kernels, metric
+from lagging.ragged import Floats
+from lagging.run import Run
+from lagging.schedule import Schedules
+from lagging.scoring import Score, Scores, score
+from lagging.text import tokens
+
+__all__ = ["Timeline", "timeline"]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One sentence, token by token, in the paper's terms.
+
+    Attributes:
+        id: the segment.
+        unit: "token" or "ms".
+        source, reference: texts, if the log has them.
+        source_length: |x|.
+        write_cost: d = |x|/|y|.
+        target: the target tokens; empty strings where the log has no text.
+        read: the source words read right before each target token; empty where they are not known.
+        delays: g(t).
+        effective_delays: g'(t).
+        ideal: (t−1)d, when the ideal translator writes.
+        lags: g(t) − (t−1)d.
+        effective_lags: g'(t) − (t−1)d.
+        broke: whether the read before t went further over budget than any read before it.
+        scores: AP, AL, DAL of the sentence.
+    """
+
+    id: int | str
+    unit: str
+    source: str | None
+    reference: str | None
+    source_length: float
+    write_cost: float
+    target: tuple[str, ...]
+    read: tuple[str, ...]
+    delays: Floats
+    effective_delays: Floats
+    ideal: Floats
+    lags: Floats
+    effective_lags: Floats
+    broke: tuple[bool, ...]
+    scores: tuple[Score, ...]
+
+
+def timeline(run: Run, segment: int | str, *, convention: Convention = PAPER) -> Timeline:
+    """The timeline of a segment, by its id.
+
+    Args:
+        run: a Run that has it.
+        segment: its id.
+        convention: whether a final `</s>` is stripped.
+
+    Example:
+        >>> run = Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], prediction=["I saw a black cat"],
+        ...     source=["ich habe eine schwarze Katze"])
+        >>> line = timeline(run, 0)
+        >>> line.read
+        ('ich habe eine schwarze', '', '', '', 'Katze')
+        >>> line.effective_delays, line.broke
+        (array([4., 5., 6., 7., 8.]), (True, False, False, False, False))
+    """
+    rows = [row for row, name in enumerate(run.id.tolist()) if str(name) == str(segment)]
+    if not rows:
+        raise MetricError(f"there is no segment {segment} in {run.name or 'this Run'}")
+    one = run[rows[:1]]
+    schedule = Schedules(one, convention).of(metric("DAL"))
+    g, x = schedule.g[0], float(schedule.x[0])
+    text = None if one.prediction is None else schedule.predictions[0]
+    words = tokens(text, one.level) if text is not None and one.level != "token" else []
+    source = None if one.source is None else one.source[0]
+    over = (
+        kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None])[0] if len(g) and x else np.full(len(g), np.nan)
+    )
+    d = x / len(g) if len(g) else np.nan
+    ideal: Floats = np.arange(len(g), dtype=np.float64) * d
+    lagging: Floats = np.maximum.accumulate(over)
+    fresh = np.diff(lagging, prepend=-np.inf) > 0
+    scores: Scores = score(one, ["AP", "AL", "DAL"], convention=convention)
+    name = one.id[0]
+    return Timeline(
+        id=name if isinstance(name, str) else int(name),
+        unit=one.unit,
+        source=source,
+        reference=None if one.reference is None else one.reference[0],
+        source_length=x,
+        write_cost=d,
+        target=tuple(words) if len(words) == len(g) else ("",) * len(g),
+        read=_read(source, g) if one.unit == "token" else ("",) * len(g),
+        delays=g,
+        effective_delays=np.add(ideal, lagging),
+        ideal=ideal,
+        lags=over,
+        effective_lags=lagging,
+        broke=tuple(fresh.tolist()),
+        scores=tuple(scores),
+    )
+
+
+def _read(source: str | None, g: Floats) -> tuple[str, ...]:
+    """The source words read right before each target token."""
+    words = (source or "").split()
+    before = [0, *g[:-1].astype(int).tolist()] if len(g) else []
+    return tuple(" ".join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes columns unfit to be scored (faults), what a reader must know of them (notes), and repairs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import Fault, Note, UsageError, did_you_mean
+from lagging.ragged import Ragged
+from lagging.text import is_unspaced
+
+if TYPE_CHECKING:
+    from lagging.run import Run
+
+__all__ = ["REPAIRS", "check", "remark", "repair"]
+
+REPAIRS = {
+    "monotone": "a delay below its predecessor becomes equal to it (elapsed times too)",
+    "clip": "a negative delay becomes 0",
+    "first": "of several lines with one index, the first counts",
+    "last": "of several lines with one index, the last counts",
+}
+
+
+def number(value: float) -> str:
+    """A number as it would be typed: 3, 2.5, NaN."""
+    return f"{value:g}" if value != int(value if np.isfinite(value) else 0) else str(int(value))
+
+
+def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterator[Fault]:
+    """The faults of a Run's columns, in no particular order of the file.
+
+    Args:
+        run: the columns.
+        token_counts: how many tokens each prediction has; None if there are no predictions.
+    """
+    x, g = run.source_length, run.delays
+    yield from _rows(run, "bad-source-length", ~(np.isfinite(x) & (x >= 0)), lambda i: number(float(x[i])))
+    if token_counts is not None and not np.array_equal(token_counts, g.lengths):
+        wrong = token_counts != g.lengths
+        yield from _rows(run, "token-count", wrong, lambda i: f"{g.lengths[i]} delays, {token_counts[i]} {run.level}s")
+    if not np.isfinite(g.values).all():
+        yield from _tokens(run, "not-finite", g, np.flatnonzero(~np.isfinite(g.values)))
+    if len(g.values) and g.values.min() < 0:
+        yield from _tokens(run, "negative-delay", g, np.flatnonzero(g.values < 0))
+    yield from _tokens(run, "decreasing-delays", g, g.falls(), step=True)
+    if run.elapsed is not None:
+        e = run.elapsed
+        if not np.array_equal(e.lengths, g.lengths):
+            wrong = e.lengths != g.lengths
+            yield from _rows(run, "elapsed-count", wrong, lambda i: f"{e.lengths[i]} elapsed, {g.lengths[i]} delays")
+        yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~np.isfinite(e.values)))
+        yield from _tokens(run, "decreasing-elapsed", e, e.falls(), step=True)
+    yield from _duplicates(run)
+
+
+def _where(run: Run, row: int) -> dict[str, object]:
+    line = None if run.line is None else int(run.line[row])
+    name = run.id[row]
+    return {"path": run.origin.path, "line": line, "segment": name if isinstance(name, str) else int(name)}
+
+
+def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: object) -> Iterator[Fault]:
+    for row in np.flatnonzero(wrong).tolist():
+        yield Fault(kind, detail(row), **_where(run, row))  # type: ignore[operator, arg-type]
+
+
+def _tokens(run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], step: bool = False) -> Iterator[Fault]:
+    """One fault per segment, at its first wrong token."""
+    if not len(flat):
+        return
+    rows, positions = column.owner(flat)
+    rows, first = np.unique(rows, return_index=True)
+    for row, place, position in zip(rows.tolist(), flat[first].tolist(), positions[first].tolist(), strict=True):
+        value = number(column.values[place])
+        detail = f"{number(column.values[place - 1])} → {value}" if step else value
+        detail += " ms" if run.unit == "ms" else ""
+        yield Fault(kind, detail, token=position + 1, **_where(run, row))  # type: ignore[arg-type]
+
+
+def _duplicates(run: Run) -> Iterator[Fault]:
+    ids = run.id
+    if ids.dtype != object and (np.diff(ids) > 0).all():
+        return
+    seen: dict[object, int] = {}
+    for row, name in enumerate(ids.tolist()):
+        if name in seen:
+            first = seen[name]
+            at = "" if run.line is None else f"line {run.line[first]}"
+            yield Fault("duplicate-id", at or f"entry {first}", **_where(run, row))  # type: ignore[arg-type]
+        else:
+            seen[name] = row
+
+
+def _note(run: Run, kind: str, text: str, where: npt.NDArray[np.bool_]) -> Iterator[Note]:
+    rows = np.flatnonzero(where)
+    if len(rows):
+        yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
+
+
+def remark(run: Run) -> Iterator[Note]:
+    """What a reader of the scores must know of these columns."""
+    x, last = run.source_length, run.delays.last()
+    yield from _note(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
+    yield from _note(run, "empty source", "source_length is 0, so there is no latency", x == 0)
+    beyond = last > (x + 1 if run.unit == "ms" else x)
+    yield from _note(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
+    if run.unit == "ms":
+        # even an eager system is not done before 2 % of the source
+        tiny = (last > 0) & (last < 0.02 * x)
+        if tiny.sum() * 2 > len(run):
+            text = "delays below 2 % of source_length: are they seconds, and the source in milliseconds?"
+            yield from _note(run, "suspicious unit", text, tiny)
+        if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
+            flat = np.flatnonzero(run.elapsed.values < run.delays.values - 1)
+            early = np.zeros(len(run), dtype=bool)
+            early[run.delays.owner(flat)[0]] = True
+            yield from _note(run, "elapsed below ideal", "written before its source was there, says the log", early)
+    if run.reference is not None:
+        none = np.array([text is None for text in run.reference], dtype=bool)
+        blank = np.array([text is not None and not text.strip() for text in run.reference], dtype=bool)
+        if not none.all():
+            yield from _note(run, "no reference", "left out where a reference is needed", none)
+        yield from _note(run, "empty reference", "left out where a reference is needed", blank)
+    if run.level == "word" and run.prediction is not None:
+        sample = [text for text in islice(run.prediction, 200) if text]
+        if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
+            yield Note(
+                "SCRIPT WITHOUT SPACES", "scored by words; latency and BLEU of this text mean little: --level char"
+            )
+
+
+def repair(run: Run, names: Sequence[str]) -> Run:
+    """The Run with the named repairs done, and counted in `run.repaired`.
+
+    Args:
+        run: columns that may have faults.
+        names: repairs, from `REPAIRS`.
+    """
+    for name in names:
+        if name not in REPAIRS:
+            raise UsageError(f"no repair is called {name!r}.{did_you_mean(name, REPAIRS)}")
+    if "first" in names and "last" in names:
+        raise UsageError("--repair first and --repair last exclude each other")
+    done: dict[str, int] = dict(run.repaired)
+    if "monotone" in names:
+        for column in ("delays", "elapsed"):
+            values = getattr(run, column)
+            falling = values.falls() if values is not None else ()
+            if len(falling):
+                done["monotone"] = done.get("monotone", 0) + len(np.unique(values.owner(falling)[0]))
+                run = replace(run, **{column: values.by_token(lambda g: np.maximum.accumulate(g, axis=1))})
+    if "clip" in names and (run.delays.values < 0).any():
+        rows = np.unique(run.delays.owner(np.flatnonzero(run.delays.values < 0))[0])
+        done["clip"] = done.get("clip", 0) + len(rows)
+        run = replace(run, delays=Ragged(np.maximum(run.delays.values, 0), run.delays.offsets))
+    for keep in {"first", "last"} & set(names):
+        order = list(enumerate(run.id.tolist()))
+        kept = sorted({name: row for row, name in (order if keep == "last" else reversed(order))}.values())
+        if len(kept) < len(run):
+            done[keep] = done.get(keep, 0) + len(run) - len(kept)
+            run = run[kept]
+    return replace(run, repaired=tuple(sorted(done.items())))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,8 @@ __all__ = ["write_whole"]
 @contextmanager
 def write_whole(path: str | Path) -> Iterator[TextIO]:
     """A UTF-8 file that replaces `path` when the block ends, and leaves no trace if it fails."""
+    import tempfile
+
     target = Path(path)
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as file:

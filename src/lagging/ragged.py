@@ -18,7 +18,7 @@ __all__ = ["Ragged"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Kernel = Callable[..., npt.NDArray[np.generic]]
+Kernel = Callable[..., Floats]
 
 TOKENS_PER_RECTANGLE = 1 << 15
 """Rectangles of at most this many tokens (256 KB), so that a kernel's temporaries stay in the cache."""
@@ -37,13 +37,28 @@ class Ragged:
         array([2.75,  nan, 0.25])
     """
 
-    __slots__ = ("__dict__", "offsets", "values")
-
     def __init__(self, values: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
-        self.values: Floats = np.ascontiguousarray(values, dtype=np.float64)
+        self.values = np.ascontiguousarray(values, dtype=np.float64)
         self.offsets: Ints = np.ascontiguousarray(offsets, dtype=np.int64)
         self.values.flags.writeable = False
         self.offsets.flags.writeable = False
+
+    @classmethod
+    def _from_rectangles(cls, rectangles: list[tuple[Ints, Floats]], offsets: Ints) -> Ragged:
+        """Rows that so far exist as rectangles only."""
+        self = cls.__new__(cls)
+        self.offsets = offsets
+        self._rectangles = rectangles
+        return self
+
+    @cached_property
+    def values(self) -> Floats:
+        """The rows, end to end."""
+        out = np.empty(self.offsets[-1])
+        for rows, rectangle in self._rectangles:
+            out[self.offsets[rows, None] + np.arange(rectangle.shape[1])] = rectangle
+        out.flags.writeable = False
+        return out
 
     @classmethod
     def from_lengths(cls, values: npt.ArrayLike, lengths: npt.ArrayLike) -> Ragged:
@@ -173,6 +188,7 @@ class Ragged:
             within = np.arange(length)
             for start in range(0, len(rows), step):
                 some = rows[start : start + step]
+                # in this order a row is summed alike, to the last bit, whichever rows are beside it
                 rectangles.append((some, self.values[self.offsets[some, None] + within]))
         return rectangles
 
@@ -188,8 +204,5 @@ class Ragged:
 
     def by_token(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Ragged:
         """One number per token: `kernel(rectangle, *columns)` of the rectangle's own shape."""
-        out = np.empty(len(self.values))
-        for rows, rectangle in self._rectangles:
-            within = np.arange(rectangle.shape[1])
-            out[self.offsets[rows, None] + within] = kernel(rectangle, *(c[rows, None] for c in columns))
-        return Ragged(out, self.offsets)
+        made = [(rows, kernel(g, *(c[rows, None] for c in columns))) for rows, g in self._rectangles]
+        return Ragged._from_rectangles(made, self.offsets)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 
 from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, merge_notes
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.text import count_tokens, detect_level
+from lagging.text import EOS, count_tokens, detect_level, ends_in_eos
 from lagging.validation import check, remark
 
 if TYPE_CHECKING:
@@ -159,6 +161,14 @@ class Run:
             raise DataError(faults)
         return replace(run, notes=merge_notes(remark(run)))
 
+    @cached_property
+    def eos(self) -> npt.NDArray[np.bool_]:
+        """Which predictions end in `</s>`."""
+        texts = [] if self.prediction is None else self.prediction.tolist()
+        if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
+            return np.zeros(len(self), dtype=bool)
+        return np.array([ends_in_eos(text) for text in texts], dtype=bool)
+
     # ---- as a sequence ----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -282,9 +292,9 @@ def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> 
 
 def make_ids(ids: Sequence[int | str] | range) -> Ids:
     """Ids as whole numbers if all of them are, else as strings."""
-    numbers = all(type(i) is int for i in ids)
-    if numbers and all(-(2**63) <= i < 2**63 for i in ids):  # type: ignore[operator]
-        return np.array(ids, dtype=np.int64)
+    if set(map(type, ids)) <= {int}:
+        with suppress(OverflowError):  # too large for a machine word: a name like any other
+            return np.array(ids, dtype=np.int64)
     out = np.empty(len(ids), dtype=object)
     out[:] = [str(i) for i in ids]
     return out

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from lagging.conventions import PAPER, Convention
 from lagging.errors import MetricError
+from lagging.metrics import kernels
 from lagging.metrics.record import Metric
 from lagging.ragged import Floats, Kernel, Ragged
 from lagging.run import Run
-from lagging.text import ends_in_eos, without_eos
+from lagging.text import count_spaces, without_eos
 
 __all__ = ["REASONS", "Schedule", "Schedules"]
 
@@ -47,6 +48,16 @@ class Schedule:
     reference_length: Floats | None
     stood_in: npt.NDArray[np.bool_]
     strip: bool
+
+    @cached_property
+    def lags(self) -> Ragged:
+        """ℓ(t) = g(t) − (t−1)/γ of every token: what AL, LAAL, YAAL and DAL average."""
+        return self.g.by_token(kernels.lags, self.x, self.y)
+
+    @cached_property
+    def cutoff(self) -> Floats:
+        """τ of every segment."""
+        return self.g.by_row(kernels.cutoff, self.reach)
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:
         """`kernel(g, *columns)` for the segments of each length: one number per segment."""
@@ -92,18 +103,10 @@ class Schedules:
         self._made: dict[tuple[object, ...], Schedule] = {}
 
     @cached_property
-    def eos(self) -> npt.NDArray[np.bool_]:
-        """Which hypotheses end in `</s>`."""
-        texts = self.run.prediction
-        if texts is None:
-            return np.zeros(len(self.run), dtype=bool)
-        return np.fromiter((ends_in_eos(text) for text in texts), dtype=bool, count=len(texts))
-
-    @cached_property
     def _stripped(self) -> dict[str, Ragged]:
-        strip = self.convention.eos == "strip" and self.eos.any()
+        strip = self.convention.eos == "strip" and self.run.eos.any()
         columns = {"ideal": self.run.delays, "elapsed": self.run.elapsed}
-        return {c: g.drop_last(self.eos) if strip else g for c, g in columns.items() if g is not None}
+        return {c: g.drop_last(self.run.eos) if strip else g for c, g in columns.items() if g is not None}
 
     @cached_property
     def reference_length(self) -> Floats | None:
@@ -119,6 +122,8 @@ class Schedules:
         if texts is None or level == "token":
             return None
         count = self.convention.count
+        if level == "word" and count != "standard" and None not in (known := texts.tolist()):
+            return (count_spaces(known) + 1).astype(np.float64)
         if level == "word":
             counted = (lambda t: len(t.split())) if count == "standard" else (lambda t: t.count(" ") + 1)
         elif count == "standard":
@@ -127,7 +132,7 @@ class Schedules:
             counted = lambda t: len(t.strip())  # noqa: E731
         else:
             counted = len
-        return np.fromiter((np.nan if t is None else counted(t) for t in texts), np.float64, len(texts))
+        return np.array([np.nan if t is None else counted(t) for t in texts.tolist()], dtype=np.float64)
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
@@ -179,5 +184,5 @@ class Schedules:
             else:
                 y = np.where(missing, np.nan, known)
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
-        strip = self.convention.eos == "strip" and bool(self.eos.any())
+        strip = self.convention.eos == "strip" and bool(self.run.eos.any())
         return Schedule(run, g, x, y, reach, length, reference, stood_in, strip)

@@ -169,7 +169,7 @@ class Scorer:
         schedules = Schedules(run, self.convention)
         self._ids.append(run.id)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
-        self._eos += int(schedules.eos.sum())
+        self._eos += int(run.eos.sum())
         for name, count in run.repaired:
             self._repaired[name] = self._repaired.get(name, 0) + count
         for m in self.metrics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +58,9 @@ def count_tokens(
         >>> count_tokens(["ab c", ""], "token", [5, 2])      # an empty text has no tokens at any level
         array([5, 0])
     """
+    texts = list(texts)
+    if level == "word" and None not in texts:
+        return count_words(cast("list[str]", texts))
     if level == "word":
         counts = [n if text is None else len(text.split()) for text, n in zip(texts, own, strict=True)]
     elif level == "char":
@@ -64,6 +68,60 @@ def count_tokens(
     else:
         counts = [0 if text is not None and not text.strip() else n for text, n in zip(texts, own, strict=True)]
     return np.array(counts, dtype=np.int64)
+
+
+def _bytes(texts: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The texts as UTF-8, a line break before each, and where each line break is. No text may contain one."""
+    raw = np.frombuffer(("\n" + "\n".join(texts)).encode("utf-8", "surrogatepass"), np.uint8)
+    return raw, np.flatnonzero(raw == ord("\n"))
+
+
+def count_words(texts: list[str]) -> npt.NDArray[np.int64]:
+    r"""`len(text.split())` of each text, in half the time.
+
+    Counts, over all texts at once, the bytes that begin a word. That is right where the only white space is the plain
+    space; where there is any other, each text is split.
+
+    Example:
+        >>> count_words(["guten  Tag", "", "a\tb"])
+        array([2, 0, 2])
+    """
+    if not texts:
+        return np.zeros(0, dtype=np.int64)
+    raw, breaks = _bytes(texts)
+    if np.count_nonzero(raw < ord(" ")) != len(texts) or _has_other_space(raw):
+        return np.array([len(text.split()) for text in texts], dtype=np.int64)
+    space = raw <= ord(" ")
+    begins = np.append(space[:-1] > space[1:], False)
+    return np.add.reduceat(begins, breaks, dtype=np.int64)
+
+
+def count_spaces(texts: list[str]) -> npt.NDArray[np.int64]:
+    """`text.count(" ")` of each text.
+
+    Example:
+        >>> count_spaces(["guten  Tag", "", "ja"])
+        array([2, 0, 0])
+    """
+    if not texts:
+        return np.zeros(0, dtype=np.int64)
+    raw, breaks = _bytes(texts)
+    if len(breaks) != len(texts):
+        return np.array([text.count(" ") for text in texts], dtype=np.int64)
+    return np.add.reduceat(raw == ord(" "), breaks, dtype=np.int64)
+
+
+OTHER_SPACES = (b"\xc2\x85", b"\xc2\xa0", b"\xe1\x9a\x80", b"\xe2\x80", b"\xe2\x81\x9f", b"\xe3\x80\x80")
+GENERAL_SPACES = re.compile(rb"\xe2\x80[\x80-\x8a\xa8\xa9\xaf]")
+
+
+def _has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
+    """Whether UTF-8 text contains white space outside ASCII, as `str.split` understands it."""
+    text = raw.tobytes()
+    if text.isascii():
+        return False
+    found = [space for space in OTHER_SPACES if space in text]
+    return bool(found) and (found != [b"\xe2\x80"] or GENERAL_SPACES.search(text) is not None)
 
 
 def detect_level(texts: Iterable[str | None], lengths: npt.NDArray[np.int64] | Sequence[int]) -> str:

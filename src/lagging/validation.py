@@ -123,8 +123,11 @@ def remark(run: Run) -> Iterator[Note]:
             early[run.delays.owner(flat)[0]] = True
             yield from _note(run, "elapsed below ideal", "written before its source was there, says the log", early)
     if run.reference is not None:
-        none = np.array([text is None for text in run.reference], dtype=bool)
-        blank = np.array([text is not None and not text.strip() for text in run.reference], dtype=bool)
+        texts = run.reference.tolist()
+        none = np.array([text is None for text in texts] if None in texts else np.zeros(len(run)), dtype=bool)
+        blank = np.array(
+            [text is not None and not text.strip() for text in texts] if _any_blank(texts) else none & ~none
+        )
         if not none.all():
             yield from _note(run, "no reference", "left out where a reference is needed", none)
         yield from _note(run, "empty reference", "left out where a reference is needed", blank)
@@ -134,6 +137,11 @@ def remark(run: Run) -> Iterator[Note]:
             yield Note(
                 "SCRIPT WITHOUT SPACES", "scored by words; latency and BLEU of this text mean little: --level char"
             )
+
+
+def _any_blank(texts: list[str | None]) -> bool:
+    """Whether a text is empty or white space; quick where, as nearly always, none is."""
+    return "" in texts or any(map(str.isspace, filter(None, texts)))
 
 
 def repair(run: Run, names: Sequence[str]) -> Run:

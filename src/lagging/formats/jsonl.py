@@ -49,6 +49,7 @@ class Line(msgspec.Struct, gc=False):
     unit: str | UnsetType | None = UNSET
 
 
+MORE = ("elapsed", "source", "durations", "document")
 ALWAYS = ("index", "id", "delays", "source_length", "prediction", "reference", "reference_length")
 
 
@@ -110,10 +111,10 @@ def _decode(
 ) -> tuple[list[Any], list[int]]:
     """Rows, and the line of each; a batch that cannot be decoded at once is looked at line by line."""
     try:
-        rows = decoder.decode_lines(b"".join(batch.lines))
+        rows = decoder.decode_lines(batch.text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         rows = []
-    if len(rows) == len(batch.lines):
+    if len(rows) == batch.count:
         return rows, list(range(batch.first, batch.first + len(rows)))
     rows, lines, blank = [], [], 0
     for number, line in enumerate(batch.lines, batch.first):
@@ -249,13 +250,15 @@ class _Reader:
     level: str
     has_id: bool
     has_text: bool
+    more: tuple[str, ...]
     seen: int = 0
 
     @classmethod
     def settle(cls, source: Source, options: Options, rows: list[Any], batch: Batch) -> _Reader:
         """Find out, from the first rows, what the log counts."""
-        flavour = options.format or recognise(b"".join(batch.lines[:1])) or "jsonl"
-        speech_out = b'"durations"' in batch.lines[0] or b'"intervals"' in batch.lines[0]
+        flavour = options.format or recognise(batch.text) or "jsonl"
+        head = batch.lines[0]
+        speech_out = b'"durations"' in head or b'"intervals"' in head
         texts = [row.prediction if row.prediction is not UNSET else None for row in rows]
         lengths = [len(row.delays) if row.delays else 0 for row in rows]
         unit, how = _unit(source, options, flavour, rows, batch)
@@ -271,7 +274,10 @@ class _Reader:
             text = f"delays match neither words nor characters{hint}; the log's own tokens are counted"
             options.notes.append(Note("tokens", text))
         has_id = any(_name(row) is not None for row in rows)
-        return cls(source, options, Origin(source.path, flavour, described), unit, level, has_id, has_text)
+        more = [c for c in MORE if options.columns is None or c in options.columns]
+        more += ["reference_length"] if level == "token" or options.columns is None else []
+        origin = Origin(source.path, flavour, described)
+        return cls(source, options, origin, unit, level, has_id, has_text, tuple(more))
 
     def hold(self, held: _Columns, rows: list[Any], lines: list[int]) -> None:
         """Take rows over into columns; what is wrong with a row by itself is found in `_refuse`."""
@@ -279,7 +285,7 @@ class _Reader:
         delays = [row.delays for row in rows]
         lengths_of_source = [row.source_length for row in rows]
         texts = [row.prediction for row in rows] if self.has_text else []
-        mixed = any((name is UNSET) is self.has_id for name in names)
+        mixed = UNSET in names if self.has_id else any(name is not UNSET for name in names)
         lacking = any(UNSET in column or None in column for column in (delays, lengths_of_source, texts))
         if mixed or lacking:
             kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
@@ -297,11 +303,10 @@ class _Reader:
         columns = held.rows
         for key, values in (("id", names), ("source_length", lengths_of_source)):
             columns.setdefault(key, []).extend(values)
-        for key in ("prediction", "reference", "reference_length"):
+        columns.setdefault("prediction", []).extend([row.prediction for row in rows])
+        columns.setdefault("reference", []).extend([row.reference for row in rows])
+        for key in self.more:
             columns.setdefault(key, []).extend([getattr(row, key) for row in rows])
-        for key in ("elapsed", "source", "durations", "document"):
-            if self.options.columns is None or key in self.options.columns:
-                columns.setdefault(key, []).extend([getattr(row, key) for row in rows])
 
     def _refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
@@ -323,13 +328,15 @@ class _Reader:
         """A Run of what is held, repaired as asked, checked, and with notes."""
         columns, options = held.rows, self.options
         g = Ragged.from_lengths(np.concatenate(held.delays), held.lengths)
-        predictions = [None if text is UNSET else text for text in columns["prediction"]]
+        predictions = columns["prediction"]
+        if UNSET in predictions:
+            predictions = [None if text is UNSET else text for text in predictions]
         run = Run(
             delays=g,
             source_length=np.array(columns["source_length"], dtype=np.float64),
             id=make_ids(columns["id"]),
             elapsed=_ragged(columns.get("elapsed")),
-            reference_length=_numbers(columns["reference_length"]),
+            reference_length=_numbers(columns.get("reference_length", ())),
             prediction=make_texts(predictions) if any(p is not None for p in predictions) else None,
             reference=self._references(columns["reference"], columns["id"]),
             source=_texts(columns.get("source")),

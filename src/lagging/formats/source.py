@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import io
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -27,10 +26,22 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Batch:
-    """Some whole lines of a file; `first` is the number of the first one."""
+    """Some whole lines of a file.
+
+    Attributes:
+        first: number of the first line.
+        text: the lines, each with its line break, but for the last line of a file without one.
+        count: how many lines.
+    """
 
     first: int
-    lines: list[bytes]
+    text: bytes
+    count: int
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines one by one."""
+        return io.BytesIO(self.text).readlines()
 
 
 @dataclass
@@ -58,6 +69,8 @@ class Source:
         try:
             with self.file.open("rb") as stream:
                 if stream.peek(2)[:2] == b"\x1f\x8b":
+                    import gzip
+
                     with gzip.open(stream) as unpacked:
                         yield cast("BinaryIO", io.BufferedReader(unpacked))
                 else:
@@ -74,7 +87,7 @@ class Source:
         else:
             with closing(self._read()) as batches:
                 first = next(batches, None)
-        return b"" if first is None else b"".join(first.lines)
+        return b"" if first is None else first.text
 
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""
@@ -84,14 +97,16 @@ class Source:
     def _read(self) -> Generator[Batch]:
         with self._open() as stream:
             first = 1
-            while lines := stream.readlines(BATCH_BYTES):
-                if first == 1 and lines[0].startswith(BOM):
-                    self.bom = True
-                    lines[0] = lines[0][len(BOM) :]
-                yield Batch(first, lines)
-                first += len(lines)
+            while text := stream.read(BATCH_BYTES):
+                text += b"" if text.endswith(b"\n") else stream.readline()
                 if self.progress is not None:
-                    self.progress(sum(map(len, lines)))
+                    self.progress(len(text))
+                if first == 1 and text.startswith(BOM):
+                    self.bom = True
+                    text = text[len(BOM) :]
+                count = text.count(b"\n") + (not text.endswith(b"\n"))
+                yield Batch(first, text, count)
+                first += count
 
     @property
     def size(self) -> int | None:

@@ -7,6 +7,8 @@ Arguments, in the paper's notation (Cherry & Foster 2019):
     x       |x|, source length, shape (segments, 1)
     y       |y| as it enters γ = |y|/|x|, shape (segments, 1); not always the length of the row
     reach   from which delay on the source counts as fully read: |x|, less a tolerance for milliseconds
+    lag     ℓ(t), shaped like g
+    tau     τ, how many tokens AL averages, shape (segments, 1)
     d       cost of writing one target token, in source units, shape (segments, 1)
 
 A sentence function hands in one row, a metric over a Run all rows of one length.
@@ -27,10 +29,10 @@ __all__ = [
     "cw",
     "dal",
     "effective_delays",
+    "inside",
     "lags",
     "over_budget",
     "waits",
-    "yaal",
 ]
 
 
@@ -72,21 +74,20 @@ def cw(g: Floats) -> Floats:
 
 def cutoff(g: Floats, reach: Floats) -> Floats:
     """τ: the first t (from 1) with g(t) ≥ |x|; |y| if the source is never fully read (the paper's Table 6)."""
-    read = g >= reach
-    return np.where(read[:, -1], read.argmax(axis=1) + 1.0, float(g.shape[1]))
+    before = np.count_nonzero(g < reach, axis=1)  # g does not decrease
+    tau: Floats = np.minimum(before + 1.0, g.shape[1])
+    return tau
 
 
-def al(g: Floats, x: Floats, y: Floats, reach: Floats) -> Floats:
-    """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t)."""
-    tau = cutoff(g, reach)
-    counted = _before(g) < tau[:, None]
-    mean: Floats = np.where(counted, lags(g, x, y), 0.0).sum(axis=1) / tau
+def al(lag: Floats, tau: Floats) -> Floats:
+    """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t). YAAL, with the number of tokens inside the source for τ."""
+    mean: Floats = np.where(_before(lag) < tau, lag, 0.0).sum(axis=1) / tau[:, 0]
     return mean
 
 
-def al_y(g: Floats, x: Floats, y: Floats) -> Floats:
-    """AL_y (eq. 4): AL with τ = |y|."""
-    mean: Floats = lags(g, x, y).mean(axis=1)
+def al_y(lag: Floats) -> Floats:
+    """AL_y (eq. 4): the mean of ℓ(t), AL with τ = |y|."""
+    mean: Floats = lag.mean(axis=1)
     return mean
 
 
@@ -113,9 +114,7 @@ def over_budget(over: Floats) -> Floats:
     return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
 
 
-def yaal(g: Floats, x: Floats, y: Floats, reach: Floats) -> Floats:
-    """YAAL: the mean of ℓ(t) over the leading t with g(t) < |x|; NaN if there is none."""
-    inside = g < reach
-    with np.errstate(invalid="ignore"):
-        mean: Floats = np.where(inside, lags(g, x, y), 0.0).sum(axis=1) / inside.sum(axis=1)
-    return mean
+def inside(g: Floats, reach: Floats) -> Floats:
+    """How many leading tokens were written before the source ended: the t with g(t) < |x|; NaN if none was."""
+    count = np.count_nonzero(g < reach, axis=1).astype(np.float64)  # g does not decrease
+    return np.where(count > 0, count, np.nan)

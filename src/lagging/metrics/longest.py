@@ -35,7 +35,7 @@ NO_REFERENCE = "No reference: the hypothesis length stands in; the signature cou
     edge_cases=(EMPTY, NO_REFERENCE, "The cut-off τ is that of AL, and so is the tolerance of 1 ms."),
 )
 def _laal(s: Schedule) -> Floats:
-    return s.by_row(kernels.al, s.x, s.y, s.reach)
+    return s.lags.by_row(kernels.al, s.cutoff)
 
 
 @register(
@@ -64,4 +64,4 @@ def _laal(s: Schedule) -> Floats:
     undefined="nothing was written before the source ended",
 )
 def _yaal(s: Schedule) -> Floats:
-    return s.by_row(kernels.yaal, s.x, s.y, s.reach)
+    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.reach))

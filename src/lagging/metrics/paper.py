@@ -110,7 +110,7 @@ def _cw(s: Schedule) -> Floats:
     ),
 )
 def _al(s: Schedule) -> Floats:
-    return s.by_row(kernels.al, s.x, s.y, s.reach)
+    return s.lags.by_row(kernels.al, s.cutoff)
 
 
 @register(
@@ -125,7 +125,7 @@ def _al(s: Schedule) -> Floats:
     edge_cases=(EMPTY, "A wait-k system gets less than k for k > 1: 2.25 for wait-3 with |x| = |y| = 4 (Table 1)."),
 )
 def _al_y(s: Schedule) -> Floats:
-    return s.by_row(kernels.al_y, s.x, s.y)
+    return s.lags.by_row(kernels.al_y)
 
 
 @register(
@@ -153,7 +153,7 @@ def _al_y(s: Schedule) -> Floats:
 )
 def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
     if write_cost is None:
-        return s.by_row(lambda g, x, y: kernels.dal(kernels.lags(g, x, y)), s.x, s.y)
+        return s.lags.by_row(kernels.dal)
     if write_cost == "corpus":
         some = (s.g.lengths > 0) & (s.x > 0)
         write_cost = float(s.x[some].sum() / s.g.lengths[some].sum()) if some.any() else 0.0

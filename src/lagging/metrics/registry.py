@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Literal
 
 from lagging.errors import MetricError, did_you_mean
@@ -124,6 +123,8 @@ def register(
 @cache
 def _load_plugins() -> None:
     """Import what other packages registered; a plug-in that fails is named, not swallowed."""
+    from importlib.metadata import entry_points
+
     for point in entry_points(group="lagging.metrics"):
         try:
             point.load()
@@ -174,7 +175,8 @@ def metric(spec: str | Metric) -> Metric:
 
 
 def _named(name: str) -> Metric:
-    _load_plugins()
+    if _aliases.get(name, name) not in _metrics:
+        _load_plugins()  # looking for them takes longer than the rest of a small log
     name = _aliases.get(name, name)
     if name in _metrics:
         return _metrics[name]

@@ -310,7 +310,9 @@ def al(
         arXiv:1810.08398; eq. 3 of Cherry & Foster (2019).
     """
     s = _sentence(delays, source_length, reference_length, length, unit)
-    return math.nan if s is None else _value(kernels.al, *s)
+    if s is None:
+        return math.nan
+    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.cutoff(s.g, s.reach)[:, None])
 
 
 def al_y(
@@ -337,7 +339,7 @@ def al_y(
         Cherry & Foster (2019), eq. 4.
     """
     s = _sentence(delays, source_length, reference_length, length)
-    return math.nan if s is None else _value(kernels.al_y, s.g, s.x, s.y)
+    return math.nan if s is None else _value(kernels.al_y, kernels.lags(s.g, s.x, s.y))
 
 
 def laal(delays: Delays, *, source_length: float, reference_length: float | None = None, unit: str = "token") -> float:
@@ -384,7 +386,9 @@ def yaal(delays: Delays, *, source_length: float, reference_length: float | None
         arXiv:2509.17349.
     """
     s = _sentence(delays, source_length, reference_length, "longest", unit)
-    return math.nan if s is None else _value(kernels.yaal, *s)
+    if s is None:
+        return math.nan
+    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.inside(s.g, s.reach)[:, None])
 
 
 def dal(

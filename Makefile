@@ -1,0 +1,47 @@
+# `make demo` and `make test` work on a fresh machine with Python 3.11 or newer and make; both create .venv themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-core bench docs web lab clean
+
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.lagging: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lagging needs Python 3.11 or newer; make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(STAMP): $(VENV)/.lagging
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+demo: $(VENV)/.lagging ## score, inspect and validate the bundled examples
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## every check: style, types, tests, documentation, package
+	@$(BIN)/python tools/check.py
+
+test-core: $(STAMP) ## style, types and tests alone
+	@$(BIN)/python tools/check.py style types tests
+
+bench: $(STAMP) ## compare cost, as ratios measured in one run
+	@$(BIN)/python bench/scoring.py
+
+docs: $(STAMP) ## build the documentation into site/
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+web: ## the HTML report and the playground
+	@echo "lagging has no web report yet: there is nothing to build" >&2; exit 1
+
+lab: ## the paper's experiment
+	@echo "lagging has no lab yet: there is nothing to run" >&2; exit 1
+
+clean: ## remove what was made
+	rm -rf $(VENV) site dist build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main jobs on the bundled examples: `make demo`."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+SYSTEMS = ("wait-1", "wait-3", "wait-5", "antagonist-5", "adaptive", "offline")
+
+
+def show(text: str, *args: str, code: int = 0) -> None:
+    """Say what comes, show the command, run it."""
+    shown = shlex.join(["lagging", *args])
+    print(f"\n# {text}\n$ {shown}\n", flush=True)
+    found = subprocess.run([sys.executable, "-m", "lagging", *args], cwd=DATA).returncode
+    if found != code:
+        sys.exit(f"`{shown}` ended with {found}, not {code}")
+
+
+def main() -> None:
+    """Score, inspect, validate, simulate."""
+    show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS)
+    show("What happened in one sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7")
+    show("A speech log: delays in milliseconds, on two clocks", "score", "speech", "-m", "AL,DAL,AL_CA,DAL_CA")
+    show("As SimulEval counts, for a number that was published", "score", "wait-3", "--convention", "simuleval", "-m", "AL,AP,DAL")
+    show("A broken log: what is wrong, where, and how to mend it", "validate", "broken", code=1)
+    show("What DAL is, and whom to cite", "metrics", "DAL")
+    print(f"\nThe logs are in {DATA}; docs/tutorial.md goes on from here.")
+
+
+if __name__ == "__main__":
+    main()

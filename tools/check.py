@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every check of the project, one after the other: `python tools/check.py [NAME…]`.
 
-All of them run, whatever fails. The last line says which passed, or, where something that a suite needs is absent, which
-suite was NOT RUN.
+All of them run, whatever fails. The last line says which passed, or, where something that a suite needs is absent,
+which suite was NOT RUN.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ ROOT = Path(__file__).parent.parent
 PYTHON = sys.executable
 
 
-def _package() -> list[list[str]]:
-    out = tempfile.mkdtemp(prefix="lagging-dist-")
-    return [
-        [PYTHON, "-m", "build", "--outdir", out, "."],
-        [PYTHON, "-c", f"import glob, subprocess as s, sys; sys.exit(s.call([sys.executable, '-m', 'twine', 'check', '--strict', *glob.glob({out!r} + '/*')]))"],
-    ]
+def check_package() -> int:
+    """Build the distributions, and let twine look at them."""
+    out = Path(tempfile.mkdtemp(prefix="lagging-dist-"))
+    built = subprocess.run([PYTHON, "-m", "build", "--outdir", str(out), "."], cwd=ROOT, stdout=subprocess.DEVNULL)
+    if built.returncode:
+        return built.returncode
+    return subprocess.run([PYTHON, "-m", "twine", "check", "--strict", *map(str, out.iterdir())]).returncode
 
 
 def suites() -> dict[str, list[list[str]]]:
@@ -30,8 +31,19 @@ def suites() -> dict[str, list[list[str]]]:
     return {
         "style": [[PYTHON, "-m", "ruff", "check", "."], [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]],
         "types": [[PYTHON, "-m", "mypy"]],
-        "docs": [[PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tempfile.mkdtemp(prefix="lagging-site-")]],
-        "package": _package(),
+        "docs": [
+            [
+                PYTHON,
+                "-m",
+                "mkdocs",
+                "build",
+                "--strict",
+                "--quiet",
+                "--site-dir",
+                tempfile.mkdtemp(prefix="lagging-site-"),
+            ]
+        ],
+        "package": [[PYTHON, __file__, "--package"]],
         "tests": [[PYTHON, "-m", "pytest", "-q", "--cov", "--cov-report=term-missing:skip-covered"]],
     }
 
@@ -54,4 +66,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_package() if sys.argv[1:] == ["--package"] else main(sys.argv[1:]))

@@ -152,7 +152,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "bad-value": (
         "a value has the wrong type",
         "It cannot be read.",
-        "see docs/formats for the type of each key.",
+        "see the page on formats in the documentation for the type of each key.",
     ),
     "length-mismatch": (
         "columns of different lengths",

@@ -18,6 +18,7 @@ from lagging.ragged import Floats
 from lagging.run import Ids, Run, join_ids
 from lagging.schedule import REASONS, Schedules
 from lagging.signature import Signature
+from lagging.text import is_unspaced
 from lagging.version import __version__
 
 __all__ = ["DEFAULT_METRICS", "Score", "Scorer", "Scores", "Settings", "Undefined", "score", "settings"]
@@ -172,6 +173,9 @@ class Scorer:
         self._eos += int(run.eos.sum())
         for name, count in run.repaired:
             self._repaired[name] = self._repaired.get(name, 0) + count
+        if any(m.has("tok") and m.get("tok") == "13a" for m in self.metrics) and _unspaced(run):
+            text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
+            self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
         for m in self.metrics:
             schedule = schedules.of(m)
             rows = m.statistics(schedule)
@@ -236,6 +240,12 @@ class Scorer:
         return merge_notes(notes)
 
 
+def _unspaced(run: Run) -> bool:
+    """Whether most references are in a script without spaces, as far as the first few show."""
+    sample = [] if run.reference is None else [text for text in run.reference[:200] if text]
+    return bool(sample) and 2 * sum(map(is_unspaced, sample)) > len(sample)
+
+
 def _stack(parts: Sequence[Floats]) -> Floats:
     """Rows of all parts; one whose segments are all undefined may have fewer columns."""
     width = max(part.shape[1] for part in parts)
@@ -284,7 +294,7 @@ class Settings:
     """All that a signature says about how to make its number again.
 
     Attributes:
-        metric: the metric, with every parameter set.
+        metric: the metric, with its parameters.
         convention: how lengths, the end of the source and `</s>` are treated.
         level, unit: what to read the log as.
         repair: repairs to make.
@@ -303,13 +313,14 @@ def settings(signature: str | Signature) -> Settings:
     Example:
         >>> s = settings("AL|unit:ms|length:reference|clock:elapsed|level:word|empty:nan|mean:segment|tol:0|n:9|v:1")
         >>> s.metric, s.convention.tolerance, s.unit
-        (AL(length=reference, clock=elapsed, empty=nan, mean=segment), 0.0, 'ms')
+        (AL(length=reference, clock=elapsed), 0.0, 'ms')
     """
     said = Signature.parse(signature) if isinstance(signature, str) else signature
     base = metric(said.metric)
     if said.get("seg") not in (None, "none"):
         raise UsageError(f"this version cannot repeat seg:{said['seg']}")
-    chosen = {key: said[key] for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)}
+    shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
+    chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
     count = said.get("count") or "standard"
     tolerance = said.get("tol")
     return Settings(

@@ -10,7 +10,7 @@ import click
 
 from lagging.cli.common import colour, emit, output, reading, repairs, say, say_notes, systems, talking, watched, width
 from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.errors import UsageError
+from lagging.errors import MetricError, UsageError
 from lagging.files import write_whole
 from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
@@ -21,6 +21,8 @@ from lagging.scoring import DEFAULT_METRICS, Scorer, Scores, Settings, settings
 from lagging.signature import Signature
 
 __all__ = ["command"]
+
+UNITS = {"ms": "ms", "token": "tokens"}
 
 
 @click.command("score")
@@ -61,7 +63,10 @@ def command(
     """
     asked: list[str | Metric] = [name for text in names for name in split_names(text)]
     for one in asked:
-        metric(one)  # a wrong name is told before a log is read
+        try:
+            metric(one)  # a wrong name is told before a log is read
+        except MetricError as error:
+            raise UsageError(str(error)) from None
     chosen: Convention = convention(named)
     options["repair"] = repairs(options["repair"])
     wanted: list[Signature] = []
@@ -135,7 +140,8 @@ def _score(
             peer.add(part)
     scores = (scorer or Scorer(["DAL"])).result(system)
     if peer is not None and not quiet:
-        say(f"{system}: SimulEval's convention gives AL {peer.result()['AL'].value:.6g} (--convention simuleval)")
+        al = peer.result()["AL"]
+        say(f"{system}: SimulEval's convention gives AL {al.value:.6g} {UNITS[al.unit]} (--convention simuleval)")
     return scores
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
-from lagging.formats import jsonl, rw
+from lagging.formats import jsonl, rw, writers
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.ragged import Ints
@@ -46,7 +46,7 @@ FORMATS = {
             "SimulEval's instances.log",
             lambda head: jsonl.recognise(head) == "simuleval",
             jsonl.scan,
-            jsonl.write_simuleval,
+            writers.write_simuleval,
             (".log",),
         ),
         Format(
@@ -54,7 +54,7 @@ FORMATS = {
             "JSON lines with `delays` and `source_length`",
             lambda head: jsonl.recognise(head) == "jsonl",
             jsonl.scan,
-            jsonl.write_jsonl,
+            writers.write_jsonl,
             (".jsonl", ".json", ".ndjson"),
         ),
         Format("rw", "READ/WRITE strings", rw.recognise, rw.scan, rw.write, (".rw", ".txt")),
@@ -271,7 +271,7 @@ class Validation:
         faults: every fault, in the order of the files (at most a thousand of each kind).
         counts: how many there are of each kind.
         notes: what is not wrong, but must be known.
-        segments: number of segments without a fault of their own.
+        segments: number of segments that could be read.
         origins: what each file was recognised as.
     """
 

@@ -7,18 +7,18 @@ wrong with it, and where.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TextIO, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from lagging.errors import Fault, Note, UsageError
+from lagging.formats.line import Line, explain, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
@@ -26,27 +26,10 @@ from lagging.run import Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, detect_level
 from lagging.validation import check, remark, repair
 
-__all__ = ["recognise", "scan", "write_jsonl", "write_simuleval"]
+__all__ = ["recognise", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
-
-
-class Line(msgspec.Struct, gc=False):
-    """What is read of a line; everything else in it is skipped."""
-
-    index: int | str | UnsetType = UNSET
-    id: int | str | UnsetType = UNSET
-    delays: list[float] | UnsetType | None = UNSET
-    source_length: float | UnsetType | None = UNSET
-    prediction: str | UnsetType | None = UNSET
-    reference: str | UnsetType | None = UNSET
-    elapsed: list[float] | UnsetType | None = UNSET
-    source: str | list[str] | UnsetType | None = UNSET
-    reference_length: float | UnsetType | None = UNSET
-    durations: list[float] | UnsetType | None = UNSET
-    document: str | int | UnsetType | None = UNSET
-    unit: str | UnsetType | None = UNSET
 
 
 MORE = ("elapsed", "source", "durations", "document")
@@ -121,9 +104,9 @@ def _decode(
         if not line.strip():
             blank += 1
             continue
-        row, faults = _explain(line)
+        row, faults = explain(line)
         where = {"path": source.path, "line": number}
-        name = None if row is None else _name(row)
+        name = None if row is None else name_of(row)
         options.faults.add(*(Fault(k, d, token=t, segment=name, **where) for k, d, t in faults))  # type: ignore[arg-type]
         if row is not None and not faults:
             rows.append(row)
@@ -131,112 +114,6 @@ def _decode(
     if blank:
         options.notes.append(Note("blank line", f"{blank} in {source.path}: skipped"))
     return rows, lines
-
-
-def _name(row: Line) -> int | str | None:
-    if row.index is not UNSET:
-        return row.index
-    return row.id if row.id is not UNSET else None
-
-
-Trouble = tuple[str, str, int | None]
-"""Kind of fault, offending value, target token."""
-
-
-def _shown(value: object) -> str:
-    text = (
-        json.dumps(value, ensure_ascii=False) if value is None or isinstance(value, str | bool | dict) else str(value)
-    )
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
-def _explain(line: bytes) -> tuple[Line | None, list[Trouble]]:
-    """One line, with all that is wrong with it."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        cut = not line.endswith(b"\n")
-        return None, [("truncated" if cut else "not-json", f"{error.msg} at column {error.colno}", None)]
-    except RecursionError:
-        return None, [("not-json", "nested too deeply", None)]
-    if not isinstance(found, dict):
-        return None, [("not-an-object", _shown(found), None)]
-    row, trouble = Line(), []
-    for name, reader in FIELDS.items():
-        if name in found:
-            value, wrong = reader(found[name])
-            trouble += wrong
-            setattr(row, name, value)
-    return row, trouble
-
-
-def _read_id(value: object) -> tuple[Any, list[Trouble]]:
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
-        value = int(value)
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return value, []
-    return UNSET, [("bad-id", _shown(value), None)]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _read_times(kind: str, one: str) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
-        if value is None:
-            return None, []
-        if not isinstance(value, list):
-            return UNSET, [(kind, _shown(value), None)]
-        wrong: list[Trouble] = [(one, _shown(v), t) for t, v in enumerate(value, 1) if not _is_number(v)]
-        return (UNSET, wrong[:1]) if wrong else ([_float(v) for v in value], [])
-
-    return read
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _read_number(kind: str) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
-        if value is None or _is_number(value):
-            return None if value is None else _float(value), []
-        return UNSET, [(kind, _shown(value), None)]
-
-    return read
-
-
-def _read_text(kind: str, *also: type) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
-        if value is None or isinstance(value, (str, *also)):
-            return value, []
-        return UNSET, [(kind, _shown(value), None)]
-
-    return read
-
-
-FIELDS = {
-    "index": _read_id,
-    "id": _read_id,
-    "delays": _read_times("delays-not-a-list", "bad-delay"),
-    "source_length": _read_number("bad-source-length"),
-    "prediction": _read_text("bad-prediction"),
-    "reference": _read_text("bad-reference"),
-    "elapsed": _read_times("bad-elapsed", "bad-elapsed"),
-    "source": _read_text("bad-value", list),
-    "reference_length": _read_number("bad-value"),
-    "durations": _read_times("bad-value", "bad-value"),
-    "document": _read_text("bad-value", int),
-    "unit": _read_text("bad-value"),
-}
 
 
 @dataclass
@@ -273,7 +150,7 @@ class _Reader:
             hint = ": one more than words, is </s> still among them?" if set(spare) == {1} else ""
             text = f"delays match neither words nor characters{hint}; the log's own tokens are counted"
             options.notes.append(Note("tokens", text))
-        has_id = any(_name(row) is not None for row in rows)
+        has_id = any(name_of(row) is not None for row in rows)
         more = [c for c in MORE if options.columns is None or c in options.columns]
         more += ["reference_length"] if level == "token" or options.columns is None else []
         origin = Origin(source.path, flavour, described)
@@ -312,7 +189,7 @@ class _Reader:
         """Whether a row lacks what a segment must have; the faults are recorded."""
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
         wrong = []
-        if self.has_id != (_name(row) is not None):
+        if self.has_id != (name_of(row) is not None):
             wrong.append("missing-id")
         if (row.delays is UNSET or row.delays is None) and not empty:
             wrong.append("missing-delays")
@@ -320,7 +197,7 @@ class _Reader:
             wrong.append("missing-prediction")
         if row.source_length is UNSET or row.source_length is None:
             wrong.append("missing-source-length")
-        name = _name(row)
+        name = name_of(row)
         self.options.faults.add(*(Fault(k, "", self.source.path, line, name) for k in wrong))
         return bool(wrong)
 
@@ -348,7 +225,8 @@ class _Reader:
             origin=self.origin,
         )
         run = repair(run, options.repair)
-        counts = None if not self.has_text else count_tokens(predictions, self.level, held.lengths)
+        texts = run.prediction if self.has_text else None
+        counts = None if texts is None else count_tokens(texts.tolist(), self.level, run.delays.lengths)
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
         return run
@@ -389,7 +267,7 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Any], batch
     """The unit of the delays, and how it was found out."""
     if options.unit is not None:
         return options.unit, "as given"
-    first = _explain(batch.lines[0])[0] or rows[0]
+    first = explain(batch.lines[0])[0] or rows[0]
     if isinstance(first.unit, str):
         if first.unit not in ("token", "ms"):
             raise UsageError(f"{source.path}: unit must be 'token' or 'ms', but is {first.unit!r}")
@@ -431,55 +309,3 @@ def _configured_type(source: Source) -> str | None:
         raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit") from None
     kind = found.get("source_type") if isinstance(found, dict) else None
     return kind if kind in ("text", "speech") else None
-
-
-# ---- writing --------------------------------------------------------------------------------------------------
-
-
-def _plain(values: Iterable[float]) -> list[int | float]:
-    """Whole numbers without a decimal point."""
-    return [int(v) if v == int(v) else v for v in values]
-
-
-def write_simuleval(run: Run, file: TextIO) -> list[str]:
-    """Write an `instances.log` with the keys of SimulEval 1.1, in its order. Returns what it could not hold."""
-    as_numbers = _plain if run.unit == "token" else list
-    elapsed = run.elapsed if run.elapsed is not None else None
-    for row in range(len(run)):
-        delays = run.delays[row].tolist()
-        name = run.id[row]
-        text = None if run.prediction is None else run.prediction[row]
-        record = {
-            "index": name if isinstance(name, str) else int(name),
-            "prediction": text,
-            "delays": as_numbers(delays),
-            "elapsed": [0] * len(delays) if elapsed is None else elapsed[row].tolist(),
-            "prediction_length": len(delays),
-            "reference": None if run.reference is None else run.reference[row],
-            "source": None if run.source is None else run.source[row],
-            "source_length": as_numbers([float(run.source_length[row])])[0],
-        }
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    lost = [c for c in ("document", "durations", "reference_length") if getattr(run, c) is not None]
-    return [*lost, *(["prediction (this Run has no text)"] if run.prediction is None else [])]
-
-
-def write_jsonl(run: Run, file: TextIO) -> list[str]:
-    """Write JSON lines with every column the Run has. Nothing is lost."""
-    for row in range(len(run)):
-        record: dict[str, Any] = {"id": run.id[row] if isinstance(run.id[row], str) else int(run.id[row])}
-        record["delays"] = _plain(run.delays[row].tolist())
-        record["source_length"] = _plain([float(run.source_length[row])])[0]
-        for column in ("prediction", "reference", "source", "document"):
-            values = getattr(run, column)
-            if values is not None and values[row] is not None:
-                record[column] = values[row]
-        for column in ("elapsed", "durations"):
-            ragged = getattr(run, column)
-            if ragged is not None:
-                record[column] = ragged[row].tolist()
-        if run.reference_length is not None and not math.isnan(run.reference_length[row]):
-            record["reference_length"] = _plain([float(run.reference_length[row])])[0]
-        record["unit"] = run.unit
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return []

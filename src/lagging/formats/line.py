@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One line of JSON: what is read of it, and, where it cannot be read, what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+__all__ = ["Line", "explain", "name_of"]
+
+
+class Line(msgspec.Struct, gc=False):
+    """What is read of a line; everything else in it is skipped."""
+
+    index: int | str | UnsetType = UNSET
+    id: int | str | UnsetType = UNSET
+    delays: list[float] | UnsetType | None = UNSET
+    source_length: float | UnsetType | None = UNSET
+    prediction: str | UnsetType | None = UNSET
+    reference: str | UnsetType | None = UNSET
+    elapsed: list[float] | UnsetType | None = UNSET
+    source: str | list[str] | UnsetType | None = UNSET
+    reference_length: float | UnsetType | None = UNSET
+    durations: list[float] | UnsetType | None = UNSET
+    document: str | int | UnsetType | None = UNSET
+    unit: str | UnsetType | None = UNSET
+
+
+def name_of(row: Line) -> int | str | None:
+    """The index or id of a line, if it has one."""
+    if row.index is not UNSET:
+        return row.index
+    return row.id if row.id is not UNSET else None
+
+
+Trouble = tuple[str, str, int | None]
+"""Kind of fault, offending value, target token."""
+
+
+def _shown(value: object) -> str:
+    text = (
+        json.dumps(value, ensure_ascii=False) if value is None or isinstance(value, str | bool | dict) else str(value)
+    )
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def explain(line: bytes) -> tuple[Line | None, list[Trouble]]:
+    """One line, with all that is wrong with it."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = not line.endswith(b"\n")
+        return None, [
+            ("truncated" if cut else "not-json", f"{error.msg.removesuffix(' at')} at column {error.colno}", None)
+        ]
+    except RecursionError:
+        return None, [("not-json", "nested too deeply", None)]
+    if not isinstance(found, dict):
+        return None, [("not-an-object", _shown(found), None)]
+    row, trouble = Line(), []
+    for name, reader in FIELDS.items():
+        if name in found:
+            value, wrong = reader(found[name])
+            trouble += wrong
+            setattr(row, name, value)
+    return row, trouble
+
+
+def _read_id(value: object) -> tuple[Any, list[Trouble]]:
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        value = int(value)
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value, []
+    return UNSET, [("bad-id", _shown(value), None)]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _read_times(kind: str, one: str) -> Any:
+    def read(value: object) -> tuple[Any, list[Trouble]]:
+        if value is None:
+            return None, []
+        if not isinstance(value, list):
+            return UNSET, [(kind, _shown(value), None)]
+        wrong: list[Trouble] = [(one, _shown(v), t) for t, v in enumerate(value, 1) if not _is_number(v)]
+        return (UNSET, wrong[:1]) if wrong else ([_float(v) for v in value], [])
+
+    return read
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _read_number(kind: str) -> Any:
+    def read(value: object) -> tuple[Any, list[Trouble]]:
+        if value is None or _is_number(value):
+            return None if value is None else _float(value), []
+        return UNSET, [(kind, _shown(value), None)]
+
+    return read
+
+
+def _read_text(kind: str, *also: type) -> Any:
+    def read(value: object) -> tuple[Any, list[Trouble]]:
+        if value is None or isinstance(value, (str, *also)):
+            return value, []
+        return UNSET, [(kind, _shown(value), None)]
+
+    return read
+
+
+FIELDS = {
+    "index": _read_id,
+    "id": _read_id,
+    "delays": _read_times("delays-not-a-list", "bad-delay"),
+    "source_length": _read_number("bad-source-length"),
+    "prediction": _read_text("bad-prediction"),
+    "reference": _read_text("bad-reference"),
+    "elapsed": _read_times("bad-elapsed", "bad-elapsed"),
+    "source": _read_text("bad-value", list),
+    "reference_length": _read_number("bad-value"),
+    "durations": _read_times("bad-value", "bad-value"),
+    "document": _read_text("bad-value", int),
+    "unit": _read_text("bad-value"),
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lagging
+
+SOURCE = Path(lagging.__file__).parent
+
+# what a module may import: data flows one way, and imports follow it
+LAYERS = [
+    {"version", "errors"},
+    {"ragged", "text", "files"},
+    {"validation"},
+    {"run"},
+    {"conventions"},
+    {"metrics"},
+    {"schedule"},
+    {"policies", "formats"},
+    {"signature"},
+    {"scoring"},
+    {"timeline"},
+    {"render"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def imports(path: Path) -> set[str]:
+    """First-level modules of lagging that a file imports at run time, not only for type checkers."""
+    found = set()
+    guarded = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            guarded |= {id(inner) for inner in ast.walk(node)}
+        if id(node) in guarded:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lagging."):
+            found.add(node.module.split(".")[1])
+        if isinstance(node, ast.ImportFrom) and node.module == "lagging":
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    here = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if here in ("__init__", "__main__"):
+        return
+    above = {name for name in imports(path) if name != here and RANK[name] >= RANK[here]}
+    assert not above, f"{here} imports {above}, which comes after it"
+
+
+def test_no_module_is_too_long() -> None:
+    long = {p.name: n for p in SOURCE.rglob("*.py") if (n := len(p.read_text("utf-8").splitlines())) > 450}
+    assert not long
+
+
+def test_no_printing_in_the_library() -> None:
+    for path in SOURCE.rglob("*.py"):
+        calls = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call)]
+        assert "print" not in {ast.unparse(call.func) for call in calls}, path
+
+
+def loaded(code: str) -> set[str]:
+    out = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys, json; print(json.dumps(list(sys.modules)))"],
+        capture_output=True,
+        check=True,
+    )
+    return set(json.loads(out.stdout))
+
+
+def test_importing_is_light() -> None:
+    assert not {"numpy", "torch", "jax", "matplotlib", "pyarrow", "sacrebleu", "rich", "click"} & loaded(
+        "import lagging"
+    )
+
+
+def test_scoring_loads_no_framework() -> None:
+    code = "import lagging; lagging.score(lagging.Run.from_delays([[1, 2]], source_length=[2]), ['DAL'])"
+    assert not {"torch", "jax", "matplotlib", "pyarrow", "pandas", "sacrebleu", "rich"} & loaded(code)
+
+
+def test_help_does_not_load_numpy() -> None:
+    code = "import lagging.cli as c, click.testing as t; assert not t.CliRunner().invoke(c.cli, ['--help']).exit_code"
+    assert "numpy" not in loaded(code)
+
+
+def test_exported_names_are_exactly_those_documented() -> None:
+    assert lagging.__all__ == sorted(lagging.__all__)
+    assert dir(lagging) == sorted(lagging.__all__)
+    for name in lagging.__all__:
+        value = getattr(lagging, name)
+        assert name == "__version__" or value.__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = lagging.nothing
+
+
+@pytest.mark.parametrize("name", [n for n in lagging.__all__ if n.islower() and n not in ("metrics", "policies")])
+def test_public_functions_have_a_worked_example(name: str) -> None:
+    value = getattr(lagging, name)
+    if callable(value) and name != "write":
+        assert ">>>" in value.__doc__, name
+
+
+def test_version_is_one() -> None:
+    import tomllib
+
+    project = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["version"] == lagging.__version__
+    assert f"## [{lagging.__version__}]" in (SOURCE.parent.parent / "CHANGELOG.md").read_text("utf-8")
+    assert f"version: {lagging.__version__}" in (SOURCE.parent.parent / "CITATION.cff").read_text("utf-8")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+import sacrebleu
+
+import lagging
+
+PREDICTIONS = ["the cat sat on the mat", "", "a dog barked at the old man", "he went home"]
+REFERENCES = ["the cat sat on a mat", "it rained all day", "the dog barked at the old man", "he walked home early"]
+
+
+def run():
+    delays = [list(range(1, len(p.split()) + 1)) for p in PREDICTIONS]
+    return lagging.Run.from_delays(
+        delays, source_length=[8] * 4, prediction=PREDICTIONS, reference=[r + "\n" for r in REFERENCES]
+    )
+
+
+def test_quality_is_that_of_sacrebleu() -> None:
+    scores = lagging.score(run(), ["BLEU", "chrF", "TER", "BLEU(tok=char)"])
+    assert scores["BLEU"].value == sacrebleu.corpus_bleu(PREDICTIONS, [REFERENCES]).score
+    assert scores["chrF"].value == pytest.approx(sacrebleu.corpus_chrf(PREDICTIONS, [REFERENCES]).score, abs=1e-12)
+    assert scores["TER"].value == pytest.approx(sacrebleu.corpus_ter(PREDICTIONS, [REFERENCES]).score, abs=1e-12)
+    assert scores["BLEU(tok=char)"].value == sacrebleu.corpus_bleu(PREDICTIONS, [REFERENCES], tokenize="char").score
+    assert "tok:char" in str(scores["BLEU(tok=char)"].signature)
+    expected = [sacrebleu.sentence_bleu(p, [r]).score for p, r in zip(PREDICTIONS, REFERENCES, strict=True)]
+    np.testing.assert_allclose(scores["BLEU"].segments, expected, atol=1e-9)
+
+
+def test_signature_is_that_of_sacrebleu() -> None:
+    metric = sacrebleu.BLEU()
+    metric.corpus_score(PREDICTIONS, [REFERENCES])
+    inner = str(metric.get_signature())
+    assert str(lagging.score(run(), ["BLEU"])["BLEU"].signature) == f"BLEU|seg:none|{inner}|n:4|v:{lagging.__version__}"
+
+
+def test_no_text_no_quality() -> None:
+    with pytest.raises(lagging.MetricError, match="no references"):
+        lagging.score(lagging.Run.from_delays([[1]], source_length=[1], prediction=["a"]), ["BLEU"])
+    with pytest.raises(lagging.MetricError, match="no predictions"):
+        lagging.score(lagging.Run.from_delays([[1]], source_length=[1], reference=["a"]), ["BLEU"])
+
+
+def oracle(prediction: str, reference: str, delays: list[int], length: int) -> list[float]:
+    """BLEU of the partial translation after each source token, one by one."""
+    words = prediction.split()
+    partial = [" ".join(w for w, g in zip(words, delays, strict=True) if g <= j) for j in range(1, length + 1)]
+    return [sacrebleu.sentence_bleu(text, [reference]).score if text else 0.0 for text in partial]
+
+
+def test_latency_bleu_is_the_mean_over_source_tokens() -> None:
+    delays = [3, 3, 4, 6, 6, 6]
+    one = lagging.Run.from_delays([delays], source_length=[6], prediction=PREDICTIONS[:1], reference=REFERENCES[:1])
+    partial = oracle(PREDICTIONS[0], REFERENCES[0], delays, 6)
+    plain, weighted = lagging.score(one, ["LBLEU", "LBLEU(final=weighted)"])
+    assert plain.value == pytest.approx(sum(partial) / 6, rel=1e-12)
+    assert weighted.value == pytest.approx(sum(partial) / 6 + 6 * partial[-1], rel=1e-12)
+    assert plain.signature["sacrebleu"] == sacrebleu.__version__
+    assert weighted.signature.metric == "LBLEU(final=weighted)"
+
+
+def test_latency_bleu_edges() -> None:
+    texts = {"prediction": ["", "a b"], "reference": ["a b", None]}
+    score = lagging.score(lagging.Run.from_delays([[], [1, 2]], source_length=[2, 2], **texts), ["LBLEU"])["LBLEU"]
+    assert score.segments[0] == 0
+    assert score.undefined.reasons == {"no reference": (1,)}
+    chars = lagging.Run.from_delays([[1, 2]], source_length=[2], prediction=["你好"], reference=["你好"])
+    assert lagging.score(chars, ["LBLEU(tok=zh)"])["LBLEU(tok=zh)"].value > 0
+    with pytest.raises(lagging.MetricError, match="source tokens only"):
+        lagging.score(
+            lagging.Run.from_delays([[1]], source_length=[1], prediction=["a"], reference=["a"], unit="ms"), ["LBLEU"]
+        )
+    with pytest.raises(lagging.MetricError, match="not words of its text"):
+        lagging.score(
+            lagging.Run.from_delays([[1, 1]], source_length=[1], prediction=["abc"], reference=["a"], level="token"),
+            ["LBLEU"],
+        )
+
+
+def test_earlier_is_better_in_latency_bleu() -> None:
+    texts = {"prediction": PREDICTIONS[:1], "reference": REFERENCES[:1]}
+    early = lagging.policies.wait_k(1).delays(6, 6)
+    late = lagging.policies.offline().delays(6, 6)
+    values = [
+        lagging.score(lagging.Run.from_delays([g], source_length=[6], **texts), ["LBLEU"])["LBLEU"].value
+        for g in (early, late)
+    ]
+    assert values[0] > values[1]

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import lagging
+from lagging.metrics import registry
+from lagging.scoring import Scorer, settings
+
+ANTAGONIST = [4, 4, 4, 4, 5]
+WAIT_4 = [4, 5, 5, 5, 5]
+
+
+def run(**more):
+    return lagging.Run.from_delays([WAIT_4, ANTAGONIST], source_length=[5, 5], **more)
+
+
+def test_empty_hypotheses_are_undefined_counted_and_named() -> None:
+    scores = lagging.score(
+        lagging.Run.from_delays([WAIT_4, []], source_length=[5, 5], id=["a", "b"]), ["AL", "DAL", "AP", "CW"]
+    )
+    for score in scores:
+        assert score.n == 2
+        assert score.undefined == 1
+        assert score.undefined.reasons == {"empty hypothesis": ("b",)}
+        assert math.isnan(score.segments[1])
+    assert scores["DAL"].value == 4
+
+
+def test_empty_source_charges_the_whole_source_when_asked() -> None:
+    some = lagging.Run.from_delays([WAIT_4, []], source_length=[5, 7])
+    scores = lagging.score(some, ["AL(empty=source)", "DAL(empty=source)", "AP(empty=source)", "CW(empty=source)"])
+    assert [s.segments[1] for s in scores] == [7, 7, 1, 7]
+    assert all(s.undefined == 0 for s in scores)
+    assert all("empty:source" in str(s.signature) for s in scores)
+
+
+def test_no_source_is_undefined() -> None:
+    score = lagging.score(lagging.Run.from_delays([[0, 0], [1]], source_length=[0, 1]), ["AL"])["AL"]
+    assert score.undefined.reasons == {"empty source": (0,)}
+    assert score.value == 1
+
+
+def test_all_undefined_is_nan() -> None:
+    score = lagging.score(lagging.Run.from_delays([[]], source_length=[3]), ["DAL"])["DAL"]
+    assert math.isnan(score.value)
+    assert score.undefined == score.n == 1
+
+
+def test_a_reason_of_its_own() -> None:
+    offline = lagging.Run.from_delays([[5, 5]], source_length=[5])
+    assert lagging.score(offline, ["YAAL"])["YAAL"].undefined.reasons == {
+        "nothing was written before the source ended": (0,)
+    }
+    prescient = lagging.Run.from_delays([[0, 0]], source_length=[5])
+    assert lagging.score(prescient, ["CW"])["CW"].undefined.reasons == {"nothing was read": (0,)}
+
+
+def test_token_weighted_mean() -> None:
+    some = lagging.Run.from_delays([[1], [2, 3, 4]], source_length=[1, 4])
+    by_segment, by_token = lagging.score(some, ["AL", "AL(mean=token)"])
+    assert by_token.value == (by_segment.segments[0] + 3 * by_segment.segments[1]) / 4
+    np.testing.assert_array_equal(by_token.segments, by_segment.segments)
+    assert "mean:token" in str(by_token.signature)
+
+
+def test_write_cost_of_the_corpus() -> None:
+    some = lagging.Run.from_delays([[1, 2, 3], [2, 2], []], source_length=[6, 2, 9])
+    (score,) = lagging.score(some, ["DAL(write_cost=corpus)"])
+    d = (6 + 2) / (3 + 2)
+    expected = [lagging.dal(g, source_length=x, write_cost=d) for g, x in (([1, 2, 3], 6), ([2, 2], 2))]
+    np.testing.assert_allclose(score.segments[:2], expected)
+    assert str(score.signature).startswith("DAL(write_cost=corpus)|")
+    scorer = Scorer(["DAL(write_cost=corpus)"])
+    for part in some.segments():
+        scorer.add(part)
+    assert scorer.result()["DAL(write_cost=corpus)"].value == score.value
+
+
+def test_segment_metrics_are_ratios_of_sums() -> None:
+    some = lagging.Run.from_delays([[2, 2, 4], [1, 2, 3, 3]], source_length=[5, 3])
+    scores = lagging.score(some, ["Segments", "SourcePerSegment", "TargetPerSegment"])
+    assert [s.value for s in scores] == [2.5, 7 / 5, 7 / 5]
+    np.testing.assert_array_equal(scores["SourcePerSegment"].segments, [2, 1])
+
+
+def test_length_of_the_reference() -> None:
+    texts = {"prediction": ["a b c d e"] * 2, "reference": ["x y z w", None]}
+    scores = lagging.score(run(**texts), ["AL(length=reference)", "LAAL", "AL(length=longest)"])
+    assert scores["AL(length=reference)"].undefined.reasons == {"no reference": (1,)}
+    assert scores["LAAL"].undefined == 0
+    assert "noref:1" in str(scores["LAAL"].signature)
+    assert scores["LAAL"].value == scores["AL(length=longest)"].value
+    with pytest.raises(lagging.MetricError, match="no references"):
+        lagging.score(run(), ["AL(length=reference)"])
+
+
+def test_empty_reference_is_undefined_where_its_length_counts() -> None:
+    some = lagging.Run.from_delays([[1, 2]], source_length=[2], prediction=["a b"], reference=[" "])
+    scores = lagging.score(some, ["AL(length=reference)", "LAAL", "BLEU"])
+    assert scores["AL(length=reference)"].undefined.reasons == {"empty reference": (0,)}
+    assert scores["BLEU"].undefined.reasons == {"empty reference": (0,)}
+    assert scores["LAAL"].value == 1
+
+
+def test_elapsed_needs_elapsed_times_in_ms() -> None:
+    with pytest.raises(lagging.MetricError, match="has none"):
+        lagging.score(run(unit="ms"), ["AL_CA"])
+    with pytest.raises(lagging.MetricError, match="tokens and elapsed time in milliseconds"):
+        lagging.score(run(elapsed=[WAIT_4, ANTAGONIST]), ["AL_CA"])
+
+
+def test_tolerance_of_a_millisecond() -> None:
+    delays = [[1000, 2000, 6849.88, 6849.88]]
+    some = lagging.Run.from_delays(delays, source_length=[6849.8866], unit="ms")
+    near, exact = (
+        lagging.score(some, ["AL(length=hypothesis)"], convention=c)["AL(length=hypothesis)"]
+        for c in ("paper", "simuleval")
+    )
+    assert near.value != exact.value  # exact comparison averages the tail in
+    assert "tol:0" in str(exact.signature)
+    assert "tol" not in str(near.signature)
+    assert near.value == lagging.al(delays[0], source_length=6849.8866, unit="ms")
+
+
+def test_eos_is_stripped_with_its_delay_and_said() -> None:
+    some = lagging.Run.from_delays([[1, 2, 2]], source_length=[2], prediction=["a b </s>"], reference=["a b"])
+    scores = lagging.score(some, ["DAL", "BLEU"])
+    assert scores["DAL"].value == lagging.dal([1, 2], source_length=2)
+    assert "eos:stripped" in str(scores["DAL"].signature)
+    assert any(note.kind == "</s>" for note in scores.notes)
+    kept = lagging.score(some, ["DAL"], convention="simuleval")["DAL"]
+    assert kept.value == lagging.dal([1, 2, 2], source_length=2)
+    assert "eos:kept" in str(kept.signature)
+
+
+def test_simuleval_counts_references_its_own_way() -> None:
+    cases = {"x y z w": 4, "x  y": 3, "": 1, "x y\n": 2, None: 5}
+    for reference, length in cases.items():
+        some = lagging.Run.from_delays(
+            [WAIT_4],
+            source_length=[5],
+            prediction=["a b c d e"],
+            reference=[
+                reference or "",
+            ][:1]
+            if reference is not None
+            else None,
+        )
+        got = lagging.score(some, ["AL"], convention="simuleval")["AL"].value
+        assert got == pytest.approx(
+            lagging.al(WAIT_4, source_length=5, reference_length=length, length="reference"), abs=1e-12
+        )
+    chars = lagging.Run.from_delays([[1, 2]], source_length=[2], prediction=["你好"], reference=["你 好 "])
+    want = {"simuleval": 3, "omnisteval": 4}
+    for convention, length in want.items():
+        got = lagging.score(chars, ["AP"], convention=convention)["AP"].value
+        assert got == lagging.ap([1, 2], source_length=2, reference_length=length, length="reference")
+    assert lagging.score(chars, ["AP(length=reference)"])["AP(length=reference)"].value == 0.75
+
+
+@pytest.mark.parametrize("convention", list(lagging.CONVENTIONS))
+@pytest.mark.parametrize(
+    "name", ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=2)", "CW", "AL(mean=token, empty=source)", "YAAL"]
+)
+def test_a_signature_repeats_its_score(convention: str, name: str) -> None:
+    texts = {"prediction": ["a b c d </s>"] * 2, "reference": ["x  y z", "x y z w v u"]}
+    delays = [[400, 500, 500, 500, 500], [300, 450, 500, 600, 600]]
+    some = lagging.Run.from_delays(delays, source_length=[500.4, 500], unit="ms", **texts)
+    score = lagging.score(some, [name], convention=convention)[name]
+    again = settings(str(score.signature))
+    repeated = lagging.score(some, [again.metric], convention=again.convention)[again.metric]
+    assert repeated.value == score.value
+    assert repeated.signature == score.signature
+
+
+def test_scores_are_found_by_alias_and_missed_by_name() -> None:
+    scores = lagging.score(run(), ["AL", "ALy"])
+    assert scores["AL_y"].value == scores["ALy"].value
+    assert len(scores) == 2
+    assert repr(scores) == "Scores(AL=3.1, AL_y=2.5)"
+    with pytest.raises(lagging.MetricError, match="DAL was not scored"):
+        _ = scores["DAL"]
+    with pytest.raises(lagging.UsageError, match="no metric"):
+        lagging.score(run(), [])
+    assert lagging.score(run(), "DAL")["DAL"].value == 4
+
+
+def test_mixed_units_are_refused() -> None:
+    with pytest.raises(lagging.UsageError, match="cannot be averaged"):
+        lagging.score([run(), run(unit="ms")], ["DAL"])
+
+
+def test_nothing_to_score() -> None:
+    with pytest.raises(lagging.DataError, match="no segments"):
+        lagging.score([], ["DAL"])
+
+
+def test_undefined_survives_pickling() -> None:
+    score = lagging.score(lagging.Run.from_delays([[]], source_length=[3]), ["DAL"])["DAL"]
+    assert pickle.loads(pickle.dumps(score.undefined)).reasons == score.undefined.reasons
+
+
+@pytest.fixture
+def scratch():
+    before = dict(registry._metrics), dict(registry._aliases)
+    yield
+    for kept, now in zip(before, (registry._metrics, registry._aliases), strict=True):
+        now.clear()
+        now.update(kept)
+
+
+@pytest.mark.usefixtures("scratch")
+def test_user_metrics() -> None:
+    @lagging.register("FirstDelay", summary="when the first token comes", length="longest", aliases=["First"])
+    def first(schedule, *, scale: float = 1.0, mode: str = "plain", on: bool = False):
+        return schedule.by_row(lambda g: g[:, 0] * scale)
+
+    scores = lagging.score(run(), ["First", "FirstDelay(scale=2)", "FirstDelay(on=True)"])
+    assert [s.value for s in scores] == [4, 8, 4]
+    assert str(scores["FirstDelay(scale=2)"].signature).startswith("FirstDelay(scale=2)|unit:token|length:longest|")
+    with pytest.raises(lagging.MetricError, match="exists already"):
+        lagging.register("DAL")(first)
+    with pytest.raises(lagging.MetricError, match="cannot be a metric's name"):
+        lagging.register("a|b")(first)
+    with pytest.raises(lagging.MetricError, match="needs a default"):
+        lagging.register("NoDefault")(lambda schedule, *, p: None)
+
+    @lagging.register("Short")
+    def short(schedule):
+        return np.zeros(1)
+
+    with pytest.raises(lagging.MetricError, match="1 rows for 2 segments"):
+        lagging.score(run(), ["Short"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("DALL", "Did you mean DAL"),
+        ("DAL(cost=1)", "no parameter 'cost'"),
+        ("DAL(write_cost=abc)", "'corpus' or a float"),
+        ("DAL(write_cost=inf)", "'corpus' or a float"),
+        ("AL(length=ref)", "'hypothesis' or 'reference' or 'longest'"),
+        ("AL(length)", "write parameters like"),
+        ("AL(", "cannot read the metric"),
+        ("", "cannot read the metric"),
+        ("BLEU(tok=nothing)", "no tokenizer"),
+    ],
+)
+def test_wrong_metrics_say_what_is_right(spec: str, message: str) -> None:
+    with pytest.raises(lagging.MetricError, match=message.replace("(", r"\(")):
+        lagging.score(run(prediction=["a b c d e"] * 2, reference=["a b"] * 2), [spec])
+
+
+def test_metrics_are_values() -> None:
+    assert lagging.metric("dal") == lagging.metric("DAL")
+    assert lagging.metric("DAL(write_cost=None)").get("write_cost") is None
+    assert len({lagging.metric("AL_CA"), lagging.metric("AL(clock=elapsed)")}) == 1
+    assert lagging.metric("AL") != "AL"
+    assert lagging.metric("DAL(write_cost=1.5)").head == "DAL(write_cost=1.5)"
+    assert lagging.metric("DAL(write_cost=1.0)")(write_cost=None).head == "DAL"

@@ -17,7 +17,7 @@ from lagging.metrics import Metric, metric, split_names
 from lagging.render import RENDERERS, render
 from lagging.render.documents import segment_table
 from lagging.run import Run
-from lagging.scoring import DEFAULT_METRICS, Scorer, Scores, Settings, settings
+from lagging.scoring import DEFAULT_METRICS, Score, Scorer, Scores, Settings, settings
 from lagging.signature import Signature
 
 __all__ = ["command"]
@@ -76,13 +76,18 @@ def command(
         wanted = [Signature.parse(text) for text in like]
         agreed = [settings(signature) for signature in wanted]
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, options)
-    results = []
-    for name, path in systems(logs):
+    results, peers = [], []
+    said: set[str] = set()
+    named_logs = systems(logs)
+    for name, path in named_logs:
         with watched(name or path, path, quiet or no_progress) as progress:
-            scores = _score(path, name, asked, chosen, options, progress, quiet)
+            scores, peer = _score(path, name, asked, chosen, options, progress, None if quiet else said)
         say_notes(scores.notes, scores.system, quiet)
         results.append(scores)
-    results = _distinct(results, [path for _, path in systems(logs)])
+        peers.append(peer)
+    results = _distinct(results, [path for _, path in named_logs])
+    if not quiet:
+        _say_peers(results, peers)
     _compare_signatures(results, wanted, quiet)
     if segment_scores is not None:
         with write_whole(segment_scores) as file:
@@ -112,9 +117,9 @@ def _score(
     chosen: Convention,
     options: dict[str, Any],
     progress: Any,
-    quiet: bool,
-) -> Scores:
-    """Score one log, part by part; beside it, AL as SimulEval would count it."""
+    said: set[str] | None,
+) -> tuple[Scores, Score | None]:
+    """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
     columns = {str(m.get("clock")) for m in map(metric, asked) if m.has("clock")} & {"elapsed"}
     parts = scan(
         path,
@@ -130,8 +135,9 @@ def _score(
     for part in parts:
         if scorer is None:
             system = part.name
-            if not quiet:
+            if said is not None and part.origin.description not in said:
                 say(f"{system}: {part.origin.description}")
+                said.add(part.origin.description)
             scorer = Scorer(asked or _default(part), chosen)
             if chosen.name == "paper" and part.reference is not None and metric("AL") in scorer.metrics:
                 peer = Scorer(["AL"], "simuleval")
@@ -139,10 +145,15 @@ def _score(
         if peer is not None:
             peer.add(part)
     scores = (scorer or Scorer(["DAL"])).result(system)
-    if peer is not None and not quiet:
-        al = peer.result()["AL"]
-        say(f"{system}: SimulEval's convention gives AL {al.value:.6g} {UNITS[al.unit]} (--convention simuleval)")
-    return scores
+    return scores, None if peer is None else peer.result()["AL"]
+
+
+def _say_peers(results: list[Scores], peers: list[Score | None]) -> None:
+    """What nearly every published AL would be compared with."""
+    found = [(scores.system, al) for scores, al in zip(results, peers, strict=True) if al is not None]
+    shown = [f"{al.value:.6g} {UNITS[al.unit]}" + (f" ({system})" if len(results) > 1 else "") for system, al in found]
+    if shown:
+        say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
 
 
 def _default(part: Run) -> tuple[str, ...]:

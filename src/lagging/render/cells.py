@@ -18,6 +18,11 @@ DIGITS = {"token": 3, "ms": 3, "ratio": 3, "count": 2, "points": 2}
 UNITS = {"token": "tokens", "ms": "s", "ratio": "", "count": "", "points": "", "": ""}
 NOTHING = "–"
 
+HIDDEN = ("Cc", "Cf", "Zl", "Zp", "Cs")
+JOINERS = "\u200c\u200d"  # they shape letters and emoji
+ISOLATE, END = "\u2068", "\u2069"
+"""Around text from right to left, so that a terminal that reorders text leaves the columns beside it where they are."""
+
 
 def shown(value: float | None, unit: str) -> str:
     """A number as tables show it: milliseconds as seconds, NaN as a dash."""
@@ -91,8 +96,15 @@ def undefined(scores: Sequence[Scores]) -> list[str]:
 
 
 def safe(text: str) -> str:
-    """Text for a terminal: control characters are shown, not obeyed."""
-    return "".join(c if unicodedata.category(c) not in ("Cc", "Zl", "Zp", "Cs") else f"\\x{ord(c):02x}" for c in text)
+    """Text for a terminal: control characters are shown, not obeyed; text from right to left keeps to itself."""
+    shown = "".join(c if unicodedata.category(c) not in HIDDEN or c in JOINERS else _escaped(c) for c in text)
+    if any(unicodedata.bidirectional(c) in ("R", "AL") for c in shown):
+        return f"{ISOLATE}{shown}{END}"
+    return shown
+
+
+def _escaped(c: str) -> str:
+    return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
@@ -105,4 +117,6 @@ def shorten(text: str, width: int) -> str:
     """Text that takes at most `width` cells, with an ellipsis if something was left out."""
     if cell_len(text) <= width:
         return text
+    if text.startswith(ISOLATE):
+        return ISOLATE + shorten(text[1:-1], width) + END
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""

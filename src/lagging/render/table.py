@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table on the terminal: a row per system; where that is too wide, a row per system and metric."""
+"""The table on the terminal: a row per system; where that is too wide, units below the names, or a row per metric."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from lagging.render.cells import best, cell, columns, heading, pad, safe, shorten, signatures, undefined
+from lagging.render.cells import UNITS, best, cell, columns, heading, pad, safe, shorten, signatures, undefined
 from lagging.scoring import Scores
 
 __all__ = ["grid", "table"]
@@ -40,11 +40,22 @@ def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = 
                 bold.add((len(rows), i + 1))
             row.append(text)
         rows.append([*row, str(max(score.n for score in one))])
-    lines = grid(rows, [False] + [True] * (len(head) - 1), bold if colour else None)
-    if width is not None and max(map(cell_len, (line for line in grid(rows, [True] * len(head))))) > width:
-        lines = _tall(rows, width, bold if colour else None)
+    lines = grid(rows, right := [False] + [True] * (len(head) - 1), bold if colour else None)
+    if not _fits(rows, width):
+        units = ["", *(UNITS[unit] for _, unit in metrics), ""]
+        names = [text.removesuffix(unit).rstrip() for text, unit in zip(head, units, strict=True)]
+        two = [names, units, *rows[1:]]
+        if _fits(two, width):
+            lines = grid(two, right, {(r + (r > 0), i) for r, i in bold} if colour else None)
+        else:
+            lines = _tall(rows, width or 80, bold if colour else None)
     below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures(scores)]
     return "\n".join([*lines, "", *(safe(line) for line in undefined(scores)), *below])
+
+
+def _fits(rows: Sequence[Sequence[str]], width: int | None) -> bool:
+    """Whether no line is longer than the terminal is wide."""
+    return width is None or max(map(cell_len, grid(rows, [True] * len(rows[0])))) <= width
 
 
 def _tall(rows: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None) -> list[str]:

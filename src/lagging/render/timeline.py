@@ -15,8 +15,8 @@ from lagging.timeline import Timeline
 __all__ = ["draw"]
 
 BARS = "▁▂▃▄▅▆▇█"
-BROKE = "◀ the read before it went further over budget than any before"
-LEGEND = f"· ideal: (t−1)d   ● written: g   ○ once writing takes time: g'\n{BROKE}"
+BROKE = "◀ this read went further over budget than any before it"
+LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
 
 
 def _axis(line: Timeline, width: int) -> tuple[float, float]:
@@ -91,8 +91,8 @@ def draw(line: Timeline, *, width: int = 100) -> str:
         <BLANKLINE>
         lag   █▇▅▃▃
         lag'  █████
-        · ideal: (t−1)d   ● written: g   ○ once writing takes time: g'
-        ◀ the read before it went further over budget than any before
+        · ideal (t−1)d   ● written g   ○ if writing takes time g'
+        ◀ this read went further over budget than any before it
     """
     unit = {"token": "tokens", "ms": "s"}[line.unit]
     scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)

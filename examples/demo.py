@@ -26,7 +26,15 @@ def main() -> None:
     show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS)
     show("What happened in one sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7")
     show("A speech log: delays in milliseconds, on two clocks", "score", "speech", "-m", "AL,DAL,AL_CA,DAL_CA")
-    show("As SimulEval counts, for a number that was published", "score", "wait-3", "--convention", "simuleval", "-m", "AL,AP,DAL")
+    show(
+        "As SimulEval counts, for a number that was published",
+        "score",
+        "wait-3",
+        "--convention",
+        "simuleval",
+        "-m",
+        "AL,AP,DAL",
+    )
     show("A broken log: what is wrong, where, and how to mend it", "validate", "broken", code=1)
     show("What DAL is, and whom to cite", "metrics", "DAL")
     print(f"\nThe logs are in {DATA}; docs/tutorial.md goes on from here.")

@@ -59,6 +59,26 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Other lines have one, and segments are matched between systems by it.",
         "give every line an `index` (or `id`), or none.",
     ),
+    "extra-id": (
+        "an `index`, where the lines before have none",
+        "Segments are matched between systems by it, so either all have one, or none.",
+        "give every line an `index` (or `id`), or none.",
+    ),
+    "mixed-unit": (
+        "a unit that differs from the one before",
+        "Tokens and milliseconds cannot be averaged.",
+        "score the two kinds of segments one at a time.",
+    ),
+    "mixed-level": (
+        "tokens that differ from those of the file before",
+        "Words and characters cannot be averaged.",
+        "score the files one at a time, or name what the delays count with `--level word|char|token`.",
+    ),
+    "not-whole": (
+        "not a whole number of source tokens, up to the end of the source",
+        "READ/WRITE strings can hold nothing else.",
+        "write another format: jsonl holds everything.",
+    ),
     "bad-id": (
         "`index` is not a number or a string",
         "Segments are named by it.",
@@ -86,7 +106,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "not-finite": (
         "a delay is not finite",
-        "One NaN or infinite delay makes every mean NaN or infinite.",
+        "One NaN or infinite delay (beyond 10¹⁸) makes every mean NaN or infinite.",
         "find out why the system wrote it; there is no repair for it.",
     ),
     "decreasing-delays": (
@@ -126,7 +146,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "elapsed-not-finite": (
         "an elapsed time is not finite",
-        "One NaN or infinite time makes every mean NaN or infinite.",
+        "One NaN or infinite time (beyond 10¹⁸) makes every mean NaN or infinite.",
         "find out why the system wrote it; there is no repair for it.",
     ),
     "decreasing-elapsed": (
@@ -143,6 +163,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "no `source_length`",
         "Every latency is measured against the length of the source.",
         "write the number of source tokens, or the milliseconds of source speech.",
+    ),
+    "bad-reference-length": (
+        "`reference_length` is not a number of tokens",
+        "It enters LAAL, and every metric with length=reference.",
+        "write a number that is not negative, or leave the key out.",
     ),
     "bad-source-length": (
         "`source_length` is not a number of tokens or milliseconds",
@@ -216,8 +241,9 @@ def _listed(names: Sequence[object], total: int) -> str:
     return ", ".join(map(str, names)) + (f" and {more} more" if more > 0 else "")
 
 
-def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count} segments"
+def counted(count: int, noun: str) -> str:
+    """`1 segment`, `2 segments`."""
+    return f"{count} {noun}" + "s" * (count != 1)
 
 
 @dataclass(frozen=True)
@@ -231,13 +257,14 @@ class Note:
     text: str
     count: int = 0
     segments: tuple[int | str, ...] = ()
+    noun: str = "segment"
 
     def __str__(self) -> str:
         """`kind: 3 segments (7, 9, 12): text`."""
         if not self.count:
             return f"{self.kind}: {self.text}"
         names = f" ({_listed(self.segments[:SHOWN], self.count)})" if self.segments else ""
-        return f"{self.kind}: {_segments(self.count)}{names}: {self.text}"
+        return f"{self.kind}: {counted(self.count, self.noun)}{names}: {self.text}"
 
     def __add__(self, other: Note) -> Note:
         """The same note about the segments of both."""
@@ -309,7 +336,9 @@ class DataError(LaggingError, ValueError):
         kinds = list(self.counts)
         blocks = [self._block(kind) for kind in kinds[:SHOWN]]
         if len(kinds) > SHOWN:
-            blocks.append(f"and {len(kinds) - SHOWN} more kinds of fault: `lagging validate` lists them all.")
+            more = len(kinds) - SHOWN
+            kind = "kind" if more == 1 else "kinds"
+            blocks.append(f"and {more} more {kind} of fault: `lagging validate` lists them all.")
         return "\n".join(blocks)
 
     def _block(self, kind: str) -> str:

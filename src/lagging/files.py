@@ -19,20 +19,24 @@ def write_whole(path: str | Path) -> Iterator[TextIO]:
     """A UTF-8 file that replaces `path` when the block ends, and leaves no trace if it fails."""
     import tempfile
 
-    target = Path(path)
+    target = Path(path).resolve()  # a link stays a link
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as file:
+        if target.exists() and not target.is_file():  # a pipe or a device cannot be replaced
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            return
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as new:
             try:
-                yield cast("TextIO", file)
-                file.flush()
+                yield cast("TextIO", new)
+                new.flush()
                 # a temporary file is private; the result gets the rights that any new file would get
                 mask = os.umask(0)
                 os.umask(mask)
-                Path(file.name).chmod(0o666 & ~mask)
+                Path(new.name).chmod(0o666 & ~mask)
             except BaseException:
-                file.close()
-                Path(file.name).unlink()
+                new.close()
+                Path(new.name).unlink()
                 raise
-        Path(file.name).replace(target)
+        Path(new.name).replace(target)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

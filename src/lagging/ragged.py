@@ -38,8 +38,9 @@ class Ragged:
     """
 
     def __init__(self, values: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
-        self.values = np.ascontiguousarray(values, dtype=np.float64)
-        self.offsets: Ints = np.ascontiguousarray(offsets, dtype=np.int64)
+        # views, so that the caller's own arrays stay writable
+        self.values = np.ascontiguousarray(values, dtype=np.float64).view()
+        self.offsets: Ints = np.ascontiguousarray(offsets, dtype=np.int64).view()
         self.values.flags.writeable = False
         self.offsets.flags.writeable = False
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, merge_notes
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.text import EOS, count_tokens, detect_level, ends_in_eos
+from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos
 from lagging.validation import check, remark
 
 if TYPE_CHECKING:
@@ -131,27 +132,37 @@ class Run:
               AL, LAAL and DAL need non-decreasing delays.
               fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
         """
-        if unit not in ("token", "ms"):
-            raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
-        g = delays if isinstance(delays, Ragged) else Ragged.from_rows(delays)
-        e = elapsed if elapsed is None or isinstance(elapsed, Ragged) else Ragged.from_rows(elapsed)
+        check_units(unit, level)
+        g = _rows(delays, "delays-not-a-list")
+        e = None if elapsed is None else _rows(elapsed, "bad-elapsed")
         columns: dict[str, Any] = {
-            "source_length": np.array(source_length, dtype=np.float64, ndmin=1),
-            "id": make_ids(range(len(g)) if id is None else id),
-            "reference_length": None if reference_length is None else np.array(reference_length, float, ndmin=1),
+            "source_length": _lengths(source_length, "bad-source-length"),
+            "id": make_ids(range(len(g)) if id is None else _as_list(id)),
+            "reference_length": None
+            if reference_length is None
+            else _lengths(reference_length, "bad-reference-length"),
             "prediction": make_texts(prediction),
             "reference": make_texts(reference),
             "source": make_texts(source),
             "document": make_texts(document),
         }
         faults = Faults()
-        for column, values in columns.items():
+        for column, values in [*columns.items(), ("elapsed", e)]:
             if values is not None and len(values) != len(g):
                 detail = f"{column} has {len(values)} entries, delays {len(g)}"
                 faults.add(Fault("length-mismatch", detail))
+        for column in TEXTS:
+            for row, text in enumerate(columns[column] if columns[column] is not None else ()):
+                if text is not None and not isinstance(text, str):
+                    faults.add(Fault("bad-value", f"{column}[{row}] is {text!r}, not text"))
+                elif text and any("\ud800" <= c <= "\udfff" for c in text):
+                    faults.add(Fault("not-utf8", f"half of a surrogate pair in {column}[{row}]"))
         if faults:
             raise DataError(faults)
         texts = columns["prediction"]
+        for row in range(len(g)) if texts is not None and any(texts) else ():
+            if texts[row] is None and g.lengths[row]:
+                faults.add(Fault("missing-prediction", segment=columns["id"][row]))
         if level is None:
             level = "token" if texts is None else detect_level(texts, g.lengths)
         run = cls(delays=g, elapsed=e, unit=unit, level=level, name=name, **columns)
@@ -162,12 +173,19 @@ class Run:
         return replace(run, notes=merge_notes(remark(run)))
 
     @cached_property
-    def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions end in `</s>`."""
+    def marked(self) -> npt.NDArray[np.bool_]:
+        """Which predictions end in `</s>`, be it a token of its own or glued to the last word."""
         texts = [] if self.prediction is None else self.prediction.tolist()
         if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
             return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text) for text in texts], dtype=bool)
+        return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
+
+    @cached_property
+    def eos(self) -> npt.NDArray[np.bool_]:
+        """Which predictions have `</s>` as their last token, with a delay of its own."""
+        if self.prediction is None or not self.marked.any():
+            return np.zeros(len(self), dtype=bool)
+        return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
 
     # ---- as a sequence ----------------------------------------------------------------------------------------
 
@@ -189,7 +207,7 @@ class Run:
             >>> run[[2, 0]].id
             array([2, 0])
         """
-        rows = index if isinstance(index, slice) else np.asarray(index)
+        rows = index if isinstance(index, slice) else np.asarray(index, dtype=None if len(index) else np.int64)
         changed: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column)
@@ -249,7 +267,10 @@ class Run:
         """
         order = ("id", *(c for c in COLUMNS if c not in ("id", "line")))
         held = {column: getattr(self, column) for column in order}
-        return {column: values.tolist() for column, values in held.items() if values is not None}
+        lists = {column: values.tolist() for column, values in held.items() if values is not None}
+        if "reference_length" in lists:
+            lists["reference_length"] = [None if math.isnan(n) else n for n in lists["reference_length"]]
+        return lists
 
     def to_pandas(self) -> pandas.DataFrame:
         """Columns as a pandas DataFrame (needs pandas)."""
@@ -281,12 +302,42 @@ COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
 TEXTS = ("prediction", "reference", "source", "document")
 
 
+def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
+    try:
+        return rows if isinstance(rows, Ragged) else Ragged.from_rows(rows)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(Fault(kind, str(error))) from None
+
+
+def _lengths(lengths: npt.ArrayLike, kind: str) -> Floats:
+    try:
+        return np.array(lengths, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(Fault(kind, str(error))) from None
+
+
+def _as_list(ids: Sequence[int | str] | npt.NDArray[Any]) -> list[Any]:
+    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    for row, name in enumerate(names):
+        if not isinstance(name, int | str) or isinstance(name, bool):
+            raise DataError(Fault("bad-id", f"id[{row}] is {name!r}"))
+    return names
+
+
+def check_units(unit: str | None, level: str | None) -> None:
+    """Refuse a unit or level that there is not."""
+    if unit not in (None, "token", "ms"):
+        raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
+    if level is not None and level not in LEVELS:
+        raise UsageError(f"level must be one of {', '.join(LEVELS)}, but got {level!r}")
+
+
 def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> Texts | None:
     """Texts as an object array; None for no column."""
     if texts is None:
         return None
     out = np.empty(len(texts), dtype=object)
-    out[:] = list(texts)
+    out[:] = np.fromiter(texts, dtype=object, count=len(texts))
     return out
 
 

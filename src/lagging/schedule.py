@@ -68,8 +68,8 @@ class Schedule:
         """Texts of the hypotheses, without a stripped `</s>`."""
         if self.run.prediction is None:
             raise MetricError("this Run has no predictions; quality needs their text")
-        texts = self.run.prediction.tolist()
-        return [without_eos(t) if t is not None else None for t in texts] if self.strip else texts
+        texts: list[str | None] = self.run.prediction.tolist()
+        return [text and without_eos(text) for text in texts] if self.strip else texts
 
     @cached_property
     def references(self) -> list[str | None]:
@@ -184,5 +184,5 @@ class Schedules:
             else:
                 y = np.where(missing, np.nan, known)
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
-        strip = self.convention.eos == "strip" and bool(self.run.eos.any())
+        strip = self.convention.eos == "strip" and bool(self.run.marked.any())
         return Schedule(run, g, x, y, reach, length, reference, stood_in, strip)

@@ -170,7 +170,7 @@ class Scorer:
         schedules = Schedules(run, self.convention)
         self._ids.append(run.id)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
-        self._eos += int(run.eos.sum())
+        self._eos += int(run.marked.sum())
         for name, count in run.repaired:
             self._repaired[name] = self._repaired.get(name, 0) + count
         if any(m.has("tok") and m.get("tok") == "13a" for m in self.metrics) and _unspaced(run):
@@ -200,7 +200,7 @@ class Scorer:
         rows = _stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
         reasons = {}
-        for code in np.unique(codes[codes > 0]).tolist():
+        for code in sorted(set(codes[codes > 0].tolist())):
             reason = REASONS[code] if code < len(REASONS) else m.undefined
             reasons[reason] = tuple(ids[codes == code].tolist())
         unit = self._facts[0] if m.unit == "time" and self._facts else m.unit

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -31,14 +31,15 @@ def tokens(text: str, level: str) -> list[str]:
         (['Guten', 'Tag'], ['你', '好', '</s>'])
     """
     if level == "char":
-        bare, mark = without_eos(text), ends_in_eos(text)
+        bare, mark = without_eos(text), ends_in_eos(text, level)
         return [*"".join(bare.split()), *([EOS] if mark else [])]
     return text.split()
 
 
-def ends_in_eos(text: str | None) -> bool:
-    """Whether the last token is the end-of-sentence mark."""
-    return text is not None and text.rstrip().endswith(EOS)
+def ends_in_eos(text: str | None, level: str = "word") -> bool:
+    """Whether the last token is the end-of-sentence mark; glued to a word, it is part of that word."""
+    bare = (text or "").rstrip()
+    return bare.endswith(EOS) and (level == "char" or bare == EOS or bare[-len(EOS) - 1].isspace())
 
 
 def without_eos(text: str) -> str:
@@ -70,24 +71,35 @@ def count_tokens(
     return np.array(counts, dtype=np.int64)
 
 
+BLOCK = 512
+"""Texts counted together: few enough for their bytes to stay in the cache (measured)."""
+
+
 def _bytes(texts: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The texts as UTF-8, a line break before each, and where each line break is. No text may contain one."""
-    raw = np.frombuffer(("\n" + "\n".join(texts)).encode("utf-8", "surrogatepass"), np.uint8)
-    return raw, np.flatnonzero(raw == ord("\n"))
+    """The texts as UTF-8, a NUL before each, and where the NULs are: as many as texts, unless a text contains one."""
+    raw = np.frombuffer(("\0" + "\0".join(texts)).encode("utf-8", "surrogatepass"), np.uint8)
+    return raw, np.flatnonzero(raw == 0)
+
+
+def _in_blocks(count: Callable[[list[str]], npt.NDArray[np.int64]], texts: list[str]) -> npt.NDArray[np.int64]:
+    blocks = [count(texts[i : i + BLOCK]) for i in range(0, len(texts), BLOCK)]
+    return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.int64)
 
 
 def count_words(texts: list[str]) -> npt.NDArray[np.int64]:
-    r"""`len(text.split())` of each text, in half the time.
+    r"""`len(text.split())` of each text, in a third of the time.
 
-    Counts, over all texts at once, the bytes that begin a word. That is right where the only white space is the plain
+    Counts, over many texts at once, the bytes that begin a word. That is right where the only white space is the plain
     space; where there is any other, each text is split.
 
     Example:
         >>> count_words(["guten  Tag", "", "a\tb"])
         array([2, 0, 2])
     """
-    if not texts:
-        return np.zeros(0, dtype=np.int64)
+    return _in_blocks(_count_words, texts)
+
+
+def _count_words(texts: list[str]) -> npt.NDArray[np.int64]:
     raw, breaks = _bytes(texts)
     if np.count_nonzero(raw < ord(" ")) != len(texts) or _has_other_space(raw):
         return np.array([len(text.split()) for text in texts], dtype=np.int64)
@@ -103,8 +115,10 @@ def count_spaces(texts: list[str]) -> npt.NDArray[np.int64]:
         >>> count_spaces(["guten  Tag", "", "ja"])
         array([2, 0, 0])
     """
-    if not texts:
-        return np.zeros(0, dtype=np.int64)
+    return _in_blocks(_count_spaces, texts)
+
+
+def _count_spaces(texts: list[str]) -> npt.NDArray[np.int64]:
     raw, breaks = _bytes(texts)
     if len(breaks) != len(texts):
         return np.array([text.count(" ") for text in texts], dtype=np.int64)

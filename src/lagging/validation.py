@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REPAIRS", "check", "remark", "repair"]
 
+FAR = 1e18
+"""Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
+
 REPAIRS = {
     "monotone": "a delay below its predecessor becomes equal to it (elapsed times too)",
     "clip": "a negative delay becomes 0",
@@ -29,8 +33,10 @@ REPAIRS = {
 
 
 def number(value: float) -> str:
-    """A number as it would be typed: 3, 2.5, NaN."""
-    return f"{value:g}" if value != int(value if np.isfinite(value) else 0) else str(int(value))
+    """A number as JSON writes it: 3, 2.5, NaN."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return str(int(value)) if value == int(value) and abs(value) < FAR else repr(float(value))
 
 
 def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterator[Fault]:
@@ -41,21 +47,24 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         token_counts: how many tokens each prediction has; None if there are no predictions.
     """
     x, g = run.source_length, run.delays
-    yield from _rows(run, "bad-source-length", ~(np.isfinite(x) & (x >= 0)), lambda i: number(float(x[i])))
+    yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
+    if (r := run.reference_length) is not None:
+        yield from _rows(
+            run, "bad-reference-length", ~(np.isnan(r) | ((r >= 0) & (r < FAR))), lambda i: number(float(r[i]))
+        )
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
         yield from _rows(run, "token-count", wrong, lambda i: f"{g.lengths[i]} delays, {token_counts[i]} {run.level}s")
-    if not np.isfinite(g.values).all():
-        yield from _tokens(run, "not-finite", g, np.flatnonzero(~np.isfinite(g.values)))
+    yield from _tokens(run, "not-finite", g, np.flatnonzero(~(np.abs(g.values) < FAR)))
     if (g.values < 0).any():
         yield from _tokens(run, "negative-delay", g, np.flatnonzero(g.values < 0))
     yield from _tokens(run, "decreasing-delays", g, g.falls(), step=True)
-    if run.elapsed is not None:
+    if run.elapsed is not None and run.unit == "ms":  # beside source tokens, no metric can use them
         e = run.elapsed
         if not np.array_equal(e.lengths, g.lengths):
             wrong = e.lengths != g.lengths
             yield from _rows(run, "elapsed-count", wrong, lambda i: f"{e.lengths[i]} elapsed, {g.lengths[i]} delays")
-        yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~np.isfinite(e.values)))
+        yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~(np.abs(e.values) < FAR)))
         yield from _tokens(run, "decreasing-elapsed", e, e.falls(), step=True)
     yield from _duplicates(run)
 
@@ -158,12 +167,15 @@ def repair(run: Run, names: Sequence[str]) -> Run:
         raise UsageError("--repair first and --repair last exclude each other")
     done: dict[str, int] = dict(run.repaired)
     if "monotone" in names:
+        mended: set[int] = set()
         for column in ("delays", "elapsed"):
             values = getattr(run, column)
-            falling = values.falls() if values is not None else ()
+            falling = values.falls() if values is not None else np.empty(0, np.int64)
             if len(falling):
-                done["monotone"] = done.get("monotone", 0) + len(np.unique(values.owner(falling)[0]))
+                mended |= set(values.owner(falling)[0].tolist())
                 run = replace(run, **{column: values.by_token(lambda g: np.maximum.accumulate(g, axis=1))})
+        if mended:
+            done["monotone"] = done.get("monotone", 0) + len(mended)
     if "clip" in names and (run.delays.values < 0).any():
         rows = np.unique(run.delays.owner(np.flatnonzero(run.delays.values < 0))[0])
         done["clip"] = done.get("clip", 0) + len(rows)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lagging.cli.common import reading, repairs, say, say_notes, system, talking
-from lagging.formats import FORMATS, read, write
+from lagging.formats import FORMATS, format_for, read, write
 
 __all__ = ["command"]
 
@@ -35,6 +35,7 @@ def command(
     lagging convert runs/wait-3 -o wait-3.jsonl
     lagging convert schedule.rw -o - --to jsonl
     """
+    target = format_for(output, to or ("simuleval" if output == "-" else None))
     run = read(
         [path for _, path in map(system, logs)],
         format=options["format_in"],
@@ -45,6 +46,6 @@ def command(
     if not quiet:
         say(f"{run.name}: {run.origin.description}")
     say_notes(run.notes, run.name, quiet)
-    lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
+    lost = write(run, output, format=target.name)
     if lost and not quiet:
         say(f"note: this format cannot hold: {', '.join(lost)}")

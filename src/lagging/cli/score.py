@@ -139,7 +139,8 @@ def _score(
                 say(f"{system}: {part.origin.description}")
                 said.add(part.origin.description)
             scorer = Scorer(asked or _default(part), chosen)
-            if chosen.name == "paper" and part.reference is not None and metric("AL") in scorer.metrics:
+            told = said is not None and chosen.name == "paper"
+            if told and part.reference is not None and metric("AL") in scorer.metrics:
                 peer = Scorer(["AL"], "simuleval")
         scorer.add(part)
         if peer is not None:
@@ -150,7 +151,7 @@ def _score(
 
 def _say_peers(results: list[Scores], peers: list[Score | None]) -> None:
     """What nearly every published AL would be compared with."""
-    found = [(scores.system, al) for scores, al in zip(results, peers, strict=True) if al is not None]
+    found = [(scores.system, al) for scores, al in zip(results, peers, strict=True) if al and al.value == al.value]
     shown = [f"{al.value:.6g} {UNITS[al.unit]}" + (f" ({system})" if len(results) > 1 else "") for system, al in found]
     if shown:
         say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lagging.cli.common import emit, output, system, talking
-from lagging.errors import KINDS
+from lagging.errors import KINDS, counted
 from lagging.formats import FORMATS, Validation, validate
 from lagging.text import LEVELS
 
@@ -58,9 +58,10 @@ def _text(path: str, found: Validation) -> str:
         what, why, fix = KINDS[kind]
         lines += [f"{count} × {what}", f"  {why}", f"  fix: {fix}"]
     lines += [f"note: {note}" for note in found.notes]
-    verdict = f"{found.segments} segments, " if found.segments else ""
     total = sum(found.counts.values())
-    lines.append(f"{path}: {verdict}{f'{total} fault' + 's' * (total != 1) if total else 'no faults'}")
+    faults = counted(total, "fault") if total else "no faults"
+    verdict = f"{counted(found.segments, 'segment')}, " if found.segments else ""
+    lines.append(f"{path}: {verdict}{faults}")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ from lagging.formats import jsonl, rw, writers
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.ragged import Ints
-from lagging.run import Ids, Origin, Run
+from lagging.run import Ids, Origin, Run, check_units
 from lagging.validation import REPAIRS, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
@@ -88,57 +88,86 @@ def _recognise(source: Source) -> Format | None:
 
 
 class _SeenIds:
-    """Finds ids that two parts share; in the common case of ids that only grow, it remembers one number."""
+    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up."""
 
     def __init__(self) -> None:
         self._highest: int | None = None
         self._parts: list[tuple[Ids, Ints | None, str | None]] = []
         self._growing = True
 
+    def __len__(self) -> int:
+        """Number of segments so far."""
+        return sum(len(ids) for ids, _, _ in self._parts)
+
     def add(self, run: Run) -> None:
-        """Take note of the ids of a part, which are distinct."""
-        numbers = run.id.dtype != object
-        growing = numbers and bool((np.diff(run.id) > 0).all())
+        """Take note of the ids of a part."""
+        growing = run.id.dtype != object and bool((np.diff(run.id) > 0).all())
         if growing and len(run) and (self._highest is None or int(run.id[0]) > self._highest):
             self._highest = int(run.id[-1])
         else:
             self._growing = False
         self._parts.append((run.id, run.line, run.origin.path))
 
-    def faults(self) -> Iterator[Fault]:
-        """Ids that occur in more than one part."""
-        if self._growing:
+    def faults(self, refused: list[tuple[int | str | None, int, str]]) -> Iterator[Fault]:
+        """Ids that occur in more than one part, or in a line that was refused for another fault."""
+        if self._growing and not refused:
             return
         seen: dict[str, tuple[int, str]] = {}
         for part, (ids, lines, path) in enumerate(self._parts):
+            told: set[str] = set()  # what two lines of one part share was told when it was checked
             for row, name in enumerate(ids.tolist()):
                 line = None if lines is None else int(lines[row])
                 first = seen.setdefault(str(name), (part, f"{path}:{line}"))
-                if first[0] != part:
+                if first[0] != part and str(name) not in told:
                     yield Fault("duplicate-id", f"first at {first[1]}", path, line, name)
+                told.add(str(name))
+        for refused_name, refused_line, refused_path in refused:
+            place = f"{refused_path}:{refused_line}"
+            if refused_name is not None and seen.setdefault(str(refused_name), (-1, place))[1] != place:
+                at = seen[str(refused_name)][1]
+                yield Fault("duplicate-id", f"also at {at}", refused_path, refused_line, refused_name)
 
 
 def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[int], None] | None) -> Iterator[Run]:
     """The parts of one system's log; faults and notes are left in `options`."""
+    check_units(options.unit, options.level)
     chosen = format_named(options.format) if options.format else None
     sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
-    seen, some = _SeenIds(), False
+    if not sources:
+        raise UsageError("no log was given")
+    seen, held, first = _SeenIds(), None, None
     for source in sources:
         known = _recognise(source) if chosen is None else chosen
         if known is None:
             options.faults.add(Fault("empty-log", path=source.path))
             continue
         source.progress = progress
-        for part in known.scan(source, replace(options, format=known.name)):
-            some = True
+        here = replace(options, format=known.name)
+        for part in known.scan(source, here):
             seen.add(part)
-            notes = merge_notes(options.notes)
-            options.notes.clear()
-            if not options.faults:
-                yield replace(part, name=name or system_name(source), notes=notes)
-    options.faults.add(*seen.faults())
-    if not some and not options.faults:
+            if first is None:
+                first = part
+            for what, kind in (("unit", "mixed-unit"), ("level", "mixed-level")):
+                if part.origin.path != first.origin.path and getattr(part, what) != getattr(first, what):
+                    detail = f"{getattr(part, what)}, but {getattr(first, what)} in {first.origin.path}"
+                    options.faults.add(Fault(kind, detail, part.origin.path))
+            if held is not None and not options.faults:
+                yield held
+            held = _with_notes(part, options, name or system_name(source))
+        options.placed = len(seen)
+    options.faults.add(*seen.faults(options.refused))
+    if first is None and not len(options.faults):
         options.faults.add(Fault("empty-log", path=sources[0].path))
+    # the last part waits for the notes that come at the end of a file
+    if held is not None and not options.faults:
+        yield _with_notes(held, options, held.name)
+
+
+def _with_notes(part: Run, options: Options, name: str) -> Run:
+    """The part with the notes that have come in since the last one."""
+    notes = merge_notes([*part.notes, *options.notes])
+    options.notes.clear()
+    return replace(part, name=name, notes=notes)
 
 
 def system_name(source: Source) -> str:
@@ -209,14 +238,10 @@ def _scan_or_raise(
 def _read_deduplicated(paths: Paths, options: Options, name: str | None) -> Run:
     """The whole log, of several lines with one id the first or last: only then is it known what else is wrong."""
     lenient = replace(options, faults=_Without("duplicate-id"))
-    run = Run.concat(list(_scan(paths, lenient, name, None)) or [_nothing(paths)])
+    parts = list(_scan(paths, lenient, name, None))
     if lenient.faults:
         raise DataError(lenient.faults)
-    return repair(run, options.repair)
-
-
-def _nothing(paths: Paths) -> Run:
-    raise DataError(Fault("empty-log", path=str(paths)))
+    return repair(Run.concat(parts), options.repair)
 
 
 class _Without(Faults):
@@ -326,6 +351,16 @@ class _Reported(Faults):
         return False
 
 
+def format_for(path: str | Path, name: str | None = None) -> Format:
+    """The format to write a file in: the one named, or the one that the ending of the path names."""
+    if name is not None:
+        return format_named(name)
+    fitting = [f for f in FORMATS.values() if Path(path).suffix.lower() in f.suffixes]
+    if not fitting:
+        raise UsageError(f"the ending of {path} names no format; give one of {', '.join(FORMATS)}")
+    return fitting[0]
+
+
 def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]:
     """Write a Run to a file, all of it or nothing.
 
@@ -337,12 +372,7 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
     Returns:
         The columns that the format cannot hold.
     """
-    if format is None:
-        fitting = [f for f in FORMATS.values() if Path(path).suffix.lower() in f.suffixes]
-        if not fitting:
-            raise UsageError(f"the ending of {path} names no format; give one of {', '.join(FORMATS)}")
-        format = fitting[0].name
-    chosen = format_named(format)
+    chosen = format_for(path, format)
     if str(path) == "-":
         return chosen.write(run, sys.stdout)
     with write_whole(path) as file:

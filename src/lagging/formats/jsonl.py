@@ -8,6 +8,7 @@ wrong with it, and where.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,295 +18,264 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from lagging.errors import Fault, Note, UsageError
+from lagging.errors import Fault, Note
+from lagging.formats.facts import OPTIONAL, Facts, recognise, settle
 from lagging.formats.line import Line, explain, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import Origin, Run, make_ids, make_texts
-from lagging.text import count_tokens, detect_level
+from lagging.text import count_tokens
 from lagging.validation import check, remark, repair
 
 __all__ = ["recognise", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
-AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
-
-
-MORE = ("elapsed", "source", "durations", "document")
-ALWAYS = ("index", "id", "delays", "source_length", "prediction", "reference", "reference_length")
-
-
-def _decoder(columns: frozenset[str] | None) -> msgspec.json.Decoder[Any]:
-    """A decoder that skips the columns nobody asked for."""
-    if columns is None:
-        return msgspec.json.Decoder(Line)
-    wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in ALWAYS or name in columns]
-    return msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False))
-
-
-def recognise(head: bytes) -> str | None:
-    """`simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    if not first.lstrip().startswith((b"{", b"[")):
-        return None
-    if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
-        return "simuleval"
-    return "jsonl"
-
-
-# ---- reading --------------------------------------------------------------------------------------------------
+SAMPLE = 1000
+"""How many lines are looked at before it is settled what the log is."""
 
 
 @dataclass
-class _Columns:
-    """What was decoded since the last part, as lists."""
+class _Rows:
+    """Decoded lines: the line number of each, and its place among the lines that are not blank."""
 
-    line: list[int] = field(default_factory=list)
-    rows: dict[str, list[Any]] = field(default_factory=dict)
-    delays: list[Floats] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    elapsed: list[list[float]] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
 
 def scan(source: Source, options: Options) -> Iterator[Run]:
     """The segments of a log, in parts; faults go into `options.faults`."""
-    decoder = _decoder(options.columns)
-    held = _Columns()
-    reader: _Reader | None = None
-    for batch in source.batches():
-        rows, lines = _decode(decoder, batch, source, options)
-        if reader is None and rows:
-            reader = _Reader.settle(source, options, rows, batch)
-        if reader is None:
-            continue
-        reader.hold(held, rows, lines)
-        if len(held.line) >= SEGMENTS_PER_PART:
-            yield reader.part(held)
-            held = _Columns()
+    decoder = _Decoder(source, options)
+    sample, head = _Rows(), b""
+    batches = source.batches()
+    for batch in batches:
+        head = head or batch.text.lstrip().partition(b"\n")[0]
+        rows = decoder.decode(batch)
+        for column in ("rows", "lines", "places"):
+            getattr(sample, column).extend(getattr(rows, column))
+        if len(sample.rows) >= SAMPLE:
+            break
     if source.bom:
         options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
-    if reader is not None and held.line:
-        yield reader.part(held)
+    if not sample.rows:
+        decoder.finish()
+        return
+    facts = settle(source, options, sample.rows, head)
+    decoder.only(facts.columns)
+    reader = _Reader(source, options, facts)
+    reader.hold(sample)
+    for batch in batches:
+        if len(reader.held["line"]) >= SEGMENTS_PER_PART:
+            yield reader.part()
+        reader.hold(decoder.decode(batch))
+    decoder.finish()
+    if reader.held["line"]:
+        yield reader.part()
 
 
-def _decode(
-    decoder: msgspec.json.Decoder[Any], batch: Batch, source: Source, options: Options
-) -> tuple[list[Any], list[int]]:
-    """Rows, and the line of each; a batch that cannot be decoded at once is looked at line by line."""
-    try:
-        rows = decoder.decode_lines(batch.text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        rows = []
-    if len(rows) == batch.count:
-        return rows, list(range(batch.first, batch.first + len(rows)))
-    rows, lines, blank = [], [], 0
-    for number, line in enumerate(batch.lines, batch.first):
-        if not line.strip():
-            blank += 1
-            continue
-        row, faults = explain(line)
-        where = {"path": source.path, "line": number}
-        name = None if row is None else name_of(row)
-        options.faults.add(*(Fault(k, d, token=t, segment=name, **where) for k, d, t in faults))  # type: ignore[arg-type]
-        if row is not None and not faults:
-            rows.append(row)
-            lines.append(number)
-    if blank:
-        options.notes.append(Note("blank line", f"{blank} in {source.path}: skipped"))
-    return rows, lines
+class _Decoder:
+    """Lines to rows."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source, self.options = source, options
+        self.fields = frozenset(Line.__struct_fields__)
+        self._json: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Line)
+        self._blank = 0
+
+    def only(self, columns: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for."""
+        self.fields -= set(OPTIONAL) - set(columns)
+        wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
+        self._json = msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False))
+
+    def decode(self, batch: Batch) -> _Rows:
+        """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
+        try:
+            if not batch.text.isascii():
+                batch.text.decode("utf-8")  # what msgspec skips, it does not check
+            rows = self._json.decode_lines(batch.text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            rows = []
+        if len(rows) != batch.count:
+            return self._one_by_one(batch)
+        first = batch.first
+        places = first - 1 - self._blank + self.options.placed
+        return _Rows(rows, list(range(first, first + len(rows))), list(range(places, places + len(rows))))
+
+    def _one_by_one(self, batch: Batch) -> _Rows:
+        found = _Rows()
+        for number, line in enumerate(batch.lines, batch.first):
+            if not line.strip():
+                self._blank += 1
+                continue
+            row, trouble = explain(line, self.fields)
+            place = number - 1 - self._blank + self.options.placed
+            if not trouble and row is not None:
+                found.rows.append(row)
+                found.lines.append(number)
+                found.places.append(place)
+                continue
+            name = None if row is None else name_of(row)
+            where: dict[str, Any] = {"path": self.source.path, "line": number, "segment": name}
+            self.options.faults.add(*(Fault(kind, detail, token=token, **where) for kind, detail, token in trouble))
+            if row is not None:
+                self._look_further(row, number)
+        return found
+
+    def _look_further(self, row: Line, line: int) -> None:
+        """A line with one fault is left out, but may have others to tell of."""
+        name = name_of(row)
+        self.options.refused.append((name, line, self.source.path))
+        if not row.delays:
+            return
+        alone = Run(
+            delays=Ragged.from_rows([row.delays]),
+            source_length=np.array([row.source_length if isinstance(row.source_length, float) else 0.0]),
+            id=make_ids(["" if name is None else name]),
+            line=np.array([line]),
+            origin=Origin(self.source.path),
+        )
+        self.options.faults.add(*check(alone))
+
+    def finish(self) -> None:
+        """Say what was skipped, and where the next file's numbering goes on."""
+        if self._blank:
+            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
 
 
 @dataclass
 class _Reader:
-    """What was settled on the first batch, and how rows become a Run under it."""
+    """How rows become a Run, under what was settled about the log."""
 
     source: Source
     options: Options
-    origin: Origin
-    unit: str
-    level: str
-    has_id: bool
-    has_text: bool
-    more: tuple[str, ...]
-    seen: int = 0
+    facts: Facts
+    held: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
-    @classmethod
-    def settle(cls, source: Source, options: Options, rows: list[Any], batch: Batch) -> _Reader:
-        """Find out, from the first rows, what the log counts."""
-        flavour = options.format or recognise(batch.text) or "jsonl"
-        head = batch.lines[0]
-        speech_out = b'"durations"' in head or b'"intervals"' in head
-        texts = [row.prediction if row.prediction is not UNSET else None for row in rows]
-        lengths = [len(row.delays) if row.delays else 0 for row in rows]
-        unit, how = _unit(source, options, flavour, rows, batch)
-        level = options.level or ("token" if speech_out else detect_level(texts, lengths))
-        title = {"simuleval": "SimulEval log", "jsonl": "JSON lines"}[flavour]
-        kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
-        described = f"{title}, {kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
-        described += f", target counted in {level}s"
-        has_text = not speech_out and any(text for text in texts)
-        if has_text and level == "token" and options.level is None:
-            spare = [n - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text]
-            hint = ": one more than words, is </s> still among them?" if set(spare) == {1} else ""
-            text = f"delays match neither words nor characters{hint}; the log's own tokens are counted"
-            options.notes.append(Note("tokens", text))
-        has_id = any(name_of(row) is not None for row in rows)
-        more = [c for c in MORE if options.columns is None or c in options.columns]
-        more += ["reference_length"] if level == "token" or options.columns is None else []
-        origin = Origin(source.path, flavour, described)
-        return cls(source, options, origin, unit, level, has_id, has_text, tuple(more))
-
-    def hold(self, held: _Columns, rows: list[Any], lines: list[int]) -> None:
-        """Take rows over into columns; what is wrong with a row by itself is found in `_refuse`."""
+    def hold(self, decoded: _Rows) -> None:
+        """Take rows over into columns, but for those that lack what a segment must have."""
+        facts, held = self.facts, self.held
+        rows, lines = decoded.rows, decoded.lines
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         delays = [row.delays for row in rows]
-        lengths_of_source = [row.source_length for row in rows]
-        texts = [row.prediction for row in rows] if self.has_text else []
-        mixed = UNSET in names if self.has_id else any(name is not UNSET for name in names)
-        lacking = any(UNSET in column or None in column for column in (delays, lengths_of_source, texts))
-        if mixed or lacking:
+        sizes = [row.source_length for row in rows]
+        texts = [row.prediction for row in rows]
+        mixed = UNSET in names if facts.has_id else any(name is not UNSET for name in names)
+        mixed |= facts.origin.format == "jsonl" and any(row.unit not in (UNSET, facts.unit) for row in rows)
+        checked = (delays, sizes, texts) if facts.has_text else (delays, sizes)
+        if mixed or any(UNSET in column or None in column for column in checked):
             kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
-            if len(kept) < len(rows):
-                rows, lines, names = ([column[r] for r in kept] for column in (rows, lines, names))
-                lengths_of_source = [row.source_length for row in rows]
+            rows, lines, names, sizes, texts, places = (
+                [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
+            )
             delays = [row.delays or [] for row in rows]
-        if not self.has_id:
-            names = list(range(self.seen, self.seen + len(rows)))
-        self.seen += len(rows)
+        else:
+            places = decoded.places
         lengths = list(map(len, delays))
-        held.delays.append(np.fromiter(chain.from_iterable(delays), np.float64, sum(lengths)))
-        held.lengths += lengths
-        held.line += lines
-        columns = held.rows
-        for key, values in (("id", names), ("source_length", lengths_of_source)):
-            columns.setdefault(key, []).extend(values)
-        columns.setdefault("prediction", []).extend([row.prediction for row in rows])
-        columns.setdefault("reference", []).extend([row.reference for row in rows])
-        for key in self.more:
-            columns.setdefault(key, []).extend([getattr(row, key) for row in rows])
+        held["delays"].append(_flat(list(chain.from_iterable(delays))))
+        held["length"] += lengths
+        held["line"] += lines
+        held["id"] += names if facts.has_id else places
+        held["source_length"] += sizes
+        held["prediction"] += texts
+        held["reference"] += [row.reference for row in rows]
+        for column in facts.columns:
+            held[column] += [getattr(row, column) for row in rows]
 
     def _refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
+        facts, name = self.facts, name_of(row)
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
-        wrong = []
-        if self.has_id != (name_of(row) is not None):
-            wrong.append("missing-id")
+        wrong: list[tuple[str, str]] = []
+        if facts.has_id != (name is not None):
+            wrong.append(("missing-id" if facts.has_id else "extra-id", ""))
         if (row.delays is UNSET or row.delays is None) and not empty:
-            wrong.append("missing-delays")
-        if self.has_text and row.prediction in (UNSET, None) and row.delays:
-            wrong.append("missing-prediction")
+            wrong.append(("missing-delays", ""))
+        if facts.has_text and row.prediction in (UNSET, None) and row.delays:
+            wrong.append(("missing-prediction", ""))
         if row.source_length is UNSET or row.source_length is None:
-            wrong.append("missing-source-length")
-        name = name_of(row)
-        self.options.faults.add(*(Fault(k, "", self.source.path, line, name) for k in wrong))
+            wrong.append(("missing-source-length", ""))
+        if facts.origin.format == "jsonl" and row.unit not in (UNSET, None, facts.unit):
+            wrong.append(("mixed-unit", f"{row.unit}, not {facts.unit}"))
+        self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
+        if wrong:
+            self.options.refused.append((name, line, self.source.path))
         return bool(wrong)
 
-    def part(self, held: _Columns) -> Run:
+    def part(self) -> Run:
         """A Run of what is held, repaired as asked, checked, and with notes."""
-        columns, options = held.rows, self.options
-        g = Ragged.from_lengths(np.concatenate(held.delays), held.lengths)
-        predictions = columns["prediction"]
+        held, options, facts = self.held, self.options, self.facts
+        self.held = defaultdict(list)
+        predictions = held["prediction"]
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
         run = Run(
-            delays=g,
-            source_length=np.array(columns["source_length"], dtype=np.float64),
-            id=make_ids(columns["id"]),
-            elapsed=_ragged(columns.get("elapsed")),
-            reference_length=_numbers(columns.get("reference_length", ())),
+            delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
+            source_length=np.array(held["source_length"], dtype=np.float64),
+            id=make_ids(held["id"]),
+            elapsed=_ragged(held, "elapsed", facts),
+            reference_length=_numbers(held["reference_length"]) if "reference_length" in facts.columns else None,
             prediction=make_texts(predictions) if any(p is not None for p in predictions) else None,
-            reference=self._references(columns["reference"], columns["id"]),
-            source=_texts(columns.get("source")),
-            document=_texts(columns.get("document")),
-            durations=_ragged(columns.get("durations")),
-            line=np.array(held.line, dtype=np.int64),
-            unit=self.unit,
-            level=self.level,
-            origin=self.origin,
+            reference=self._references(held),
+            source=_texts(held["source"]) if "source" in facts.columns else None,
+            document=_texts(held["document"]) if "document" in facts.columns else None,
+            durations=_ragged(held, "durations", facts),
+            line=np.array(held["line"], dtype=np.int64),
+            unit=facts.unit,
+            level=facts.level,
+            origin=facts.origin,
         )
         run = repair(run, options.repair)
-        texts = run.prediction if self.has_text else None
-        counts = None if texts is None else count_tokens(texts.tolist(), self.level, run.delays.lengths)
+        texts = run.prediction if facts.has_text else None
+        counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
         return run
 
-    def _references(self, texts: list[Any], names: list[Any]) -> Any:
-        """References; where only some lines lack the key, SimulEval reads an empty one, and so do we, with a note."""
-        if UNSET not in texts:
-            return make_texts(texts) if any(text is not None for text in texts) else None
-        missing = [name for name, text in zip(names, texts, strict=True) if text is UNSET]
-        if len(missing) == len(texts):
+    def _references(self, held: dict[str, list[Any]]) -> Any:
+        """References. Where some lines of a SimulEval log lack the key, SimulEval reads an empty one; so do we."""
+        texts = held["reference"]
+        if not self.facts.has_reference:
+            late = [name for name, text in zip(held["id"], texts, strict=True) if isinstance(text, str)]
+            if late:
+                text = f"a reference, where the first {SAMPLE} lines have none: ignored"
+                self.options.notes.append(Note("late reference", text, len(late), tuple(late[:5])))
             return None
-        text = "no `reference` key, where other lines have one: read as an empty reference"
+        if UNSET not in texts:
+            return make_texts(texts)
+        missing = [name for name, text in zip(held["id"], texts, strict=True) if text is UNSET]
+        filled = "" if self.facts.origin.format == "simuleval" else None
+        read_as = "an empty reference, as SimulEval reads it" if filled == "" else "no reference"
+        text = f"no `reference` key, where other lines have one: read as {read_as}"
         self.options.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
-        return make_texts(["" if text is UNSET else text for text in texts])
+        return make_texts([filled if text is UNSET else text for text in texts])
 
 
-def _ragged(rows: list[Any] | None) -> Ragged | None:
-    """A column of lists; None if no row has anything in it."""
-    if rows is None or not any(row for row in rows if row is not UNSET):
+def _flat(values: list[int | float]) -> Floats:
+    """Numbers as an array. Most logs of text have only small whole numbers, which `bytes` takes over at once."""
+    try:
+        return np.frombuffer(bytes(values), np.uint8).astype(np.float64)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:  # an integer beyond any float
+        return np.array([float(f"{value}") for value in values], dtype=np.float64)
+
+
+def _ragged(held: dict[str, list[Any]], column: str, facts: Facts) -> Ragged | None:
+    """A column of lists, if the log has it."""
+    if column not in facts.columns:
         return None
-    return Ragged.from_rows([row if row and row is not UNSET else [] for row in rows])
+    return Ragged.from_rows([[] if row is UNSET or row is None else row for row in held[column]])
 
 
-def _numbers(values: Iterable[Any]) -> Floats | None:
-    numbers = np.array([math.nan if v is UNSET or v is None else v for v in values], dtype=np.float64)
-    return None if np.isnan(numbers).all() else numbers
+def _numbers(values: Iterable[Any]) -> Floats:
+    return np.array([math.nan if v is UNSET or v is None else v for v in values], dtype=np.float64)
 
 
-def _texts(values: list[Any] | None) -> Any:
-    if values is None or all(value is UNSET or value is None for value in values):
-        return None
+def _texts(values: list[Any]) -> Any:
     # SimulEval describes a sound file by a list whose first entry is its path
     flat = [v[0] if isinstance(v, list) and v else v for v in values]
-    return make_texts([None if v is UNSET or v is None or v == [] else str(v) for v in flat])
-
-
-def _unit(source: Source, options: Options, flavour: str, rows: list[Any], batch: Batch) -> tuple[str, str]:
-    """The unit of the delays, and how it was found out."""
-    if options.unit is not None:
-        return options.unit, "as given"
-    first = explain(batch.lines[0])[0] or rows[0]
-    if isinstance(first.unit, str):
-        if first.unit not in ("token", "ms"):
-            raise UsageError(f"{source.path}: unit must be 'token' or 'ms', but is {first.unit!r}")
-        return first.unit, "says the log"
-    configured = _configured_type(source) if flavour == "simuleval" else None
-    if configured is not None:
-        return ("token" if configured == "text" else "ms"), "says config.yaml"
-    if isinstance(first.source, list) or (isinstance(first.source, str) and first.source.lower().endswith(AUDIO)):
-        return "ms", "the source is sound"
-    sizes = [r.source_length for r in rows if isinstance(r.source_length, float) and math.isfinite(r.source_length)]
-    if (
-        isinstance(first.source, str)
-        and sizes
-        and first.source_length
-        in (
-            len(first.source.split()),
-            len("".join(first.source.split())),
-            len(first.source.strip()),
-        )
-    ):
-        return "token", "source_length is the number of source tokens"
-    whole = all(size == int(size) and size <= 400 for size in sizes)
-    guess = "token" if whole else "ms"
-    return guess, f"guessed from the numbers; --unit {'ms' if whole else 'token'} if not"
-
-
-def _configured_type(source: Source) -> str | None:
-    """`source_type` of the config.yaml that SimulEval writes beside its log (its `target_type` cannot be trusted)."""
-    if source.file is None:
-        return None
-    config = source.file.with_name("config.yaml")
-    if not config.is_file():
-        return None
-    import yaml
-
-    try:
-        found = yaml.load(config.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit") from None
-    kind = found.get("source_type") if isinstance(found, dict) else None
-    return kind if kind in ("text", "speech") else None
+    return make_texts([str(v) if isinstance(v, str | int) else None for v in flat])

@@ -18,12 +18,12 @@ class Line(msgspec.Struct, gc=False):
 
     index: int | str | UnsetType = UNSET
     id: int | str | UnsetType = UNSET
-    delays: list[float] | UnsetType | None = UNSET
+    delays: list[int | float] | UnsetType | None = UNSET
     source_length: float | UnsetType | None = UNSET
     prediction: str | UnsetType | None = UNSET
     reference: str | UnsetType | None = UNSET
     elapsed: list[float] | UnsetType | None = UNSET
-    source: str | list[str] | UnsetType | None = UNSET
+    source: Any = UNSET
     reference_length: float | UnsetType | None = UNSET
     durations: list[float] | UnsetType | None = UNSET
     document: str | int | UnsetType | None = UNSET
@@ -48,10 +48,10 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def explain(line: bytes) -> tuple[Line | None, list[Trouble]]:
-    """One line, with all that is wrong with it."""
+def explain(line: bytes, fields: frozenset[str]) -> tuple[Line | None, list[Trouble]]:
+    """One line, and what is wrong with the given fields of it."""
     try:
-        text = line.decode("utf-8")
+        text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
     try:
@@ -59,15 +59,17 @@ def explain(line: bytes) -> tuple[Line | None, list[Trouble]]:
     except json.JSONDecodeError as error:
         cut = not line.endswith(b"\n")
         return None, [
-            ("truncated" if cut else "not-json", f"{error.msg.removesuffix(' at')} at column {error.colno}", None)
+            ("truncated" if cut else "not-json", f"{error.msg.removesuffix(' at')} at column {error.pos + 1}", None)
         ]
     except RecursionError:
         return None, [("not-json", "nested too deeply", None)]
+    except ValueError as error:  # e.g. an integer of more than 4300 digits
+        return None, [("not-json", str(error), None)]
     if not isinstance(found, dict):
         return None, [("not-an-object", _shown(found), None)]
     row, trouble = Line(), []
     for name, reader in FIELDS.items():
-        if name in found:
+        if name in found and name in fields:
             value, wrong = reader(found[name])
             trouble += wrong
             setattr(row, name, value)
@@ -116,6 +118,8 @@ def _read_number(kind: str) -> Any:
 
 def _read_text(kind: str, *also: type) -> Any:
     def read(value: object) -> tuple[Any, list[Trouble]]:
+        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+            return UNSET, [("not-utf8", f"half of a surrogate pair in {_shown(value)}", None)]
         if value is None or isinstance(value, (str, *also)):
             return value, []
         return UNSET, [(kind, _shown(value), None)]
@@ -131,7 +135,7 @@ FIELDS = {
     "prediction": _read_text("bad-prediction"),
     "reference": _read_text("bad-reference"),
     "elapsed": _read_times("bad-elapsed", "bad-elapsed"),
-    "source": _read_text("bad-value", list),
+    "source": lambda value: (value, []),
     "reference_length": _read_number("bad-value"),
     "durations": _read_times("bad-value", "bad-value"),
     "document": _read_text("bad-value", int),

@@ -22,6 +22,8 @@ class Options:
         columns: columns wanted beyond those that every score needs; None for all.
         faults: what makes the log unfit to be scored.
         notes: what a reader of the scores must know.
+        refused: name, line and file of the lines with a fault of their own, whose names count all the same.
+        placed: how many segments the files before had, for files whose segments have no names.
     """
 
     format: str | None = None
@@ -31,3 +33,5 @@ class Options:
     columns: frozenset[str] | None = None
     faults: Faults = field(default_factory=Faults)
     notes: list[Note] = field(default_factory=list)
+    refused: list[tuple[int | str | None, int, str]] = field(default_factory=list)
+    placed: int = 0

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import numpy as np
 
-from lagging.errors import DataError, Fault
+from lagging.errors import DataError, Fault, Note
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
@@ -50,20 +50,23 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
         for number, line in enumerate(batch.lines, batch.first):
             strange = line.translate(None, ACTIONS + SPACES)
             if strange:
-                where = line.decode("utf-8", "replace").find(strange[:1].decode("utf-8", "replace"))
-                detail = f"{strange[:20].decode('utf-8', 'replace')!r} at column {where + 1}"
-                options.faults.add(Fault("not-an-action", detail, source.path, number, number - 1))
+                text = line.decode("utf-8", "replace")
+                column = next(i for i, c in enumerate(text, 1) if c not in "RrWw \t\r\n")
+                detail = f"{text[column - 1]!r} at column {column}"
+                options.faults.add(Fault("not-an-action", detail, source.path, number, number - 1 + options.placed))
                 continue
             g, x = parse(line)
             delays.append(g)
             lengths.append(x)
             lines.append(number)
+        if source.bom and batch.first == 1:
+            options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
         if not lines:
             continue
         run = Run(
             delays=Ragged.from_rows(delays),
             source_length=np.array(lengths, dtype=np.float64),
-            id=np.array(lines, dtype=np.int64) - 1,
+            id=np.array(lines, dtype=np.int64) - 1 + options.placed,
             line=np.array(lines, dtype=np.int64),
             unit=options.unit or "token",
             level=options.level or "token",
@@ -86,8 +89,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         if run.unit != "token" or not whole:
             name = run.id[row]
             segment = name if isinstance(name, str) else int(name)
-            detail = "READ/WRITE strings hold whole source tokens, up to the end of the source"
-            raise DataError(Fault("bad-value", detail, run.origin.path, segment=segment))
+            detail = "delays in milliseconds" if run.unit != "token" else ""
+            raise DataError(Fault("not-whole", detail, run.origin.path, segment=segment))
         waits = np.diff(g, prepend=0.0, append=x).astype(int).tolist()
         file.write("W".join("R" * wait for wait in waits) + "\n")
     kept = {"delays", "source_length"}

@@ -6,8 +6,9 @@ from __future__ import annotations
 import glob
 import io
 import sys
+import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from lagging.errors import UsageError
 
 __all__ = ["Batch", "Source", "resolve"]
 
-BATCH_BYTES = 1 << 18
+BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
 
 LOG_NAMES = ("instances.log", "instances.jsonl")
@@ -63,12 +64,9 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
-        if self.file is None:
-            yield sys.stdin.buffer
-            return
         try:
-            with self.file.open("rb") as stream:
-                if stream.peek(2)[:2] == b"\x1f\x8b":
+            with nullcontext(sys.stdin.buffer) if self.file is None else self.file.open("rb") as stream:
+                if cast("io.BufferedReader", stream).peek(2)[:2] == b"\x1f\x8b":
                     import gzip
 
                     with gzip.open(stream) as unpacked:
@@ -77,17 +75,22 @@ class Source:
                     yield stream
         except OSError as error:
             raise UsageError(f"cannot read {self.path}: {error.strerror or error}") from None
+        except (EOFError, zlib.error) as error:
+            raise UsageError(f"cannot unpack {self.path}: {error}") from None
 
     def head(self) -> bytes:
-        """The first lines, which `batches` will give again."""
+        """The first lines, up to one that is not blank; `batches` will give them again."""
+        seen: list[Batch] = []
+        batches = self._read()
+        for batch in batches:
+            seen.append(batch)
+            if batch.text.strip():
+                break
         if self.file is None:
-            batches = self._read()
-            first = next(batches, None)
-            self._resumed = chain([] if first is None else [first], batches)
+            self._resumed = chain(seen, batches)
         else:
-            with closing(self._read()) as batches:
-                first = next(batches, None)
-        return b"" if first is None else first.text
+            batches.close()
+        return seen[-1].text if seen else b""
 
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""

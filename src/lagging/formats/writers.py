@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from lagging.formats.facts import guess_unit
 from lagging.run import Run
 
 __all__ = ["write_jsonl", "write_simuleval"]
@@ -21,7 +22,8 @@ def _plain(values: Iterable[float]) -> list[int | float]:
 def write_simuleval(run: Run, file: TextIO) -> list[str]:
     """Write an `instances.log` with the keys of SimulEval 1.1, in its order. Returns what it could not hold."""
     as_numbers = _plain if run.unit == "token" else list
-    elapsed = run.elapsed if run.elapsed is not None else None
+    elapsed = run.elapsed
+    no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be a lie
     for row in range(len(run)):
         delays = run.delays[row].tolist()
         name = run.id[row]
@@ -30,7 +32,7 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
             "index": name if isinstance(name, str) else int(name),
             "prediction": text,
             "delays": as_numbers(delays),
-            "elapsed": [0] * len(delays) if elapsed is None else elapsed[row].tolist(),
+            "elapsed": no_time * len(delays) if elapsed is None else elapsed[row].tolist(),
             "prediction_length": len(delays),
             "reference": None if run.reference is None else run.reference[row],
             "source": None if run.source is None else run.source[row],
@@ -38,7 +40,10 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
         }
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     lost = [c for c in ("document", "durations", "reference_length") if getattr(run, c) is not None]
-    return [*lost, *(["prediction (this Run has no text)"] if run.prediction is None else [])]
+    lost += ["prediction (this Run has no text)"] if run.prediction is None else []
+    first = next((text for text in run.source if text), None) if run.source is not None else None
+    guessed = guess_unit(first, run.source_length.tolist())[0]
+    return [*lost, *([f"unit (read it with --unit {run.unit})"] if guessed != run.unit else [])]
 
 
 def write_jsonl(run: Run, file: TextIO) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lagging.metrics import kernels
-from lagging.metrics.record import Param
+from lagging.metrics.record import Param, exact_sum
 from lagging.metrics.registry import register
 from lagging.ragged import Floats
 
@@ -133,7 +133,12 @@ def _al_y(s: Schedule) -> Floats:
     length="hypothesis",
     params=(
         Param(
-            "write_cost", None, "cost d of writing one token, in source units; |x|/|y| if not given", ("corpus",), float
+            "write_cost",
+            None,
+            "cost d of writing one token, in source units; |x|/|y| if not given",
+            ("corpus",),
+            float,
+            least=0,
         ),
     ),
     summary="Differentiable Average Lagging: every written token costs time, so that delay is never made good.",
@@ -156,7 +161,7 @@ def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
         return s.lags.by_row(kernels.dal)
     if write_cost == "corpus":
         some = (s.g.lengths > 0) & (s.x > 0)
-        write_cost = float(s.x[some].sum() / s.g.lengths[some].sum()) if some.any() else 0.0
+        write_cost = exact_sum(s.x[some]) / int(s.g.lengths[some].sum()) if some.any() else 0.0
     d = np.full(len(s.x), float(write_cost))
     return s.by_row(lambda g, d: kernels.dal(kernels.budget(g, d)), d)
 

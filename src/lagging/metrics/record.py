@@ -35,7 +35,8 @@ MEANS = ("segment", "token")
 class Param:
     """A declared parameter of a metric: its name, default, allowed values, and what it means.
 
-    `kind` is the type that a number is read as; `choices` are the words allowed beside, or instead of, a number.
+    `kind` is the type that a number is read as, `least` its lower bound; `choices` are the words allowed beside, or
+    instead of, a number.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Param:
     help: str
     choices: tuple[str, ...] = ()
     kind: type | None = None
+    least: float = -math.inf
 
     def parse(self, text: str) -> Value:
         """The value written as `text`, or a MetricError that says what is allowed."""
@@ -58,9 +60,12 @@ class Param:
             except ValueError:
                 pass
             else:
-                if math.isfinite(value):
+                if math.isfinite(value) and value >= self.least:
                     return int(value) if value == int(value) else float(value)
-        allowed = [repr(c) for c in self.choices] + ([f"a {self.kind.__name__}"] if self.kind in (int, float) else [])
+        allowed = [repr(c) for c in self.choices]
+        if self.kind in (int, float):
+            bound = f", {self.least:g} or more" if math.isfinite(self.least) else ""
+            allowed.append(f"a {self.kind.__name__}{bound}")
         raise MetricError(f"{self.name} must be {' or '.join(allowed)}, but got {text!r}")
 
 
@@ -179,7 +184,7 @@ class Metric:
     def statistics(self, schedule: Schedule) -> Floats:
         """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
         own = {p.name: self.get(p.name) for p in self.params if p.name not in ("length", "clock", "empty", "mean")}
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             rows = np.asarray(self.compute(schedule, **own), dtype=np.float64)
         rows = rows[:, None] if rows.ndim == 1 else rows.copy()
         if len(rows) != len(schedule.run):

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mkdocs takes from the code: a page per metric, tables of options, faults and policies, and formulas as MathML.
+
+Pages written by hand hold marks such as `<!-- options score -->`, which are replaced by a table, and formulas between
+lines of `$$`, which become MathML. Nothing is fetched from anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import lagging
+from lagging.conventions import CONVENTIONS
+from lagging.errors import KINDS, MetricError
+from lagging.metrics import Metric, Param, metric, registered
+from lagging.policies import policy
+from lagging.render.card import UNITS
+from lagging.run import COLUMNS
+from lagging.validation import REPAIRS
+
+FAMILIES = {
+    "lagging.metrics.paper": "The metrics of Cherry & Foster (2019)",
+    "lagging.metrics.longest": "Average Lagging by the longer of hypothesis and reference",
+    "lagging.metrics.quality": "Quality, and latency by quality",
+}
+"""Module of a metric's function → what its family is called; any other module by the first line of its docstring."""
+
+BUILT_IN = "lagging."
+
+POLICIES = (
+    ("wait-4", 5, 5),
+    ("antagonist-4", 5, 5),
+    ("segment-2", 5, 5),
+    ("offline", 5, 5),
+    ("prescient", 5, 5),
+    ("wait-1", 3, 6),
+    ("wait-1-catchup", 3, 6),
+    ("wait-1", 6, 3),
+)
+POLICY_METRICS = ("AP", "CW", "AL", "AL_y", "DAL", "YAAL")
+
+
+# ---- pieces ---------------------------------------------------------------------------------------------------
+
+
+def formula(latex: str) -> str:
+    """LaTeX as a block of MathML."""
+    return f'<div class="formula">{convert(latex, display="block")}</div>'
+
+
+def cell(text: str) -> str:
+    """Text for a cell of a table, where a bar outside code would end the cell."""
+    parts = text.replace("\n", " ").split("`")
+    parts[::2] = [part.replace("|", "&#124;").replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def code(text: object) -> str:
+    """Text as code, in or out of a table."""
+    return f"`{text}`"
+
+
+# ---- metrics --------------------------------------------------------------------------------------------------
+
+
+def family(m: Metric) -> str:
+    """What the family of a metric is called."""
+    module = m.compute.__module__
+    if module in FAMILIES:
+        return FAMILIES[module]
+    first = (importlib.import_module(module).__doc__ or module).strip().splitlines()[0]
+    return first.rstrip(".")
+
+
+def metrics() -> tuple[Metric, ...]:
+    """The metrics of this package; plug-ins that happen to be installed are left out."""
+    return tuple(m for m in registered() if m.compute.__module__.startswith(BUILT_IN))
+
+
+def antagonist() -> lagging.Run:
+    """The antagonist of the paper's Table 2, with words."""
+    text = "I saw a black cat"
+    return lagging.Run.from_delays(
+        [[4, 4, 4, 4, 5]],
+        source_length=[5],
+        prediction=[text],
+        reference=[text],
+        source=["ich sah eine schwarze Katze"],
+    )
+
+
+def example(m: Metric) -> list[str]:
+    """What the metric says of the antagonist, with the signature; nothing if it needs more than a schedule has."""
+    try:
+        score = lagging.score(antagonist(), [m])[m]
+    except MetricError:
+        return []
+    return [
+        "## Example",
+        "The antagonist of the paper's Table 2: g = 4 4 4 4 5, |x| = |y| = 5, hypothesis equal to the reference.",
+        f"```text\n{m!r} = {score.value:g}\n{score.signature}\n```",
+    ]
+
+
+def allowed(p: Param) -> str:
+    """The values that a parameter may have."""
+    number = ["a number"] if p.kind in (int, float) else []
+    return ", ".join([*map(code, p.choices), *number]) or ("text" if p.kind is str else "")
+
+
+def metric_page(m: Metric) -> str:
+    """The page of a metric."""
+    parts = [f"# {m.name}", m.summary]
+    parts += [formula(m.latex)] if m.latex else []
+    parts += ["In plain text:" if m.latex else "", f"```text\n{m.formula}\n```"] if m.formula else []
+    direction = "higher is better" if m.higher_is_better else "lower is better"
+    names = [alias for alias in (f"{m.name}_CA",) if m.has("clock")]
+    facts = [("unit", UNITS[m.unit]), ("direction", direction), ("paper", m.paper or "–")]
+    facts += [("corpus value", corpus(m))]
+    facts += [("also", f"{code(names[0])}, which is {code(repr(m(clock='elapsed')))}")] if names else []
+    parts.append("\n".join(f"- **{name}**: {text}" for name, text in facts))
+    if m.params:
+        rows = [(code(p.name), code(p.default), allowed(p), cell(p.help)) for p in m.params]
+        parts += ["## Parameters", table(["name", "default", "values", "meaning"], rows)]
+        p = m.params[0]
+        shown = f"{m.name}({p.name}={p.choices[-1] if p.choices else p.default})"
+        parts.append(f"Write them in brackets: `lagging score LOG -m '{shown}'`.")
+    if m.edge_cases:
+        parts += ["## Edge cases", "\n".join(f"- {text}" for text in m.edge_cases)]
+    parts += example(m)
+    parts += ["## Cite", f"```bibtex\n{m.bibtex}\n```"] if m.bibtex else []
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def corpus(m: Metric) -> str:
+    """How the value of a corpus is made of its segments."""
+    if m.aggregate == "ratio":
+        return "ratio of two sums over the segments"
+    if m.aggregate == "mean":
+        return "mean over the segments that have a value"
+    return "from the summed statistics of the segments"
+
+
+def index_page(all_of: Sequence[Metric]) -> str:
+    """The list of metrics, by family."""
+    parts = [
+        "# Metrics",
+        "Notation of the paper: source **x**, target **y** (what the system wrote), g(t) = source consumed before"
+        " target token t, in tokens or milliseconds, γ = |y|/|x|, d = cost of writing one target token, in source"
+        " units.",
+        "`lagging metrics` prints this list, `lagging metrics DAL` a card with what is on the page of DAL.",
+    ]
+    families: dict[str, list[Metric]] = {}
+    for m in all_of:
+        families.setdefault(family(m), []).append(m)
+    for name, members in families.items():
+        rows = [
+            (f"[{m.name}]({m.name}.md)", "↑" if m.higher_is_better else "↓", cell(m.summary), cell(m.paper))
+            for m in members
+        ]
+        parts += [f"## {name}", table(["metric", "", "what it is", "paper"], rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+# ---- tables in pages written by hand --------------------------------------------------------------------------
+
+
+def options_table(name: str) -> str:
+    """The options of a subcommand."""
+    command: click.Command = importlib.import_module(f"lagging.cli.{name}").command
+    rows = []
+    for p in command.params:
+        if not isinstance(p, click.Option):
+            continue
+        flags = ", ".join(map(code, p.opts))
+        kind = p.type
+        value = " \\| ".join(map(code, kind.choices)) if isinstance(kind, click.Choice) else code(p.metavar or "N")
+        rows.append((flags, "" if p.is_flag else value, cell(p.help or "")))
+    return table(["option", "value", "meaning"], rows)
+
+
+def faults_table() -> str:
+    """Every kind of fault."""
+    return table(
+        ["kind", "what", "why", "how to mend it"], [(code(k), *map(cell, words)) for k, words in KINDS.items()]
+    )
+
+
+def repairs_table() -> str:
+    """Every repair."""
+    return table(["`--repair`", "what it does"], [(code(name), cell(text)) for name, text in REPAIRS.items()])
+
+
+def conventions_table() -> str:
+    """The conventions side by side, as the code has them."""
+    several = list(CONVENTIONS.values())
+    lengths = ("AP", "AL", "AL_y", "LAAL", "YAAL", "DAL")
+    rows = [
+        (f"\\|y\\| in {name}", *(code(c.length.get(name, metric(name).get("length"))) for c in several))
+        for name in lengths
+    ]
+    tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]
+    rows += [
+        ("end of the source, ms", *tolerances),
+        ("end of the source, tokens", *["exact"] * len(several)),
+        ("final `</s>`", *({"strip": "stripped with its delay", "keep": "counted"}[c.eos] for c in several)),
+        ("how references are counted", *(code(c.count) for c in several)),
+        (
+            "hypothesis length stands in for a missing reference in AL, AP",
+            *("yes" if c.stand_in else "no" for c in several),
+        ),
+        ("reproduces", *(cell(c.reproduces) for c in several)),
+    ]
+    return table(["", *(code(c.name) for c in several)], rows)
+
+
+def policies_table() -> str:
+    """What the metrics say of schedules without a model, computed when the page is built."""
+    rows = []
+    for name, x, y in POLICIES:
+        run = policy(name).run(source_lengths=[x], target_lengths=[y])
+        scores = lagging.score(run, POLICY_METRICS)
+        values = [f"{scores[m].value:.4g}" for m in POLICY_METRICS]
+        g = " ".join(f"{v:g}" for v in run.delays[0])
+        rows.append((code(name), str(x), str(y), g, *("–" if v == "nan" else v for v in values)))
+    return table(["policy", "\\|x\\|", "\\|y\\|", "g", *POLICY_METRICS], rows)
+
+
+def columns_list() -> str:
+    """The columns of a Run."""
+    return ", ".join(map(code, COLUMNS))
+
+
+TABLES: dict[str, Callable[..., str]] = {
+    "options": options_table,
+    "faults": faults_table,
+    "repairs": repairs_table,
+    "conventions": conventions_table,
+    "policies": policies_table,
+    "columns": columns_list,
+}
+MARK = re.compile(r"^<!-- (\w+)(?: (\w+))? -->$", re.MULTILINE)
+FORMULA = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
+
+
+# ---- what mkdocs calls ----------------------------------------------------------------------------------------
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of the metrics into the navigation."""
+    for entry in config.nav or []:
+        if "Metrics" in entry:
+            entry["Metrics"] = [{"All metrics": "metrics/index.md"}, *(f"metrics/{m.name}.md" for m in metrics())]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page per metric, and their index."""
+    all_of = metrics()
+    pages = {f"{m.name}.md": metric_page(m) for m in all_of} | {"index.md": index_page(all_of)}
+    for name, text in pages.items():
+        files.append(File.generated(config, f"metrics/{name}", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Replace marks by tables, and formulas by MathML."""
+    text = MARK.sub(lambda m: TABLES[m[1]](*([m[2]] if m[2] else [])), markdown)
+    return FORMULA.sub(lambda m: formula(m[1]), text)

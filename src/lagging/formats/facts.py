@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a log of JSON lines is, found out from its first lines: flavour, unit, level, and which columns it has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from lagging.errors import Note, UsageError
+from lagging.formats.line import Line, name_of
+from lagging.formats.options import Options
+from lagging.formats.source import Source
+from lagging.run import Origin
+from lagging.text import detect_level
+
+__all__ = ["Facts", "guess_unit", "recognise", "settle"]
+
+AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
+OPTIONAL = ("elapsed", "source", "durations", "document", "reference_length")
+LONGEST_SENTENCE = 400
+"""A source of more than so many whole units is taken for milliseconds, if nothing else tells."""
+
+
+def recognise(head: bytes) -> str | None:
+    """`simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    if not first.lstrip().startswith((b"{", b"[")):
+        return None
+    if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
+        return "simuleval"
+    return "jsonl"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What holds for the whole of a log.
+
+    Attributes:
+        origin: path, format, and a description for people.
+        unit: of delays and source length.
+        level: what a target token is.
+        has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
+        columns: the other columns to read.
+    """
+
+    origin: Origin
+    unit: str
+    level: str
+    has_id: bool
+    has_text: bool
+    has_reference: bool
+    columns: tuple[str, ...]
+
+
+def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> Facts:
+    """Find out what the log is, from its first rows and the text of its first line."""
+    flavour = options.format or recognise(head) or "jsonl"
+    speech_out = b'"durations"' in head or b'"intervals"' in head
+    texts = [None if row.prediction is UNSET else row.prediction for row in rows]
+    lengths = [len(row.delays) if row.delays else 0 for row in rows]
+    unit, how = _unit(source, options, flavour, rows)
+    level = options.level or ("token" if speech_out else detect_level(texts, lengths))
+    has_text = not speech_out and any(texts)
+    if has_text and level == "token" and options.level is None:
+        spare = {n - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text}
+        hint = ": one more than words, is </s> still among them?" if spare == {1} else ""
+        text = f"delays match neither words nor characters{hint}; the log's own tokens are counted"
+        options.notes.append(Note("tokens", text))
+
+    title = {"simuleval": "SimulEval log", "jsonl": "JSON lines"}[flavour]
+    kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
+    measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {level}s"
+    return Facts(
+        origin=Origin(source.path, flavour, f"{title}, {kinds}, {measured}"),
+        unit=unit,
+        level=level,
+        has_id=any(name_of(row) is not None for row in rows),
+        has_text=has_text,
+        has_reference=any(isinstance(row.reference, str) for row in rows),
+        columns=tuple(c for c in OPTIONAL if _wanted(c, options, unit, level) and _present(c, rows)),
+    )
+
+
+def _wanted(column: str, options: Options, unit: str, level: str) -> bool:
+    """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
+    if options.columns is None or column in options.columns:
+        return True
+    return (column == "elapsed" and unit == "ms") or (column == "reference_length" and level == "token")
+
+
+def _present(column: str, rows: list[Line]) -> bool:
+    return any(value not in (UNSET, None, []) for value in (getattr(row, column) for row in rows))
+
+
+def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> tuple[str, str]:
+    """The unit of the delays, and how it was found out."""
+    if options.unit is not None:
+        return options.unit, "as given"
+    said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
+    if said is not None:
+        if said not in ("token", "ms"):
+            raise UsageError(f"{source.path}: unit must be 'token' or 'ms', but is {said!r}")
+        return said, "says the log"
+    configured = _configured_type(source) if flavour == "simuleval" else None
+    if configured is not None:
+        return ("token" if configured == "text" else "ms"), "says config.yaml"
+    texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
+    sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
+    return guess_unit(texts[0] if texts else None, sizes)
+
+
+def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
+    """The unit that a log without a word about it is taken to have, by its first source and its source lengths."""
+    if isinstance(source, list) or (isinstance(source, str) and source.lower().endswith(AUDIO)):
+        return "ms", "the source is sound"
+    sizes = [size for size in sizes if math.isfinite(size)]
+    if isinstance(source, str) and sizes:
+        counts = {len(source.split()), len("".join(source.split())), len(source.strip())}
+        if sizes[0] in counts:
+            return "token", "source_length is the number of source tokens"
+    if all(size == int(size) and size <= LONGEST_SENTENCE for size in sizes):
+        return "token", "guessed from the numbers; --unit ms if not"
+    return "ms", "guessed from the numbers; --unit token if not"
+
+
+def _configured_type(source: Source) -> str | None:
+    """`source_type` of the config.yaml that SimulEval writes beside its log (its `target_type` cannot be trusted)."""
+    if source.file is None:
+        return None
+    config = source.file.with_name("config.yaml")
+    if not config.is_file():
+        return None
+    import yaml
+
+    try:
+        found = yaml.load(config.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError):
+        raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit") from None
+    kind = found.get("source_type") if isinstance(found, dict) else None
+    return kind if kind in ("text", "speech") else None

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests can `import oracle`
+
+settings.register_profile(
+    "default",
+    max_examples=200,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=5000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    folder = os.environ.get("LAGGING_TEST_DATA")
+    if not folder:
+        pytest.skip("NOT RUN: LAGGING_TEST_DATA does not name the folder with the logs of other tools")
+    if not Path(folder).is_dir():
+        pytest.fail(f"LAGGING_TEST_DATA names {folder!r}, which is not a folder")
+    return Path(folder)

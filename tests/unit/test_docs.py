@@ -3,31 +3,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import io
-import os
 import re
-import shlex
-import shutil
 import sys
 import warnings
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import lagging
-from lagging.cli import main
-from lagging.formats.jsonl import Line
+from lagging.formats.line import Line
 from lagging.metrics import registered
 from lagging.signature import ORDER
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import shown  # noqa: E402
+
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VERSION = re.compile(r"(?<=v:)\d[\w.+-]*|(?<=version:)\d[\w.+-]*|(?<=^lagging )\d[\w.+-]*", re.MULTILINE)
 
 
@@ -113,75 +109,21 @@ def test_every_public_name_is_documented() -> None:
 # ---- what the pages show --------------------------------------------------------------------------------------
 
 
-class _Output(io.TextIOWrapper):
-    """Standard output, or error, that can be read afterwards."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
-
-    def text(self) -> str:
-        raw = self.buffer
-        assert isinstance(raw, io.BytesIO)
-        return raw.getvalue().decode("utf-8")
-
-
-def run_command(line: str, code: int) -> tuple[str, int]:
-    """What a command prints, on both streams, and its exit code; `lagging` runs in this process."""
-    shown, given = _Output(), ""
-    stages = line.split(" | ")
-    for stage in stages:
-        words = shlex.split(stage)
-        if words == ["echo", "$?"]:
-            return f"{code}\n", 0
-        if words[0] in ("cat", "head"):
-            lines = Path(words[-1]).read_text("utf-8").splitlines(keepends=True)
-            return "".join(lines[: int(words[1][1:])] if words[0] == "head" else lines), 0
-        assert words[0] == "lagging", f"the test does not know the command {words[0]}"
-        out = shown if stage == stages[-1] else _Output()
-        stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(given.encode("utf-8")), encoding="utf-8")
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(shown):
-                main(words[1:])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        finally:
-            sys.stdin = stdin
-        given = out.text() if out is not shown else ""
-    return shown.text(), code
-
-
 def blank(text: str) -> str:
     """The text without what changes with every release."""
     return VERSION.sub("VERSION", text)
 
 
-@contextlib.contextmanager
-def in_data(directory: Path) -> Iterator[None]:
-    """Work in a copy of docs/data."""
-    shutil.copytree(DOCS / "data", directory, dirs_exist_ok=True)
-    before = Path.cwd()
-    os.chdir(directory)
-    try:
-        yield
-    finally:
-        os.chdir(before)
+@pytest.mark.parametrize("page", shown.PAGES, ids=lambda page: page.stem)
+def test_commands_print_what_is_shown(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert blank(shown.rerun(text, shown.PAGES[page])) == blank(text), (
+        "python tools/shown.py writes what they print now"
+    )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with in_data(tmp_path):
-        code = 0
-        for block in BLOCK.findall(page.read_text("utf-8")):
-            commands = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-            for command in commands:
-                line, _, expected = command.partition("\n")
-                printed, code = run_command(line, code)
-                assert blank(printed).rstrip() == blank(expected).rstrip(), line
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_python_examples(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", shown.PAGES, ids=lambda page: page.stem)
+def test_python_examples(page: Path) -> None:
     if "to_pandas" in page.read_text("utf-8"):
         pytest.importorskip("pandas")
     examples = re.findall(r"^```pycon\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -191,7 +133,7 @@ def test_python_examples(page: Path, tmp_path: Path) -> None:
 
     before = dict(registry._metrics)
     try:
-        with in_data(tmp_path):
+        with shown.inside(shown.PAGES[page]):
             report = io.StringIO()
             doctest.DocTestRunner().run(test, out=report.write, clear_globs=False)
     finally:

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lagging
+
+SIGNED = "|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:3|v:0.1.0"
+
+
+def test_table(run, logs) -> None:
+    code, out, err = run("score", "wait", "cheat", "-m", "AL,DAL")
+    assert code == 0
+    assert out == (
+        "system  AL ↓ tokens  DAL ↓ tokens  n\n"
+        "wait          3.417         3.500  3\n"
+        "cheat         1.733         2.667  3\n"
+        "\n"
+        "wait: AL, DAL undefined in 1 of 3 segments (empty hypothesis 1)\n"
+        f"AL{SIGNED}\n"
+        f"DAL{SIGNED}\n"
+    )
+    assert err == (
+        "wait: SimulEval log, text → text, delays in source tokens (source_length is the number of source tokens), "
+        "target counted in words\n"
+        "note: wait: empty hypothesis: 1 segment (2): nothing was written, so there is no latency\n"
+        "SimulEval's convention gives AL 3.5 tokens (wait), 1.84444 tokens (cheat): --convention simuleval\n"
+    )
+
+
+def test_defaults_include_bleu_where_there_are_references(run, logs) -> None:
+    found = json.loads(run("score", "wait", "-f", "json").out)
+    assert [s["metric"] for s in found["scores"]] == ["AP", "AL", "LAAL", "DAL", "BLEU"]
+    found = json.loads(run("score", "paper.rw", "-f", "json").out)
+    assert [s["metric"] for s in found["scores"]] == ["AP", "AL", "LAAL", "DAL"]
+
+
+def test_json_is_the_contract(run, logs) -> None:
+    code, out, _ = run("score", "base=paper.rw", "-m", "DAL,AL_CA", "-f", "json")
+    assert code == 1  # no elapsed times in this format
+    assert out == ""
+    found = json.loads(run("score", "base=paper.rw", "-m", "DAL", "-f", "json").out)
+    assert found == {
+        "schema": 1,
+        "scores": [
+            {
+                "system": "base",
+                "metric": "DAL",
+                "score": 4.0,
+                "low": None,
+                "high": None,
+                "unit": "token",
+                "n": 2,
+                "undefined": 0,
+                "signature": f"DAL{SIGNED}".replace("word", "token").replace("n:3", "n:2"),
+            }
+        ],
+    }
+
+
+def test_milliseconds_are_numbers_in_json_and_seconds_in_tables(run, logs) -> None:
+    (score,) = json.loads(run("score", "speech.log", "-m", "AL_CA", "-f", "json").out)["scores"]
+    assert (score["metric"], score["unit"], score["score"]) == ("AL(clock=elapsed)", "ms", (1100 + 1600 - 710) / 2)
+    assert "AL ↓ s" in run("score", "speech.log", "-m", "AL").out
+
+
+def test_undefined_is_null(run, logs) -> None:
+    Path("empty.jsonl").write_text('{"delays": [], "source_length": 3}\n')
+    (score,) = json.loads(run("score", "empty.jsonl", "-m", "DAL", "-f", "json").out)["scores"]
+    assert (score["score"], score["n"], score["undefined"]) == (None, 1, 1)
+    assert "–" in run("score", "empty.jsonl", "-m", "DAL").out
+    assert "& -- \\\\" in run("score", "empty.jsonl", "-m", "DAL", "-f", "latex").out
+
+
+@pytest.mark.parametrize("form", ["table", "json", "tsv", "markdown", "latex"])
+def test_every_format_carries_the_signature(form: str, run, logs) -> None:
+    code, out, _ = run("score", "wait", "-m", "AL,DAL", "-f", form)
+    assert code == 0
+    assert f"AL{SIGNED}" in out
+    assert f"DAL{SIGNED}" in out
+
+
+def test_tsv(run, logs) -> None:
+    lines = run("score", "wait", "-m", "AL", "-f", "tsv").out.splitlines()
+    assert lines[0].split("\t") == ["system", "metric", "score", "low", "high", "unit", "n", "undefined", "signature"]
+    assert lines[1].split("\t") == ["wait", "AL", "3.4166666666666665", "", "", "token", "3", "1", f"AL{SIGNED}"]
+
+
+def test_markdown_and_latex_mark_the_best_and_escape(run, logs) -> None:
+    out = run("score", "a|b_%<x>=wait", "cheat", "-m", "AL,BLEU", "-f", "markdown").out
+    assert r"| a\|b\_%\<x\> |" in out
+    assert "**1.733**" in out
+    out = run("score", "a|b_%<x>=wait", "cheat", "-m", "AL,BLEU", "-f", "latex").out
+    assert r"a|b\_\%<x> &" in out
+    assert r"\textbf{1.733}" in out
+    assert r"AL $\downarrow$ tokens" in out
+    negative = "neg.jsonl"
+    Path(negative).write_text('{"delays": [0, 0, 1], "source_length": 9}\n')
+    assert "$-" in run("score", negative, "-m", "AL", "-f", "latex").out
+
+
+def test_systems_in_different_units_share_a_table(run, logs) -> None:
+    _, out, err = run("score", "speech.log", "paper.rw", "-m", "DAL")
+    assert out.splitlines()[:3] == ["system         DAL ↓  n", "speech       1.000 s  1", "paper   4.000 tokens  2"]
+    assert "note: DAL of speech and paper cannot be compared: level, unit" in err
+
+
+def test_systems_with_the_same_name_are_called_by_their_paths(run, logs) -> None:
+    found = json.loads(run("score", "wait", "wait/instances.log", "-m", "AL", "-f", "json").out)
+    assert [s["system"] for s in found["scores"]] == ["wait", "wait/instances.log"]
+
+
+def test_names(run, logs) -> None:
+    Path("a=b").mkdir()
+    (Path("a=b") / "instances.log").write_text(Path("wait/instances.log").read_text("utf-8"))
+    names = [s["system"] for s in json.loads(run("score", "a=b", "x=a=b", "-m", "AL", "-f", "json").out)["scores"]]
+    assert names == ["a=b", "x"]
+    code, _, err = run("score", "x=wait", "x=cheat")
+    assert (code, err) == (2, "error: two systems are called 'x'\n")
+    code, _, err = run("score", "nothing=here")
+    assert (code, err) == (2, "error: no such file or directory: nothing=here\n")
+
+
+def test_convention(run, logs) -> None:
+    found = json.loads(run("score", "wait", "-m", "AL", "--convention", "simuleval", "-f", "json").out)["scores"][0]
+    assert found["metric"] == "AL"
+    assert "length:reference" in found["signature"]
+    assert "count:simuleval" in found["signature"]
+    assert found["score"] == 3.5
+
+
+def test_like_repeats_a_score(run, logs) -> None:
+    (first,) = json.loads(run("score", "wait", "-m", "AL", "--convention", "simuleval", "-f", "json").out)["scores"]
+    code, out, err = run("score", "wait", "--like", first["signature"], "-f", "json")
+    (again,) = json.loads(out)["scores"]
+    assert code == 0
+    assert (again["score"], again["signature"]) == (first["score"], first["signature"])
+    assert "signature given" not in err
+    _, _, err = run("score", "cheat", "--like", first["signature"].replace("n:3", "n:9"))
+    assert "note: cheat: AL has n:3, the signature given has 9" in err
+
+
+def test_like_says_what_it_cannot_do(run, logs) -> None:
+    assert run("score", "wait", "--like", "AL", "-q").code == 2
+    assert "leave -m out" in run("score", "wait", "--like", f"AL{SIGNED}", "-m", "DAL").err
+    assert "cannot repeat seg:mwer" in run("score", "wait", "--like", f"AL{SIGNED}".replace("seg:none", "seg:mwer")).err
+    both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("token", "ms"))
+    assert "differ in unit" in run("score", "wait", *both).err
+    both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("|n:3", "|eos:kept|n:3"))
+    assert "one at a time" in run("score", "wait", *both).err
+    both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}")
+    assert run("score", "wait", *both, "-q").out.count("\n") > 4
+
+
+def test_segment_scores(run, logs) -> None:
+    code, _, _ = run("score", "wait", "cheat", "-m", "AL,BLEU", "--segment-scores", "each.tsv")
+    lines = Path("each.tsv").read_text("utf-8").splitlines()
+    assert code == 0
+    assert lines[0].startswith("# AL|unit:token|")
+    head = next(i for i, line in enumerate(lines) if not line.startswith("#"))
+    assert lines[head].split("\t") == ["system", "id", "AL", "BLEU"]
+    assert [line.split("\t")[:2] for line in lines[head + 1 :]] == [
+        [s, str(i)] for s in ("wait", "cheat") for i in range(3)
+    ]
+    assert lines[head + 3].split("\t")[2] == ""  # undefined
+
+
+def test_output_to_a_file(run, logs) -> None:
+    code, out, _ = run("score", "wait", "-m", "AL", "-o", "scores.txt")
+    assert (code, out) == (0, "")
+    assert f"AL{SIGNED}" in Path("scores.txt").read_text("utf-8")
+
+
+def test_quiet_says_nothing_but_the_result(run, logs) -> None:
+    assert run("score", "wait", "cheat", "-q").err == ""
+
+
+def test_repairs_are_in_the_signature(run, logs) -> None:
+    Path("bad.jsonl").write_text('{"delays": [2, 1], "source_length": 2}\n{"delays": [-1, 1], "source_length": 2}\n')
+    assert run("score", "bad.jsonl").code == 1
+    out = run("score", "bad.jsonl", "--repair", "monotone,clip", "-m", "DAL").out
+    assert "|repair:clip+monotone|" in out
+    signature = out.splitlines()[-1]
+    assert run("score", "bad.jsonl", "--like", signature).out.splitlines()[-1] == signature
+
+
+def test_wrong_names_are_told_before_a_log_is_read(run, logs) -> None:
+    code, out, err = run("score", "missing.log", "-m", "DALL")
+    assert (code, out, err) == (2, "", "error: no metric is called 'DALL'. Did you mean DAL?\n")
+
+
+def test_usage(run) -> None:
+    assert run("score").code == 2
+    assert run("scor", "x").err.endswith("there is no command 'scor'. Did you mean score?\n")
+    assert run("--version").out == f"lagging {lagging.__version__}\n"
+    for name in ("score", "inspect", "validate", "convert", "metrics", "simulate"):
+        code, out, _ = run(name, "-h")
+        assert code == 0
+        assert "Usage: lagging" in out
+
+
+def test_debug_gives_a_traceback(logs) -> None:
+    with pytest.raises(lagging.DataError):
+        __import__("lagging.cli").cli.main(["score", str(_bad(logs)), "--debug"])
+
+
+def _bad(logs: Path) -> Path:
+    path = logs / "bad.jsonl"
+    path.write_text('{"delays": [2, 1], "source_length": 2}\n')
+    return path
+
+
+def test_interrupted(run, logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lagging.cli.score.scan", stop)
+    code, _, err = run("score", "wait")
+    assert code == 130
+    assert err.strip().endswith("interrupted")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(logs) -> None:
+    command = f"{sys.executable} -m lagging metrics DAL AL AP LAAL YAAL | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout.splitlines()[1] == "0"
+    assert done.stderr == ""
+
+
+def in_terminal(columns: int, *args: str, **env: str) -> str:
+    """What a command shows in a terminal of so many columns."""
+    master, slave = pty.openpty()
+    subprocess.run(["stty", "cols", str(columns), "rows", "50"], stdin=slave, check=True)
+    environment = {**os.environ, "TERM": "xterm", **env}
+    environment.pop("COLUMNS", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lagging", *args], stdout=slave, stderr=slave, stdin=slave, env=environment
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    process.wait()
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_terminal_widths(logs) -> None:
+    args = ("score", "-q", "wait", "cheat", "-m", "AL,DAL,AP,CW,LAAL")
+    wide = in_terminal(200, *args)
+    assert "\x1b[1m" in wide
+    plain = re.sub(r"\x1b\[\d*m", "", wide)
+    assert plain.splitlines()[0].split("  ")[0] == "system"
+    two = re.sub(r"\x1b\[\d*m", "", in_terminal(60, *args)).splitlines()
+    assert two[0].split() == ["system", "AL", "↓", "DAL", "↓", "AP", "↓", "CW", "↓", "LAAL", "↓", "n"]
+    assert two[1].split() == ["tokens"] * 4
+    tall = in_terminal(40, *args, NO_COLOR="1").splitlines()
+    assert "\x1b" not in "".join(tall)
+    assert tall[0] == "wait"
+    assert tall[1].split() == ["AL", "↓", "tokens", "3.417"]
+
+
+def test_progress_only_on_a_terminal_and_only_if_it_takes_long(logs, monkeypatch) -> None:
+    from lagging.cli import common
+
+    monkeypatch.setattr(common.sys.stderr, "isatty", lambda: True, raising=False)
+    clock = iter([0.0, 0.5, *[2.0] * 1000])
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
+    with common.watched("x", "wait", quiet=False) as advance:
+        advance(10)
+        advance(10)
+        advance(10)
+    with common.watched("x", "wait", quiet=True) as advance:
+        assert advance is None

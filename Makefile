@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# mkdocs-material announces the end of its life in colour on every build
+export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core bench docs web lab clean
@@ -37,10 +39,10 @@ docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-web: ## the HTML report and the playground
+web: ## the HTML report and the playground (not there yet)
 	@echo "lagging has no web report yet: there is nothing to build" >&2; exit 1
 
-lab: ## the paper's experiment
+lab: ## the paper's experiment (not there yet)
 	@echo "lagging has no lab yet: there is nothing to run" >&2; exit 1
 
 clean: ## remove what was made

@@ -6,12 +6,16 @@ Every choice shows in the signature by its effect, so a score can be told apart 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lagging.errors import UsageError, did_you_mean
 
 __all__ = ["CONVENTIONS", "PAPER", "Convention", "convention"]
+
+EOS_CHOICES = ("strip", "keep")
+COUNTS = ("standard", "simuleval", "omnisteval")
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,6 @@ class Convention:
         tolerance: how many ms before the end of the source a delay may be and still count as having read all of it.
         eos: whether a final `</s>` is stripped, with its delay ("strip"), or counted ("keep").
         count: how a reference is counted: "standard", "simuleval" or "omnisteval" (see `lagging.schedule`).
-        stand_in: whether the hypothesis length stands in for a missing reference also where length=reference.
         reproduces: what it reproduces, and where that was read.
     """
 
@@ -33,8 +36,20 @@ class Convention:
     tolerance: float = 1.0
     eos: str = "strip"
     count: str = "standard"
-    stand_in: bool = False
     reproduces: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what no tool does."""
+        for what, value, known in (("eos", self.eos, EOS_CHOICES), ("count", self.count, COUNTS)):
+            if value not in known:
+                raise UsageError(f"{what} must be one of {', '.join(known)}, but got {value!r}")
+        if not 0 <= self.tolerance < math.inf:
+            raise UsageError(f"a tolerance is a number of ms, 0 or more, but got {self.tolerance}")
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether the hypothesis length stands in for a missing reference also where length=reference."""
+        return self.count != "standard"
 
 
 PAPER = Convention(
@@ -48,7 +63,6 @@ SIMULEVAL = Convention(
     tolerance=0.0,
     eos="keep",
     count="simuleval",
-    stand_in=True,
     reproduces=(
         "SimulEval 1.1.4, simuleval/evaluator/scorers/latency_scorer.py: AL and AP with the reference length, DAL "
         "with the hypothesis length, exact ≥, references split at single spaces."
@@ -61,8 +75,10 @@ OMNISTEVAL = Convention(
     tolerance=0.0,
     eos="keep",
     count="omnisteval",
-    stand_in=True,
-    reproduces="OmniSTEval 0.1.10, shortform: as SimulEval, and characters of a reference counted with their spaces.",
+    reproduces=(
+        "OmniSTEval, shortform: its published scores (0.1.7) for words; characters of a reference are counted with "
+        "their spaces, as its source (0.1.10) does."
+    ),
 )
 
 CONVENTIONS = {c.name: c for c in (PAPER, SIMULEVAL, OMNISTEVAL)}

@@ -3,7 +3,8 @@
 
     LaggingError
     ├── DataError           a log or a column that cannot be scored (also a ValueError)
-    ├── MetricError         a metric that does not exist, or cannot be computed on this Run (also a ValueError)
+    ├── MetricError         a metric that cannot be computed on this Run (also a ValueError)
+    │   └── MetricNameError     a metric, parameter or value that does not exist (also a UsageError)
     ├── UsageError          an argument that makes no sense (also a ValueError)
     └── MissingExtraError   an optional package is not installed (also an ImportError)
 
@@ -17,7 +18,16 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-__all__ = ["DataError", "Fault", "LaggingError", "MetricError", "MissingExtraError", "Note", "UsageError"]
+__all__ = [
+    "DataError",
+    "Fault",
+    "LaggingError",
+    "MetricError",
+    "MetricNameError",
+    "MissingExtraError",
+    "Note",
+    "UsageError",
+]
 
 SHOWN = 5
 """How many segments, or kinds of fault, a message names before it says how many more there are."""
@@ -28,6 +38,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "the log holds no segments",
         "There is nothing to score.",
         "check that the run that wrote it has finished.",
+    ),
+    "nothing-given": (
+        "no segments were given",
+        "There is nothing to score. An iterator, such as `scan` returns, can be used only once.",
+        "call `scan` again, or use `read`.",
     ),
     "not-utf8": (
         "not UTF-8",
@@ -88,6 +103,17 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "the index was used before",
         "Two lines for one segment: only one of them can be counted.",
         "`--repair first` or `--repair last` keeps one of them (the signature then says so), or remove one.",
+    ),
+    "id-in-two-files": (
+        "the index was used in another file",
+        "Several files given as one path are read as one system.",
+        "without quotes around a pattern each file is a system of its own; to merge them, `--repair first` or "
+        "`--repair last` keeps one of the lines (the signature then says so).",
+    ),
+    "json-array": (
+        "one JSON array, not one object per line",
+        "A log is read line by line.",
+        "write each object on a line of its own, e.g. `jq -c '.[]'`.",
     ),
     "missing-delays": (
         "no `delays`",
@@ -286,15 +312,23 @@ class LaggingError(Exception):
 
 @dataclass
 class Faults:
-    """The faults of a file, collected so that all of them are reported at once; memory stays bounded."""
+    """The faults of a file, collected so that all of them are reported at once; memory stays bounded.
+
+    Attributes:
+        limit: how many of a kind are kept; the rest is counted.
+        mended: kinds that a repair is about to mend, and that are not faults therefore.
+    """
 
     limit: int = 1000
+    mended: tuple[str, ...] = ()
     kept: list[Fault] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, *faults: Fault) -> None:
         """Count each fault, and keep the first ones of its kind."""
         for fault in faults:
+            if fault.kind in self.mended:
+                continue
             seen = self.counts.get(fault.kind, 0)
             self.counts[fault.kind] = seen + 1
             if seen < self.limit:
@@ -333,7 +367,7 @@ class DataError(LaggingError, ValueError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        kinds = list(self.counts)
+        kinds = list(dict.fromkeys(fault.kind for fault in self.faults))
         blocks = [self._block(kind) for kind in kinds[:SHOWN]]
         if len(kinds) > SHOWN:
             more = len(kinds) - SHOWN
@@ -355,11 +389,15 @@ class DataError(LaggingError, ValueError):
 
 
 class MetricError(LaggingError, ValueError):
-    """A metric that does not exist, has no such parameter, or cannot be computed on this Run."""
+    """A metric that cannot be computed on this Run."""
 
 
 class UsageError(LaggingError, ValueError):
     """An argument that makes no sense."""
+
+
+class MetricNameError(MetricError, UsageError):
+    """A metric that does not exist, or has no such parameter, or not with that value."""
 
 
 class MissingExtraError(LaggingError, ImportError):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from lagging.errors import UsageError, did_you_mean
 from lagging.ragged import Floats, Ragged
 from lagging.run import Run
+from lagging.validation import number
 
 __all__ = ["Policy", "antagonist", "offline", "policy", "prescient", "punctuation", "segmentwise", "wait_k"]
 
@@ -130,8 +131,8 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
         >>> wait_k(1).delays(3, 6), wait_k(1, catchup="paper").delays(3, 6)
         (array([1., 2., 3., 3., 3., 3.]), array([1., 1., 2., 2., 3., 3.]))
     """
-    if k < 0:
-        raise UsageError(f"wait-k needs k of at least 0, but got {k}")
+    if k != int(k) or k < 0:
+        raise UsageError(f"wait-k needs a whole k of at least 0, but got {k}")
     if catchup is None:
         return Policy(f"wait-{k}", lambda t, x, y: np.minimum(k + t - 1, x))
     if catchup == "paper":
@@ -141,8 +142,8 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
     rate = float(catchup)
     # a sum such as 5 × 0.2 must not fall below the whole number that it is
     return Policy(
-        f"wait-{k}-catchup={rate:g}",
-        lambda t, x, y: np.minimum(np.maximum(k + t - 1 - np.floor(rate * t + 1e-9), min(k, 1)), x),
+        f"wait-{k}-catchup={number(rate)}",
+        lambda t, x, y: np.minimum(np.maximum(k + t - 1 - np.floor(rate * t + 1e-9), 0), x),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,9 @@ class Ragged:
         self.offsets: Ints = np.ascontiguousarray(offsets, dtype=np.int64).view()
         self.values.flags.writeable = False
         self.offsets.flags.writeable = False
+        whole = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.values)
+        if not whole or (self.offsets[1:] < self.offsets[:-1]).any():
+            raise ValueError(f"these offsets do not cut {len(self.values)} values into rows")
 
     @classmethod
     def _from_rectangles(cls, rectangles: list[tuple[Ints, Floats]], offsets: Ints) -> Ragged:
@@ -50,6 +54,8 @@ class Ragged:
         self = cls.__new__(cls)
         self.offsets = offsets
         self._rectangles = rectangles
+        for _, rectangle in rectangles:
+            rectangle.flags.writeable = False
         return self
 
     @cached_property
@@ -92,8 +98,16 @@ class Ragged:
         """Number of rows."""
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> Floats:
-        """One row."""
+    @overload
+    def __getitem__(self, index: int) -> Floats: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Ragged: ...
+
+    def __getitem__(self, index: int | slice) -> Floats | Ragged:
+        """One row; or, for a slice, some rows."""
+        if isinstance(index, slice):
+            return self.take(index)
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"row {index} of {n}")
@@ -190,7 +204,9 @@ class Ragged:
             for start in range(0, len(rows), step):
                 some = rows[start : start + step]
                 # in this order a row is summed alike, to the last bit, whichever rows are beside it
-                rectangles.append((some, self.values[self.offsets[some, None] + within]))
+                rectangle = self.values[self.offsets[some, None] + within]
+                rectangle.flags.writeable = False  # every metric sees the same
+                rectangles.append((some, rectangle))
         return rectangles
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:

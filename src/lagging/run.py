@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, merge_notes
+from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, counted, merge_notes
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos
-from lagging.validation import check, remark
+from lagging.validation import check, remark, unmatched_tokens
 
 if TYPE_CHECKING:
     import pandas
@@ -85,6 +85,15 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     notes: tuple[Note, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Make every column read-only."""
+        for column in COLUMNS:
+            values = getattr(self, column)
+            if isinstance(values, np.ndarray) and values.flags.writeable:
+                view = values.view()
+                view.flags.writeable = False
+                object.__setattr__(self, column, view)
 
     @classmethod
     def from_delays(
@@ -163,14 +172,17 @@ class Run:
         for row in range(len(g)) if texts is not None and any(texts) else ():
             if texts[row] is None and g.lengths[row]:
                 faults.add(Fault("missing-prediction", segment=columns["id"][row]))
+        unmatched: list[Note] = []
         if level is None:
             level = "token" if texts is None else detect_level(texts, g.lengths)
+            if level == "token" and texts is not None and any(texts):
+                unmatched.append(unmatched_tokens(texts, g.lengths))
         run = cls(delays=g, elapsed=e, unit=unit, level=level, name=name, **columns)
         counts = None if texts is None else count_tokens(texts, level, g.lengths)
         faults.add(*check(run, token_counts=counts))
         if faults:
             raise DataError(faults)
-        return replace(run, notes=merge_notes(remark(run)))
+        return replace(run, notes=merge_notes([*unmatched, *remark(run)]))
 
     @cached_property
     def marked(self) -> npt.NDArray[np.bool_]:
@@ -182,8 +194,8 @@ class Run:
 
     @cached_property
     def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions have `</s>` as their last token, with a delay of its own."""
-        if self.prediction is None or not self.marked.any():
+        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens."""
+        if self.prediction is None or self.level == "token" or not self.marked.any():
             return np.zeros(len(self), dtype=bool)
         return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
 
@@ -196,8 +208,8 @@ class Run:
     def __repr__(self) -> str:
         """`Run('base', 2580 segments, 39783 words, ms)`."""
         name = f"{self.name!r}, " if self.name else ""
-        tokens = f"{len(self.delays.values)} {self.level}s"
-        return f"Run({name}{len(self)} segments, {tokens}, {self.unit})"
+        tokens = counted(len(self.delays.values), self.level)
+        return f"Run({name}{counted(len(self), 'segment')}, {tokens}, {self.unit})"
 
     def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
         """Some of the segments: a slice, segment numbers, or a mask.
@@ -213,7 +225,8 @@ class Run:
             values = getattr(self, column)
             if values is not None:
                 changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
-        return replace(self, **changed)
+        some = replace(self, notes=(), **changed)
+        return replace(some, notes=merge_notes(remark(some))) if self.notes else some
 
     def segments(self) -> Iterator[Run]:
         """Each segment as a Run of its own."""
@@ -242,6 +255,8 @@ class Run:
             parts = [getattr(run, column) for run in runs]
             if column in TEXTS and any(part is not None for part in parts):
                 parts = [np.full(len(r), None) if p is None else p for r, p in zip(runs, parts, strict=True)]
+            if column == "reference_length" and any(part is not None for part in parts):
+                parts = [np.full(len(r), np.nan) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if any(part is None for part in parts):
                 changed[column] = None
             elif isinstance(parts[0], Ragged):
@@ -304,6 +319,8 @@ TEXTS = ("prediction", "reference", "source", "document")
 
 def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
     try:
+        if not isinstance(rows, Ragged) and any(isinstance(value, str) for row in rows for value in row):
+            raise TypeError("text among the numbers")
         return rows if isinstance(rows, Ragged) else Ragged.from_rows(rows)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(Fault(kind, str(error))) from None

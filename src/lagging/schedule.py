@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,7 @@ from lagging.metrics import kernels
 from lagging.metrics.record import Metric
 from lagging.ragged import Floats, Kernel, Ragged
 from lagging.run import Run
-from lagging.text import count_spaces, without_eos
+from lagging.text import count_spaces, count_words, without_eos
 
 __all__ = ["REASONS", "Schedule", "Schedules"]
 
@@ -31,33 +32,53 @@ class Schedule:
         run: the Run.
         g: delays, on the clock asked for, without a stripped `</s>`.
         x: |x|, source lengths.
-        y: |y| as it enters γ; NaN where the reference that it should come from is missing.
-        reach: from which delay on the source counts as fully read.
         length: whose length y is.
-        reference_length: reference lengths under the convention; None without references.
         stood_in: where the hypothesis length stood in for a missing reference.
         strip: whether a final `</s>` is stripped.
+        seen: what of it a metric has used that it must have declared.
     """
 
     run: Run
     g: Ragged
     x: Floats
-    y: Floats
-    reach: Floats
+    _y: Floats
+    _reach: Floats
     length: str
-    reference_length: Floats | None
     stood_in: npt.NDArray[np.bool_]
     strip: bool
+    seen: set[str] = field(default_factory=set)
 
-    @cached_property
+    @property
+    def y(self) -> Floats:
+        """|y|, target lengths as they enter γ; NaN where the reference that they should come from is missing."""
+        self.seen.add("length")
+        return self._y
+
+    @property
+    def reach(self) -> Floats:
+        """From which delay on the source counts as fully read."""
+        self.seen.add("cutoff")
+        return self._reach
+
+    @property
     def lags(self) -> Ragged:
         """ℓ(t) = g(t) − (t−1)/γ of every token: what AL, LAAL, YAAL and DAL average."""
-        return self.g.by_token(kernels.lags, self.x, self.y)
+        self.seen.add("length")
+        return self._lags
 
-    @cached_property
+    @property
     def cutoff(self) -> Floats:
         """τ of every segment."""
-        return self.g.by_row(kernels.cutoff, self.reach)
+        self.seen.add("cutoff")
+        return self._cutoff
+
+    @cached_property
+    def _lags(self) -> Ragged:
+        return self.g.by_token(kernels.lags, self.x, self._y)
+
+    @cached_property
+    def _cutoff(self) -> Floats:
+        return self.g.by_row(kernels.cutoff, self._reach)
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:
         """`kernel(g, *columns)` for the segments of each length: one number per segment."""
@@ -67,7 +88,7 @@ class Schedule:
     def predictions(self) -> list[str | None]:
         """Texts of the hypotheses, without a stripped `</s>`."""
         if self.run.prediction is None:
-            raise MetricError("this Run has no predictions; quality needs their text")
+            raise MetricError("there are no predictions whose text could be judged")
         texts: list[str | None] = self.run.prediction.tolist()
         return [text and without_eos(text) for text in texts] if self.strip else texts
 
@@ -75,7 +96,7 @@ class Schedule:
     def references(self) -> list[str | None]:
         """Texts of the references, without the newline that some logs leave at their end."""
         if self.run.reference is None:
-            raise MetricError("this Run has no references; quality needs them")
+            return [None] * len(self.run)
         return [None if text is None else text.strip() for text in self.run.reference]
 
     def undefined(self, metric: Metric) -> npt.NDArray[np.int8]:
@@ -84,14 +105,25 @@ class Schedule:
         if "reference" in metric.needs:
             for row, text in enumerate(self.references):
                 code[row] = 3 if text is None else 4 if not text else 0
-        if "length" in metric.needs:
-            code[np.isnan(self.y)] = 3
-            code[self.y == 0] = 4
+        if metric.uses("length"):
+            code[np.isnan(self._y)] = 3
+            code[self._y == 0] = 4
         if metric.has("clock") or "tokens" in metric.needs:
             code[self.x == 0] = 2
         if metric.has("clock"):
             code[self.g.lengths == 0] = 1
         return code
+
+
+COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
+    ("word", "standard"): lambda text: len(text.split()),
+    ("word", "simuleval"): lambda text: text.count(" ") + 1,
+    ("word", "omnisteval"): lambda text: text.count(" ") + 1,
+    ("char", "standard"): lambda text: len("".join(text.split())),
+    ("char", "simuleval"): lambda text: len(text.strip()),
+    ("char", "omnisteval"): len,
+}
+"""How long a reference is, by level and way of counting."""
 
 
 class Schedules:
@@ -116,27 +148,25 @@ class Schedules:
         simuleval   `split(" ")`, so that double spaces count and an empty reference is 1; characters with spaces
         omnisteval  the same, and characters without stripping the ends
         """
-        texts, level = self.run.reference, self.run.level
-        if self.run.reference_length is not None and (level == "token" or texts is None):
-            return self.run.reference_length
-        if texts is None or level == "token":
+        counted, own = self._counted(), self.run.reference_length
+        if counted is None or own is None:
+            return own if counted is None else counted
+        return np.where(np.isnan(counted), own, counted)
+
+    def _counted(self) -> Floats | None:
+        """Tokens of each reference text; None without texts, or where they cannot be counted in the log's tokens."""
+        texts, level, count = self.run.reference, self.run.level, self.convention.count
+        if texts is None or (level == "token" and count == "standard"):
             return None
-        count = self.convention.count
-        if level == "word" and count != "standard" and None not in (known := texts.tolist()):
-            return (count_spaces(known) + 1).astype(np.float64)
-        if level == "word":
-            counted = (lambda t: len(t.split())) if count == "standard" else (lambda t: t.count(" ") + 1)
-        elif count == "standard":
-            counted = lambda t: len("".join(t.split()))  # noqa: E731  one of five ways to count, side by side
-        elif count == "simuleval":
-            counted = lambda t: len(t.strip())  # noqa: E731
-        else:
-            counted = len
-        return np.array([np.nan if t is None else counted(t) for t in texts.tolist()], dtype=np.float64)
+        known = texts.tolist()
+        if level != "char" and None not in known:
+            return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
+        way = COUNTING.get((level, count), COUNTING["word", count])
+        return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
-        if not metric.has("length"):
+        if not metric.uses("length"):
             return "hypothesis"
         if metric.is_set("length"):
             return str(metric.get("length"))
@@ -149,40 +179,39 @@ class Schedules:
         empty = str(metric.get("empty")) if metric.has("empty") else "nan"
         key = (length, clock, empty)
         if key not in self._made:
-            self._check(metric, length, clock)
+            self._check(clock)
             self._made[key] = self._make(length, clock, empty)
         if "tokens" in metric.needs and self.run.unit != "token":
-            raise MetricError(f"{metric} is defined for source tokens only; this log's delays are milliseconds")
+            raise MetricError("it is defined for source tokens only, and these delays are milliseconds")
         return self._made[key]
 
-    def _check(self, metric: Metric, length: str, clock: str) -> None:
+    def _check(self, clock: str) -> None:
         if clock == "elapsed" and self.run.elapsed is None:
-            raise MetricError(f"{metric} needs elapsed times, and this log has none")
+            raise MetricError("it needs elapsed times, and there are none")
         if clock == "elapsed" and self.run.unit != "ms":
             raise MetricError(
-                f"{metric} cannot be computed: this log counts its source in tokens and elapsed time in milliseconds\n"
+                "the source is counted in tokens and elapsed time in milliseconds\n"
                 "  fix: ask for the ideal clock, or score a log of speech input."
             )
-        if length == "reference" and self.reference_length is None and not self.convention.stand_in:
-            raise MetricError(f"{metric} needs reference lengths, and this log has no references counted in its tokens")
 
     def _make(self, length: str, clock: str, empty: str) -> Schedule:
         run, g = self.run, self._stripped[clock]
         x = run.source_length
-        if empty == "source":
+        charged = (g.lengths == 0) if empty == "source" else np.zeros(len(run), dtype=bool)
+        if charged.any():
             g = g.fill_empty(x)
-        hypothesis = g.lengths.astype(np.float64)
-        reference = self.reference_length if length != "hypothesis" else None
-        missing = np.isnan(reference) if reference is not None else np.ones(len(run), dtype=bool)
-        y, stood_in = hypothesis, np.zeros(len(run), dtype=bool)
+        y = hypothesis = g.lengths.astype(np.float64)
+        stood_in = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
-            known = np.where(missing, hypothesis, np.nan if reference is None else reference)
-            if length == "longest":
-                y, stood_in = np.maximum(hypothesis, known), missing
-            elif self.convention.stand_in:
-                y, stood_in = known, missing
-            else:
-                y = np.where(missing, np.nan, known)
+            found = self.reference_length
+            reference = np.full(len(run), np.nan) if found is None else found
+            if length == "longest" and self.convention.count == "standard":
+                reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
+            if length == "longest" or self.convention.stand_in:
+                stood_in = np.isnan(reference)
+                reference = np.where(stood_in, hypothesis, reference)
+            y = np.maximum(hypothesis, reference) if length == "longest" else reference
+        y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
-        strip = self.convention.eos == "strip" and bool(self.run.marked.any())
-        return Schedule(run, g, x, y, reach, length, reference, stood_in, strip)
+        strip = self.convention.eos == "strip" and bool(run.marked.any())
+        return Schedule(run, g, x, y, reach, length, stood_in, strip)

@@ -4,22 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lagging.conventions import Convention, convention
-from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes
+from lagging.errors import DataError, Fault, MetricError, MissingExtraError, Note, UsageError, merge_notes
 from lagging.metrics import Metric, metric
 from lagging.ragged import Floats
 from lagging.run import Ids, Run, join_ids
 from lagging.schedule import REASONS, Schedules
-from lagging.signature import Signature
+from lagging.signature import ORDER, Signature
 from lagging.text import is_unspaced
+from lagging.validation import number
 from lagging.version import __version__
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["DEFAULT_METRICS", "Score", "Scorer", "Scores", "Settings", "Undefined", "score", "settings"]
 
@@ -91,6 +96,12 @@ class Score:
         """The value of each segment, in the order of the Run; NaN where it is undefined."""
         return self.metric.segments(self.statistics)
 
+    @property
+    def segment_signature(self) -> Signature:
+        """How the values of the segments were made, where that is not how the corpus value was."""
+        changed = dict(self.metric.describe_segments)
+        return Signature(self.signature.metric, tuple((k, changed.get(k, v)) for k, v in self.signature.fields))
+
 
 class Scores:
     """The scores of one system, by metric: `scores["DAL"].value`.
@@ -115,6 +126,22 @@ class Scores:
     def __iter__(self) -> Iterator[Score]:
         """The scores, in the order asked for."""
         return iter(self._scores.values())
+
+    def shared(self, other: Scores) -> tuple[int, int, int]:
+        """How many segments two systems have in common, and how many each has."""
+        mine, theirs = (next(iter(scores)).ids for scores in (self, other))
+        if mine.dtype == theirs.dtype and np.array_equal(mine, theirs):
+            return len(mine), len(mine), len(mine)
+        names = set(map(str, mine.tolist()))
+        return len(names & set(map(str, theirs.tolist()))), len(mine), len(theirs)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row per segment: its id, and a column per metric (needs pandas)."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas") from None
+        return pandas.DataFrame({"id": next(iter(self)).ids, **{repr(s.metric): s.segments for s in self}})
 
     def __len__(self) -> int:
         """How many metrics were scored."""
@@ -149,7 +176,7 @@ class Scorer:
         self._rows: dict[Metric, list[Floats]] = {m: [] for m in self.metrics}
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
-        self._eos = 0
+        self._stripped = self._marked = 0
         self._stood_in: dict[Metric, int] = dict.fromkeys(self.metrics, 0)
         self._repaired: dict[str, int] = {}
         self._facts: tuple[str, str] | None = None
@@ -162,28 +189,43 @@ class Scorer:
             raise UsageError(f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged")
         self._facts = facts
         if self._whole:
-            self._kept.append(run)
+            self._kept.append(self._slim(run))
         else:
             self._score(run)
+
+    def _slim(self, run: Run) -> Run:
+        """The columns that must be kept until all segments are there."""
+        texts = {"reference", "prediction"} & {need for m in self.metrics for need in m.needs}
+        by_reference = any(Schedules(run, self.convention).length_of(m) != "hypothesis" for m in self.metrics)
+        return replace(
+            run,
+            prediction=run.prediction if texts or run.marked.any() else None,
+            reference=run.reference if texts or by_reference else None,
+        )
 
     def _score(self, run: Run) -> None:
         schedules = Schedules(run, self.convention)
         self._ids.append(run.id)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
-        self._eos += int(run.marked.sum())
+        self._stripped += int(run.eos.sum())
+        self._marked += int(run.marked.sum())
         for name, count in run.repaired:
             self._repaired[name] = self._repaired.get(name, 0) + count
         if any(m.has("tok") and m.get("tok") == "13a" for m in self.metrics) and _unspaced(run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
         for m in self.metrics:
-            schedule = schedules.of(m)
-            rows = m.statistics(schedule)
+            try:
+                schedule = schedules.of(m)
+                rows = m.statistics(schedule)
+            except MetricError as error:
+                where = run.origin.path or run.name
+                raise MetricError(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
             codes = schedule.undefined(m)
             codes[np.isnan(rows).any(axis=1) & (codes == 0)] = len(REASONS)
             self._rows[m].append(rows)
             self._codes[m].append(codes)
-            self._stood_in[m] += int(schedule.stood_in.sum()) if m.has("length") else 0
+            self._stood_in[m] += int(schedule.stood_in.sum())
             self._lengths[m] = schedule.length
 
     def result(self, system: str = "") -> Scores:
@@ -192,13 +234,15 @@ class Scorer:
             self._score(Run.concat(self._kept))
             self._kept = []
         if not self._ids or self._facts is None:
-            raise DataError(Fault("empty-log"))
+            raise DataError(Fault("nothing-given"))
         ids = join_ids(self._ids)
         return Scores([self._finish(m, ids) for m in self.metrics], system, self._all_notes())
 
     def _finish(self, m: Metric, ids: Ids) -> Score:
         rows = _stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
+        if len(codes) and (codes == REASONS.index("no reference")).all():
+            raise MetricError(f"{m!r}: there are no references to compare with")
         reasons = {}
         for code in sorted(set(codes[codes > 0].tolist())):
             reason = REASONS[code] if code < len(REASONS) else m.undefined
@@ -208,30 +252,43 @@ class Scorer:
 
     def _signature(self, m: Metric, n: int) -> Signature:
         unit, level = self._facts or ("token", "token")
-        timed, tol = m.has("clock"), self.convention.tolerance
-        by_reference = m.has("length") and self._lengths[m] != "hypothesis"
+        timed, counted = m.has("clock"), m.has("clock") or "tokens" in m.needs
+        tol, count = self.convention.tolerance, self.convention.count
+        by_reference = m.uses("length") and self._lengths[m] != "hypothesis"
         known: dict[str, str | None] = {
-            "unit": unit if timed or "tokens" in m.needs else None,
-            "length": self._lengths[m] if m.has("length") else None,
+            "unit": unit if counted else None,
+            "length": self._lengths[m] if m.uses("length") else None,
             "clock": str(m.get("clock")) if timed else None,
-            "level": level if timed or "tokens" in m.needs else None,
+            "level": level if counted else None,
             "empty": str(m.get("empty")) if m.has("empty") else None,
             "seg": "none",
             "mean": str(m.get("mean")) if m.has("mean") else None,
-            "tol": f"{tol:g}" if "cutoff" in m.needs and unit == "ms" and tol != 1.0 else None,
-            "eos": {"strip": "stripped", "keep": "kept"}[self.convention.eos] if self._eos else None,
-            "count": self.convention.count if by_reference and self.convention.count != "standard" else None,
+            "tol": number(tol) if "cutoff" in m.needs and unit == "ms" and tol != 1.0 else None,
+            "eos": self._eos_of(m),
+            "count": count if by_reference and count != "standard" else None,
             "noref": str(self._stood_in[m]) if self._stood_in[m] else None,
-            "repair": "+".join(sorted(name for name, count in self._repaired.items() if count)) or None,
+            "repair": "+".join(sorted(name for name, times in self._repaired.items() if times)) or None,
         }
         more = m.describe(m) if m.describe is not None else ()
         return Signature.make(m.head, known, more, n, __version__)
 
+    def _eos_of(self, m: Metric) -> str | None:
+        """What was done with final `</s>`: a metric of time drops its delay, a metric of text its text."""
+        if not self._marked:
+            return None
+        dropped = self._stripped if m.has("clock") else self._marked
+        return "stripped" if self.convention.eos == "strip" and dropped else "kept"
+
     def _all_notes(self) -> tuple[Note, ...]:
         notes = list(self._notes)
-        if self._eos:
-            done = "stripped with its delay" if self.convention.eos == "strip" else "counted as a token"
-            notes.append(Note("</s>", f"the hypothesis ends in it: {done}", self._eos))
+        keep = self.convention.eos == "keep"
+        if self._stripped:
+            done = "counted as a token" if keep else "stripped with its delay"
+            notes.append(Note("</s>", f"the hypothesis ends in it: {done}", self._stripped))
+        if self._marked > self._stripped:
+            done = "kept" if keep else "its text is stripped, and no delay is"
+            text = f"the hypothesis ends in it, but it has no delay that could be told apart: {done}"
+            notes.append(Note("</s>", text, self._marked - self._stripped))
         for name, count in sorted(self._repaired.items()):
             notes.append(Note("repaired", f"by --repair {name}", count))
         stood_in = max(self._stood_in.values())
@@ -281,6 +338,8 @@ def score(
         >>> print(scores["DAL"].signature)
         DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:2|v:0.1.0
     """
+    if isinstance(run, str | PathLike):
+        raise UsageError(f"score takes a Run: lagging.score(lagging.read({str(run)!r}), …)")
     scorer = Scorer([metrics] if isinstance(metrics, str) else metrics, convention)
     system = ""
     for part in [run] if isinstance(run, Run) else run:
@@ -317,22 +376,28 @@ def settings(signature: str | Signature) -> Settings:
     """
     said = Signature.parse(signature) if isinstance(signature, str) else signature
     base = metric(said.metric)
+    more = {key for key, _ in base.describe(base)} if base.describe is not None else set()
+    strange = [key for key, _ in said.fields if key not in {*ORDER, *more, "n", "v"}]
+    if strange:
+        raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
     if said.get("seg") not in (None, "none"):
         raise UsageError(f"this version cannot repeat seg:{said['seg']}")
     shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
     chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
-    count = said.get("count") or "standard"
-    tolerance = said.get("tol")
+    marks = {None: "strip", "stripped": "strip", "kept": "keep"}
+    if said.get("eos") not in marks:
+        raise UsageError(f"eos must be stripped or kept, but is {said['eos']!r}")
+    try:
+        tolerance = float(said.get("tol") or 1.0)
+    except ValueError:
+        raise UsageError(f"tol must be a number of ms, but is {said['tol']!r}") from None
+    repairs = said.get("repair")
     return Settings(
         metric=base(**chosen),
         convention=Convention(
-            "like",
-            tolerance=1.0 if tolerance is None else float(tolerance),
-            eos="keep" if said.get("eos") == "kept" else "strip",
-            count=count,
-            stand_in=count != "standard",
+            "like", tolerance=tolerance, eos=marks[said.get("eos")], count=said.get("count") or "standard"
         ),
         level=said.get("level"),
         unit=said.get("unit"),
-        repair=tuple((said.get("repair") or "").split("+")) if said.get("repair") else (),
+        repair=tuple(repairs.split("+")) if repairs else (),
     )

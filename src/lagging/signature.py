@@ -71,6 +71,10 @@ class Signature:
                 f"cannot read the signature {text!r}\n"
                 "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.1.0; quote it in the shell."
             )
+        keys = [key for key, _, _ in pairs]
+        twice = [key for key in keys if keys.count(key) > 1]
+        if twice:
+            raise UsageError(f"the signature {text!r} has {twice[0]!r} twice")
         return cls(head, tuple((key, value) for key, _, value in pairs))
 
     def get(self, key: str) -> str | None:

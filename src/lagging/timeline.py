@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Timeline:
         lags: g(t) − (t−1)d.
         effective_lags: g'(t) − (t−1)d.
         broke: whether the read before t went further over budget than any read before it.
-        scores: AP, AL, DAL of the sentence.
+        scores: of the sentence.
     """
 
     id: int | str
@@ -57,12 +58,15 @@ class Timeline:
     scores: tuple[Score, ...]
 
 
-def timeline(run: Run, segment: int | str, *, convention: Convention = PAPER) -> Timeline:
+def timeline(
+    run: Run, segment: int | str, *, metrics: Sequence[str] = ("AP", "AL", "DAL"), convention: Convention = PAPER
+) -> Timeline:
     """The timeline of a segment, by its id.
 
     Args:
         run: a Run that has it.
         segment: its id.
+        metrics: whose values to show beside it.
         convention: whether a final `</s>` is stripped.
 
     Example:
@@ -83,14 +87,13 @@ def timeline(run: Run, segment: int | str, *, convention: Convention = PAPER) ->
     text = None if one.prediction is None else schedule.predictions[0]
     words = tokens(text, one.level) if text is not None and one.level != "token" else []
     source = None if one.source is None else one.source[0]
-    over = (
-        kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None])[0] if len(g) and x else np.full(len(g), np.nan)
-    )
+    nothing = np.full((1, len(g)), np.nan)
+    over = kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None]) if len(g) and x else nothing
     d = x / len(g) if len(g) else np.nan
+    effective = kernels.effective_delays(over, np.array([[d]]))[0]
     ideal: Floats = np.arange(len(g), dtype=np.float64) * d
-    lagging: Floats = np.maximum.accumulate(over)
-    fresh = np.diff(lagging, prepend=-np.inf) > 0
-    scores: Scores = score(one, ["AP", "AL", "DAL"], convention=convention)
+    broke = kernels.over_budget(over)[0] == np.arange(len(g)) if len(g) and x else nothing[0] > 0
+    scores: Scores = score(one, metrics, convention=convention)
     name = one.id[0]
     return Timeline(
         id=name if isinstance(name, str) else int(name),
@@ -100,19 +103,20 @@ def timeline(run: Run, segment: int | str, *, convention: Convention = PAPER) ->
         source_length=x,
         write_cost=d,
         target=tuple(words) if len(words) == len(g) else ("",) * len(g),
-        read=_read(source, g) if one.unit == "token" else ("",) * len(g),
+        read=_read(source, x, g) if one.unit == "token" else ("",) * len(g),
         delays=g,
-        effective_delays=np.add(ideal, lagging),
+        effective_delays=effective,
         ideal=ideal,
-        lags=over,
-        effective_lags=lagging,
-        broke=tuple(fresh.tolist()),
+        lags=over[0],
+        effective_lags=np.maximum.accumulate(over[0]),
+        broke=tuple(broke.tolist()),
         scores=tuple(scores),
     )
 
 
-def _read(source: str | None, g: Floats) -> tuple[str, ...]:
-    """The source words read right before each target token."""
-    words = (source or "").split()
+def _read(source: str | None, x: float, g: Floats) -> tuple[str, ...]:
+    """The source words, or characters, read right before each target token; nothing where |x| counts neither."""
+    words = next((units for level in ("word", "char") if len(units := tokens(source or "", level)) == x), [])
+    joint = " " if words == (source or "").split() else ""
     before = [0, *g[:-1].astype(int).tolist()] if len(g) else []
-    return tuple(" ".join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))
+    return tuple(joint.join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -69,15 +69,21 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     yield from _duplicates(run)
 
 
-def _where(run: Run, row: int) -> dict[str, object]:
+class _Where(TypedDict):
+    path: str | None
+    line: int | None
+    segment: int | str
+
+
+def _where(run: Run, row: int) -> _Where:
     line = None if run.line is None else int(run.line[row])
     name = run.id[row]
     return {"path": run.origin.path, "line": line, "segment": name if isinstance(name, str) else int(name)}
 
 
-def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: object) -> Iterator[Fault]:
+def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: Callable[[int], str]) -> Iterator[Fault]:
     for row in np.flatnonzero(wrong).tolist():
-        yield Fault(kind, detail(row), **_where(run, row))  # type: ignore[operator, arg-type]
+        yield Fault(kind, detail(row), **_where(run, row))
 
 
 def _tokens(run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], step: bool = False) -> Iterator[Fault]:
@@ -90,7 +96,7 @@ def _tokens(run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], st
         value = number(column.values[place])
         detail = f"{number(column.values[place - 1])} → {value}" if step else value
         detail += " ms" if run.unit == "ms" else ""
-        yield Fault(kind, detail, token=position + 1, **_where(run, row))  # type: ignore[arg-type]
+        yield Fault(kind, detail, token=position + 1, **_where(run, row))
 
 
 def _duplicates(run: Run) -> Iterator[Fault]:
@@ -102,7 +108,7 @@ def _duplicates(run: Run) -> Iterator[Fault]:
         if name in seen:
             first = seen[name]
             at = "" if run.line is None else f"line {run.line[first]}"
-            yield Fault("duplicate-id", at or f"entry {first}", **_where(run, row))  # type: ignore[arg-type]
+            yield Fault("duplicate-id", at or f"entry {first}", **_where(run, row))
         else:
             seen[name] = row
 
@@ -121,11 +127,9 @@ def remark(run: Run) -> Iterator[Note]:
     beyond = last > (x + 1 if run.unit == "ms" else x)
     yield from _note(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
     if run.unit == "ms":
-        # even an eager system is not done before 2 % of the source
-        tiny = (last > 0) & (last < 0.02 * x)
-        if tiny.sum() * 2 > len(run):
-            text = "delays below 2 % of source_length: are they seconds, and the source in milliseconds?"
-            yield from _note(run, "suspicious unit", text, tiny)
+        # even an eager system is not done before 1 % of the source
+        text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"
+        yield from _note(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
             flat = np.flatnonzero(run.elapsed.values < run.delays.values - 1)
             early = np.zeros(len(run), dtype=bool)
@@ -137,15 +141,22 @@ def remark(run: Run) -> Iterator[Note]:
         blank = np.array(
             [text is not None and not text.strip() for text in texts] if _any_blank(texts) else none & ~none
         )
-        if not none.all():
-            yield from _note(run, "no reference", "left out where a reference is needed", none)
-        yield from _note(run, "empty reference", "left out where a reference is needed", blank)
+        text = "left out where a reference is needed"
+        yield from _note(run, "no reference", text, none)
+        yield from _note(run, "empty reference", text, blank)
     if run.level == "word" and run.prediction is not None:
         sample = [text for text in islice(run.prediction, 200) if text]
         if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
             yield Note(
                 "SCRIPT WITHOUT SPACES", "scored by words; latency and BLEU of this text mean little: --level char"
             )
+
+
+def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Note:
+    """What to say of delays that are neither one per word nor one per character."""
+    spare = {int(n) - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text}
+    hint = ": one more than words, is </s> still among them?" if spare == {1} else ""
+    return Note("tokens", f"delays match neither words nor characters{hint}; they are taken to be the log's own tokens")
 
 
 def _any_blank(texts: list[str | None]) -> bool:
@@ -168,7 +179,7 @@ def repair(run: Run, names: Sequence[str]) -> Run:
     done: dict[str, int] = dict(run.repaired)
     if "monotone" in names:
         mended: set[int] = set()
-        for column in ("delays", "elapsed"):
+        for column in ("delays", "elapsed") if run.unit == "ms" else ("delays",):
             values = getattr(run, column)
             falling = values.falls() if values is not None else np.empty(0, np.int64)
             if len(falling):

@@ -28,8 +28,9 @@ SIMULEVAL = """\
 "source": null, "source_length": 3}
 """
 JSONL = """\
-{"id": "a", "delays": [1, 2, 3], "source_length": 3, "prediction": "x y z", "reference": "x y z", "unit": "token"}
-{"id": "b", "delays": [], "source_length": 3, "prediction": "", "reference": "é", "unit": "token"}
+{"id": "a", "delays": [1, 2, 3], "source_length": 3, "prediction": "x y z", "reference": "x y z", \
+"unit": "token", "level": "word"}
+{"id": "b", "delays": [], "source_length": 3, "prediction": "", "reference": "é", "unit": "token", "level": "word"}
 """
 RW = "RWRWRW\nRRR\n"
 
@@ -81,8 +82,8 @@ def test_from_actions(lagging):
     Path("s.rw").write_text("RRW\nRWR\n")
     assert lagging("convert", "s.rw", "-o", "-", "--to", "jsonl") == (
         0,
-        '{"id": 0, "delays": [2], "source_length": 2, "unit": "token"}\n'
-        '{"id": 1, "delays": [1], "source_length": 2, "unit": "token"}\n',
+        '{"id": 0, "delays": [2], "source_length": 2, "unit": "token", "level": "token"}\n'
+        '{"id": 1, "delays": [1], "source_length": 2, "unit": "token", "level": "token"}\n',
         "s: READ/WRITE strings, delays in source tokens, source length = number of reads\n",
     )
     code, out, err = lagging("convert", "s.rw", "-o", "-")

@@ -201,10 +201,10 @@ REFUSED = [
     Refused("delays [] with a prediction", GOOD + segment(delays=[], elapsed=[]), "token-count", detail="0 delays, 6"),
     Refused("reference a number", GOOD + segment(reference=3), "bad-reference", detail="3"),
     Refused("reference a list", GOOD + segment(reference=["a", "b"]), "bad-reference"),
-    Refused("deep nesting, unclosed", GOOD + '{"index": 2, "x": ' + "[" * 50_000 + "\n", "not-json", segment=None),
+    Refused("deep nesting, unclosed", GOOD + '{"index": 2, "x": ' + "[" * 200_000 + "\n", "not-json", segment=None),
     Refused(
         "deep nesting in a key that nobody reads",
-        GOOD + segment().replace('"index": 2', '"index": 2, "x": ' + "[" * 5000 + "]" * 5000),
+        GOOD + segment().replace('"index": 2', '"index": 2, "x": ' + "[" * 200_000 + "]" * 200_000),
         "not-json",
         segment=None,
         detail="nested too deeply",
@@ -343,10 +343,10 @@ ACCEPTED = [
         ("empty hypothesis: 1 segment (2): nothing was written",),
         undefined=1,
     ),
-    Accepted("index gap", GOOD + segment(77)),
+    Accepted("index gap", GOOD + segment(77), ("index gap: 75 segments: between 0 and 77",)),
     Accepted("first index 1", segment(1) + segment(2) + segment(3)),
-    Accepted("descending index", segment(9) + segment(5) + segment(1)),
-    Accepted("negative index", segment(-3) + GOOD),
+    Accepted("descending index", segment(2) + segment(1) + segment(0)),
+    Accepted("negative index", segment(-1) + GOOD),
     Accepted("string index", GOOD + segment("two")),
     Accepted("float index", GOOD + segment(2.0)),
     Accepted("huge index", GOOD + segment(10**30)),
@@ -406,7 +406,7 @@ ACCEPTED = [
     Accepted(
         "delays in seconds, source in milliseconds",
         "".join(speech(i, delays=list(map(float, WAIT_3)), elapsed=ABSENT) for i in range(3)),
-        ("suspicious unit: 3 segments (0, 1, 2): delays below 2 % of source_length",),
+        ("suspicious unit: 3 segments (0, 1, 2): delays below 1 % of source_length",),
         {"AL": -2495.0, "DAL": 3.0},
     ),
     Accepted(
@@ -554,8 +554,8 @@ def test_a_duplicate_across_the_files_of_a_glob(lagging):
     write(segment(2) + segment(1), "b.log")
     text, scored = lagging("validate", "*.log"), lagging("score", "-f", "json", "*.log")
     assert (text.code, scored.code, scored.out) == (1, 1, "")
-    assert "b.log:2: segment 1: the index was used before: first at a.log:2" in text.out
-    assert "the index was used before in b.log:2 (segment 1): first at a.log:2" in scored.err
+    assert "b.log:2: segment 1: the index was used in another file: first at a.log:2" in text.out
+    assert "the index was used in another file in b.log:2 (segment 1): first at a.log:2" in scored.err
 
 
 def test_a_duplicate_across_files_is_reported_once(lagging):
@@ -636,7 +636,7 @@ def test_an_unrecognised_file(command, content, lagging):
     assert "fix: " in outcome.err
 
 
-@pytest.mark.parametrize(("asked", "meant"), [("DALL", "DAL"), ("laal2", "LAAL"), ("al_cA", "AL"), ("BLUE", "BLEU")])
+@pytest.mark.parametrize(("asked", "meant"), [("DALL", "DAL"), ("laal2", "LAAL"), ("BLUE", "BLEU")])
 def test_an_unknown_metric(asked, meant, lagging):
     write(GOOD)
     outcome = lagging("score", "-m", asked, "instances.log")

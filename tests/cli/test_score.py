@@ -75,7 +75,7 @@ def test_undefined_is_null(run, logs) -> None:
     (score,) = json.loads(run("score", "empty.jsonl", "-m", "DAL", "-f", "json").out)["scores"]
     assert (score["score"], score["n"], score["undefined"]) == (None, 1, 1)
     assert "–" in run("score", "empty.jsonl", "-m", "DAL").out
-    assert "& -- \\\\" in run("score", "empty.jsonl", "-m", "DAL", "-f", "latex").out
+    assert "& -- & 1 \\\\" in run("score", "empty.jsonl", "-m", "DAL", "-f", "latex").out
 
 
 @pytest.mark.parametrize("form", ["table", "json", "tsv", "markdown", "latex"])
@@ -97,9 +97,9 @@ def test_markdown_and_latex_mark_the_best_and_escape(run, logs) -> None:
     assert r"| a\|b\_%\<x\> |" in out
     assert "**1.733**" in out
     out = run("score", "a|b_%<x>=wait", "cheat", "-m", "AL,BLEU", "-f", "latex").out
-    assert r"a|b\_\%<x> &" in out
+    assert r"a\textbar{}b\_\%\textless{}x\textgreater{} &" in out
     assert r"\textbf{1.733}" in out
-    assert r"AL $\downarrow$ tokens" in out
+    assert r"AL $\downarrow$ (tokens)" in out
     negative = "neg.jsonl"
     Path(negative).write_text('{"delays": [0, 0, 1], "source_length": 9}\n')
     assert "$-" in run("score", negative, "-m", "AL", "-f", "latex").out
@@ -284,3 +284,62 @@ def test_progress_only_on_a_terminal_and_only_if_it_takes_long(logs, monkeypatch
         advance(10)
     with common.watched("x", "wait", quiet=True) as advance:
         assert advance is None
+
+
+def test_systems_on_other_sentences_are_not_put_side_by_side_in_silence(run, logs) -> None:
+    lines = Path("wait/instances.log").read_text("utf-8").splitlines(keepends=True)
+    Path("head.log").write_text("".join(lines[:2]), "utf-8")
+    _, out, err = run("score", "wait", "head.log", "-m", "AL", "-f", "markdown")
+    assert "note: wait (3 segments) and head (2 segments) share 2: their scores are not about the same sentences" in err
+    assert "**" not in out
+
+
+def test_peers_are_told_only_where_they_differ(run, logs) -> None:
+    Path("same.jsonl").write_text('{"delays": [1, 2], "source_length": 2, "prediction": "a b", "reference": "a b"}\n')
+    assert "SimulEval's convention" not in run("score", "same.jsonl", "-m", "AL").err
+    many = [f"{name}=wait" for name in "abcdef"]
+    assert "…" in run("score", *many, "-m", "AL").err
+
+
+def test_mistakes_on_the_command_line(run, logs) -> None:
+    assert "would both write" in run("score", "wait", "-o", "x.tsv", "--segment-scores", "x.tsv").err
+    assert "without a metric" in run("score", "wait", "-m", "").err
+    assert "only once" in run("score", "a=-", "b=-").err
+    assert "leave --convention out" in run("score", "wait", "--like", f"AL{SIGNED}", "--convention", "simuleval").err
+    assert run("inspect", "wait", "--worst", "FOO").code == 2
+    assert run("score", "x" * 5000).code == 2
+
+
+def test_the_log_knows_its_unit_better_than_a_signature(run, logs) -> None:
+    signature = f"AL{SIGNED}".replace("unit:token", "unit:ms")
+    _, out, err = run("score", "wait", "--like", signature)
+    assert "AL ↓ tokens" in out
+    assert "AL has unit:token, the signature given has ms" in err
+
+
+def test_errors_name_the_log_and_the_metric(run, logs) -> None:
+    assert run("score", "paper.rw", "-m", "BLEU").err.splitlines()[-1] == (
+        "error: BLEU of paper.rw: there are no predictions whose text could be judged"
+    )
+    assert (
+        "error: AL(clock=elapsed) of wait/instances.log: the source is counted in tokens"
+        in run("score", "wait", "-m", "AL_CA").err
+    )
+
+
+def test_verbose_names_what_is_undefined(run, logs) -> None:
+    assert "wait: AL is undefined (empty hypothesis): 2" in run("score", "wait", "-m", "AL", "-v").err
+
+
+def test_a_full_disk_is_an_error_and_not_a_traceback(logs) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m lagging metrics DAL > /dev/full"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+def test_repairs_are_told_by_every_command(run, logs) -> None:
+    Path("bad.jsonl").write_text('{"delays": [2, 1], "source_length": 2}\n')
+    assert "repaired: 1 segment: by --repair monotone" in run("inspect", "bad.jsonl", "--repair", "monotone").err
+    assert "will not say so" in run("convert", "bad.jsonl", "-o", "b.jsonl", "--repair", "monotone").err

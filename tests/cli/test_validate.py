@@ -32,18 +32,18 @@ bad.jsonl:3: segment c, token 2: a delay is not a number: "2"
 bad.jsonl:4: segment a: the index was used before: line 1
 bad.jsonl:5: segment e, token 2: delays decrease: 2 → 1
 bad.jsonl:6: not valid JSON: Expecting ',' delimiter at column 28
-1 × a delay is not a number
-  Delays are source tokens or milliseconds.
-  fix: write it as a JSON number.
-1 × not valid JSON
-  Each line of this format is one JSON object.
-  fix: re-export the line; if it is the last one, the run was cut off: remove it or resume the run.
 2 × delays decrease
   AL, LAAL and DAL need non-decreasing delays.
   fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
+1 × a delay is not a number
+  Delays are source tokens or milliseconds.
+  fix: write it as a JSON number.
 1 × the index was used before
   Two lines for one segment: only one of them can be counted.
   fix: `--repair first` or `--repair last` keeps one of them (the signature then says so), or remove one.
+1 × not valid JSON
+  Each line of this format is one JSON object.
+  fix: re-export the line; if it is the last one, the run was cut off: remove it or resume the run.
 note: empty hypothesis: 1 segment (a): nothing was written, so there is no latency
 note: no reference: 1 segment (e): left out where a reference is needed
 """

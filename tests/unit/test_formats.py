@@ -232,7 +232,7 @@ def test_a_broken_config_yaml(log):
 
 
 @pytest.mark.parametrize(
-    ("lengths", "unit"), [([6, 400], "token"), ([6, 401], "ms"), ([6.5, 7], "ms"), ([300.0, 399.0], "token")]
+    ("lengths", "unit"), [([6, 400], "token"), ([6, 401], "ms"), ([600.5, 7], "ms"), ([300.0, 399.0], "token")]
 )
 def test_a_unit_guessed_is_a_unit_announced(lengths, unit, log):
     run = read(log(dump(*({"delays": [1], "source_length": x} for x in lengths)), "a.jsonl"))
@@ -291,7 +291,7 @@ def test_several_paths(log):
 def test_several_paths_share_no_index(log):
     with pytest.raises(DataError) as error:
         read([log(dump(text_line(7)), "z.log"), log(dump(text_line(3), text_line(7)), "a.log")])
-    assert faults(error) == [("duplicate-id", 2, 7, None)]
+    assert faults(error) == [("id-in-two-files", 2, 7, None)]
 
 
 def test_no_paths():
@@ -727,7 +727,7 @@ def test_tokens(log):
     run = read(log(dump(text_line(0, prediction="ab cd"), text_line(1, prediction="abc de f ghi jk"))))
     assert run.level == "token"
     assert [note.kind for note in run.notes] == ["tokens"]
-    assert "delays match neither words nor characters; the log's own tokens are counted" in str(run.notes[0])
+    assert "delays match neither words nor characters; they are taken to be the log's own tokens" in str(run.notes[0])
 
 
 def test_tokens_with_one_delay_too_many(log):

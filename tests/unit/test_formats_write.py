@@ -62,7 +62,7 @@ def test_jsonl_layout(tmp_path):
     write(run_of_text(id=["x", "y"], reference=None), tmp_path / "a.jsonl")
     assert (tmp_path / "a.jsonl").read_text("utf-8").splitlines()[1] == (
         '{"id": "y", "delays": [6, 6], "source_length": 6, "prediction": "d e", "source": "u v w x y z", '
-        '"unit": "token"}'
+        '"unit": "token", "level": "word"}'
     )
 
 
@@ -354,7 +354,7 @@ def test_text_that_is_not_text_leaves_no_trace(tmp_path):
     with pytest.raises(lagging.DataError, match="surrogate"):
         Run.from_delays([[1]], source_length=[1], prediction=["\ud800"])
     run = Run.from_delays([[1]], source_length=[1], prediction=["a"])
-    run.prediction[0] = "\ud800"
+    run = replace(run, prediction=np.array(["\ud800"], dtype=object))
     with pytest.raises(UnicodeEncodeError):
         write(run, tmp_path / "a.jsonl")
     assert list(tmp_path.iterdir()) == []

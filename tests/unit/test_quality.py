@@ -70,7 +70,7 @@ def test_latency_bleu_edges() -> None:
         lagging.score(
             lagging.Run.from_delays([[1]], source_length=[1], prediction=["a"], reference=["a"], unit="ms"), ["LBLEU"]
         )
-    with pytest.raises(lagging.MetricError, match="not words of its text"):
+    with pytest.raises(lagging.MetricError, match="not words of the text"):
         lagging.score(
             lagging.Run.from_delays([[1, 1]], source_length=[1], prediction=["abc"], reference=["a"], level="token"),
             ["LBLEU"],

@@ -252,8 +252,8 @@ def test_more_segments_than_are_named():
 def test_suspicious_unit():
     seconds, ms = [1.5, 3.0], [1500.0, 3000.0]
     (note,) = notes_of([seconds, seconds, ms], source_length=[3000] * 3, unit="ms")
-    assert note.startswith("suspicious unit: 2 segments (0, 1): delays below 2 % of source_length: are they seconds")
-    assert notes_of([seconds, ms, ms], source_length=[3000] * 3, unit="ms") == []
+    assert note.startswith("suspicious unit: 2 segments (0, 1): delays below 1 % of source_length: are they seconds")
+    assert notes_of([ms, ms], source_length=[3000] * 2, unit="ms") == []
     assert notes_of([[1], [1]], source_length=[3000] * 2) == []  # tokens
     assert notes_of([[0], [0]], source_length=[3000] * 2, unit="ms") == []
 
@@ -272,7 +272,8 @@ def test_references():
         "no reference: 1 segment (1): left out where a reference is needed",
         "empty reference: 2 segments (2, 3): left out where a reference is needed",
     ]
-    assert notes_of([[1]] * 4, reference=[None] * 4, **given) == []
+    alone = ["no reference: 4 segments (0, 1, 2, 3): left out where a reference is needed"]
+    assert notes_of([[1]] * 4, reference=[None] * 4, **given) == alone
     assert notes_of([[1]] * 4, reference=["\u3000", "a", "a", "a"], **given) == [
         "empty reference: 1 segment (0): left out where a reference is needed"
     ]
@@ -331,14 +332,14 @@ def test_repairing_duplicates(keep, rows):
 
 
 def test_repairing_elapsed_times():
-    run = repair(raw([[1, 2]], elapsed=Ragged.from_rows([[5, 4]])), ["monotone"])
+    run = repair(raw([[1, 2]], elapsed=Ragged.from_rows([[5, 4]]), unit="ms"), ["monotone"])
     assert run.elapsed.tolist() == [[5, 5]]
     assert run.delays.tolist() == [[1, 2]]
     assert dict(run.repaired) == {"monotone": 1}
 
 
 def test_a_segment_mended_in_two_columns_is_one_segment():
-    run = repair(raw([[2, 1]], elapsed=Ragged.from_rows([[5, 4]])), ["monotone"])
+    run = repair(raw([[2, 1]], elapsed=Ragged.from_rows([[5, 4]]), unit="ms"), ["monotone"])
     assert dict(run.repaired) == {"monotone": 1}
 
 

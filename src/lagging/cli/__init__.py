@@ -90,12 +90,21 @@ def main(args: list[str] | None = None) -> None:
         code = 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # whoever read our output has seen enough; keep Python from complaining when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         code = 0
+    except OSError as error:
+        click.echo(f"error: {error.strerror or error}", err=True)
+        code = 1
+        _discard_stdout()
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = 130
     sys.exit(code)
+
+
+def _discard_stdout() -> None:
+    """What is left in the buffer goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: list[str]) -> int:

@@ -14,13 +14,13 @@ from typing import Any
 
 import click
 
-from lagging.errors import Note, UsageError
+from lagging.errors import Note, UsageError, counted
 from lagging.formats import FORMATS
 from lagging.formats.source import resolve
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
 
-__all__ = ["output", "reading", "say", "say_notes", "system", "systems", "talking", "watched"]
+__all__ = ["output", "reading", "say", "say_notes", "say_repairs", "system", "systems", "talking", "watched"]
 
 Command = Callable[..., Any]
 
@@ -80,17 +80,17 @@ def system(argument: str) -> tuple[str | None, str]:
 
 
 def _exists(path: str) -> bool:
-    if path == "-" or Path(path).exists():
-        return True
     try:
-        return bool(path) and bool(resolve(path))
-    except UsageError:
+        return path == "-" or Path(path).exists() or (bool(path) and bool(resolve(path)))
+    except (UsageError, OSError):
         return False
 
 
 def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     """Names and paths of the systems; no name twice."""
     found = [system(argument) for argument in arguments]
+    if sum(path == "-" for _, path in found) > 1:
+        raise UsageError("standard input (-) can be read only once")
     names = [name for name, _ in found if name is not None]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -108,6 +108,12 @@ def say_notes(notes: Iterable[Note], name: str, quiet: bool) -> None:
     if not quiet:
         for note in notes:
             say(f"note: {name}: {note}")
+
+
+def say_repairs(repaired: Iterable[tuple[str, int]], name: str, quiet: bool, warning: str = "") -> None:
+    """What was mended."""
+    for repair, count in () if quiet else repaired:
+        say(f"note: {name}: repaired: {counted(count, 'segment')}: by --repair {repair}{warning}")
 
 
 def colour() -> bool:

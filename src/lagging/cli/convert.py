@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import reading, repairs, say, say_notes, system, talking
+from lagging.cli.common import reading, repairs, say, say_notes, say_repairs, system, talking
 from lagging.formats import FORMATS, format_for, read, write
 
 __all__ = ["command"]
@@ -46,6 +46,7 @@ def command(
     if not quiet:
         say(f"{run.name}: {run.origin.description}")
     say_notes(run.notes, run.name, quiet)
+    say_repairs(run.repaired, run.name, quiet, "; the new file, and its scores, will not say so")
     lost = write(run, output, format=target.name)
     if lost and not quiet:
         say(f"note: this format cannot hold: {', '.join(lost)}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from lagging.cli.common import emit, output, reading, repairs, say, say_notes, system, talking
+from lagging.cli.common import emit, output, reading, repairs, say, say_notes, say_repairs, system, talking
 from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError
 from lagging.formats import read
@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 @click.command("inspect")
 @click.argument("log", metavar="[NAME=]PATH")
-@click.option("-i", "--id", "ids", multiple=True, metavar="ID", help="Which segment; may be repeated.")
+@click.option("-i", "--id", "ids", multiple=True, metavar="ID", help="Which segment; may be repeated: -i 3 -i 7.")
 @click.option("--worst", metavar="METRIC", help="The segments with the worst value of a metric.")
 @click.option("--empty", is_flag=True, help="List the segments in which nothing was written.")
 @click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many, with --worst.")
@@ -69,11 +69,14 @@ def command(
     if not quiet:
         say(f"{run.name}: {run.origin.description}")
     say_notes(run.notes if verbose else (), run.name, quiet)
+    say_repairs(run.repaired, run.name, quiet)
+    if not quiet and run.marked.any():
+        say(f"note: {run.name}: </s> at the end of a hypothesis is {'stripped' if counted.eos == 'strip' else 'kept'}")
     chosen: list[Any] = list(ids)
     if worst is not None:
         ranked = score(run, [metric(worst)], convention=counted)[worst]
         values = ranked.segments * (-1 if ranked.metric.higher_is_better else 1)
-        order = np.argsort(np.where(np.isnan(values), -np.inf, values), kind="stable")[::-1]
+        order = np.argsort(np.where(np.isnan(values), np.inf, -values), kind="stable")
         chosen += [run.id[row] for row in order[:top].tolist()]
     if empty:
         found = run.id[run.delays.lengths == 0].tolist()
@@ -84,7 +87,9 @@ def command(
     for one in chosen:
         if str(one) not in known:
             raise UsageError(f"there is no segment {one} in {path}; it has {_range(run.id.tolist())}")
-    drawn = [draw(timeline(run, one, convention=counted), width=columns) for one in chosen or run.id[:1].tolist()]
+    shown = list(dict.fromkeys(["AP", "AL", "DAL", *([worst] if worst else [])]))
+    names = chosen or run.id[:1].tolist()
+    drawn = [draw(timeline(run, one, metrics=shown, convention=counted), width=columns) for one in names]
     emit("\n\n".join(drawn), output)
 
 

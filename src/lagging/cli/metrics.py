@@ -8,7 +8,6 @@ import shutil
 import click
 
 from lagging.cli.common import emit, output, talking, width
-from lagging.errors import MetricError, UsageError
 from lagging.metrics import metric, registered
 from lagging.render.card import card, listing
 
@@ -27,8 +26,4 @@ def command(
         emit(listing(registered(), width=width()), output)
         return
     columns = min(100, shutil.get_terminal_size((100, 24)).columns)
-    try:
-        cards = [card(metric(name), width=columns) for name in names]
-    except MetricError as error:
-        raise UsageError(str(error)) from None
-    emit("\n\n".join(cards), output)
+    emit("\n\n".join(card(metric(name), width=columns) for name in names), output)

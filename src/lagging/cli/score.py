@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from lagging.cli.common import colour, emit, output, reading, repairs, say, say_notes, systems, talking, watched, width
 from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.errors import MetricError, UsageError
+from lagging.errors import UsageError, counted
 from lagging.files import write_whole
 from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
@@ -61,18 +63,21 @@ def command(
     lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
     lagging score a.log --convention simuleval -m AL,AL_CA
     """
+    if output is not None and output == segment_scores:
+        raise UsageError(f"-o and --segment-scores would both write {output}")
+    if any(not text.strip() for text in names):
+        raise UsageError("-m was given without a metric")
     asked: list[str | Metric] = [name for text in names for name in split_names(text)]
     for one in asked:
-        try:
-            metric(one)  # a wrong name is told before a log is read
-        except MetricError as error:
-            raise UsageError(str(error)) from None
+        metric(one)  # a wrong name is told before a log is read
     chosen: Convention = convention(named)
     options["repair"] = repairs(options["repair"])
     wanted: list[Signature] = []
     if like:
         if asked:
             raise UsageError("--like names its metric itself; leave -m out")
+        if click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE:
+            raise UsageError("--like says itself how to count; leave --convention out")
         wanted = [Signature.parse(text) for text in like]
         agreed = [settings(signature) for signature in wanted]
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, options)
@@ -83,6 +88,9 @@ def command(
         with watched(name or path, path, quiet or no_progress) as progress:
             scores, peer = _score(path, name, asked, chosen, options, progress, None if quiet else said)
         say_notes(scores.notes, scores.system, quiet)
+        for score in scores if verbose else ():
+            for reason, ids in score.undefined.reasons.items():
+                say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
         results.append(scores)
         peers.append(peer)
     results = _distinct(results, [path for _, path in named_logs])
@@ -102,7 +110,11 @@ def _agreed(all_of: list[Settings], options: dict[str, Any]) -> Convention:
         said = {value for s in all_of if (value := getattr(s, key)) is not None}
         if len(said) > 1:
             raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(said))}; score them one at a time")
-        options[f"{key}"] = options[key] or (said.pop() if said else None)
+        wanted = said.pop() if said else None
+        if key == "unit":
+            options["unit_hint"] = wanted  # what the log itself says of its unit goes before
+        else:
+            options[key] = options[key] or wanted
     for s in all_of:
         if (s.convention, s.repair) != (first.convention, first.repair):
             raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
@@ -120,12 +132,15 @@ def _score(
     said: set[str] | None,
 ) -> tuple[Scores, Score | None]:
     """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
-    columns = {str(m.get("clock")) for m in map(metric, asked) if m.has("clock")} & {"elapsed"}
+    chosen_metrics = [metric(m) for m in asked]
+    columns = {need for m in chosen_metrics for need in m.needs}
+    columns |= {"elapsed" for m in chosen_metrics if m.has("clock") and m.get("clock") == "elapsed"}
     parts = scan(
         path,
         format=options["format_in"],
         level=options["level"],
         unit=options["unit"],
+        unit_hint=options.get("unit_hint"),
         repair=options["repair"],
         columns=columns,
         name=name,
@@ -151,8 +166,16 @@ def _score(
 
 def _say_peers(results: list[Scores], peers: list[Score | None]) -> None:
     """What nearly every published AL would be compared with."""
-    found = [(scores.system, al) for scores, al in zip(results, peers, strict=True) if al and al.value == al.value]
-    shown = [f"{al.value:.6g} {UNITS[al.unit]}" + (f" ({system})" if len(results) > 1 else "") for system, al in found]
+    shown = []
+    for scores, al in zip(results, peers, strict=True):
+        # nothing to say where it is undefined, or no reference could be counted, or it is ours
+        if al is None or math.isnan(al.value) or al.signature.get("noref"):
+            continue
+        value = f"{al.value:.6g}"
+        if value != f"{scores['AL'].value:.6g}":
+            shown.append(f"{value} {UNITS[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
+    if len(shown) > 4:
+        shown[3:] = ["…"]
     if shown:
         say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
 
@@ -168,18 +191,27 @@ def _distinct(results: list[Scores], paths: list[str]) -> list[Scores]:
     for scores, path in zip(results, paths, strict=True):
         if names.count(scores.system) > 1:
             scores.system = path
+    for place, scores in enumerate(results):
+        before = sum(other.system == scores.system for other in results[:place])
+        scores.system += f" ({before + 1})" if before else ""
     return results
 
 
 def _made(signature: Signature) -> Iterator[tuple[str, str]]:
-    aside = {"n": "", "v": "", "noref": "", "eos": "stripped"}  # these do not make two scores incomparable
-    return ((key, value) for key, value in signature.fields if aside.get(key) not in ("", value))
+    aside = {"n": "", "v": "", "eos": "stripped"}  # these do not make two scores incomparable
+    kept = ((key, value) for key, value in signature.fields if aside.get(key) not in ("", value))
+    return ((key, "some" if key == "noref" else value) for key, value in kept)
 
 
 def _compare_signatures(results: list[Scores], wanted: list[Signature], quiet: bool) -> None:
     """Say where scores side by side, or a score and the one it repeats, were not made alike."""
     if quiet:
         return
+    for one in results[1:]:
+        common, of, other = results[0].shared(one)
+        if common < max(of, other):
+            both = f"{results[0].system} ({counted(of, 'segment')}) and {one.system} ({counted(other, 'segment')})"
+            say(f"note: {both} share {common}: their scores are not about the same sentences")
     for scores in results[1:]:
         for score in scores:
             base = next((s for s in results[0] if s.metric == score.metric), None)

@@ -58,7 +58,12 @@ def command(
 
 def _lines(path: str) -> list[str]:
     try:
-        return Path(path).read_text("utf-8-sig").splitlines()
+        raw = Path(path).read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            import gzip
+
+            raw = gzip.decompress(raw)
+        return raw.decode("utf-8-sig").splitlines()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

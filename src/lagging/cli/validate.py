@@ -54,7 +54,8 @@ def command(
 def _text(path: str, found: Validation) -> str:
     lines = [f"{origin.path}: {origin.description}" for origin in found.origins]
     lines += [str(fault) for fault in found.faults]
-    for kind, count in found.counts.items():
+    for kind in dict.fromkeys(fault.kind for fault in found.faults):
+        count = found.counts[kind]
         what, why, fix = KINDS[kind]
         lines += [f"{count} × {what}", f"  {why}", f"  fix: {fix}"]
     lines += [f"note: {note}" for note in found.notes]

@@ -76,6 +76,8 @@ def _recognise(source: Source) -> Format | None:
     head = source.head()
     if not head.strip():
         return None
+    if head.lstrip().startswith(b"["):
+        raise DataError(Fault("json-array", path=source.path, line=1))
     for known in FORMATS.values():
         if known.recognise(head):
             return known
@@ -108,6 +110,17 @@ class _SeenIds:
             self._growing = False
         self._parts.append((run.id, run.line, run.origin.path))
 
+    def gaps(self, refused: int) -> Iterator[Note]:
+        """Whole numbers that are missing between the lowest and the highest id: perhaps a run that did not finish."""
+        if not self._parts or any(ids.dtype == object for ids, _, _ in self._parts):
+            return
+        low = min(int(ids.min()) for ids, _, _ in self._parts)
+        high = max(int(ids.max()) for ids, _, _ in self._parts)
+        missing = high - low + 1 - len(self) - refused
+        if missing > 0:
+            text = f"between {low} and {high} no line has this index: is the log complete?"
+            yield Note("index gap", text, missing, noun="segment")
+
     def faults(self, refused: list[tuple[int | str | None, int, str]]) -> Iterator[Fault]:
         """Ids that occur in more than one part, or in a line that was refused for another fault."""
         if self._growing and not refused:
@@ -119,7 +132,8 @@ class _SeenIds:
                 line = None if lines is None else int(lines[row])
                 first = seen.setdefault(str(name), (part, f"{path}:{line}"))
                 if first[0] != part and str(name) not in told:
-                    yield Fault("duplicate-id", f"first at {first[1]}", path, line, name)
+                    same = first[1].rpartition(":")[0] == path
+                    yield Fault("duplicate-id" if same else "id-in-two-files", f"first at {first[1]}", path, line, name)
                 told.add(str(name))
         for refused_name, refused_line, refused_path in refused:
             place = f"{refused_path}:{refused_line}"
@@ -151,15 +165,16 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
                 if part.origin.path != first.origin.path and getattr(part, what) != getattr(first, what):
                     detail = f"{getattr(part, what)}, but {getattr(first, what)} in {first.origin.path}"
                     options.faults.add(Fault(kind, detail, part.origin.path))
-            if held is not None and not options.faults:
+            if held is not None and not (options.stop and options.faults):
                 yield held
             held = _with_notes(part, options, name or system_name(source))
         options.placed = len(seen)
     options.faults.add(*seen.faults(options.refused))
-    if first is None and not len(options.faults):
+    options.notes.extend(seen.gaps(len(options.refused)))
+    if first is None and not options.faults:
         options.faults.add(Fault("empty-log", path=sources[0].path))
     # the last part waits for the notes that come at the end of a file
-    if held is not None and not options.faults:
+    if held is not None and not (options.stop and options.faults):
         yield _with_notes(held, options, held.name)
 
 
@@ -174,8 +189,11 @@ def system_name(source: Source) -> str:
     """What a system is called if nobody named it: its directory for an instances.log, else the file."""
     if source.file is None:
         return "stdin"
-    generic = source.file.name.startswith("instances.")
-    return source.file.resolve().parent.name if generic else source.file.name.split(".")[0]
+    if source.file.name.startswith("instances."):
+        return source.file.resolve().parent.name
+    name = source.file.name.removesuffix(".gz")
+    endings = [ending for known in FORMATS.values() for ending in known.suffixes]
+    return next((name.removesuffix(ending) for ending in endings if name.endswith(ending)), name)
 
 
 def scan(
@@ -184,6 +202,7 @@ def scan(
     format: str | None = None,
     level: str | None = None,
     unit: str | None = None,
+    unit_hint: str | None = None,
     repair: Iterable[str] = (),
     columns: Iterable[str] | None = None,
     name: str | None = None,
@@ -196,6 +215,7 @@ def scan(
         format: "simuleval", "jsonl" or "rw"; recognised if not given.
         level: what a target token is: "word", "char" or "token"; found out if not given.
         unit: "token" or "ms"; found out if not given.
+        unit_hint: the unit to take where the log leaves it to be guessed.
         repair: names of repairs; `first` and `last` need the whole log, and give it as one Run.
         columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document",
             "durations"); all if not given.
@@ -220,10 +240,10 @@ def scan(
     for one in repairs:
         if one not in REPAIRS:
             raise UsageError(f"no repair is called {one!r}.{did_you_mean(one, REPAIRS)}")
+    wanted = None if columns is None else frozenset(columns)
+    options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint)
     if {"first", "last"} & set(repairs):
-        options = Options(format, level, unit, repairs, None if columns is None else frozenset(columns))
         return iter([_read_deduplicated(paths, options, name)])
-    options = Options(format, level, unit, repairs, None if columns is None else frozenset(columns))
     return _scan_or_raise(paths, options, name, progress)
 
 
@@ -237,22 +257,11 @@ def _scan_or_raise(
 
 def _read_deduplicated(paths: Paths, options: Options, name: str | None) -> Run:
     """The whole log, of several lines with one id the first or last: only then is it known what else is wrong."""
-    lenient = replace(options, faults=_Without("duplicate-id"))
+    lenient = replace(options, faults=Faults(mended=("duplicate-id", "id-in-two-files")))
     parts = list(_scan(paths, lenient, name, None))
     if lenient.faults:
         raise DataError(lenient.faults)
     return repair(Run.concat(parts), options.repair)
-
-
-class _Without(Faults):
-    """Faults, but for one kind that is about to be mended."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self._mended = kind
-
-    def add(self, *faults: Fault) -> None:
-        super().add(*(fault for fault in faults if fault.kind != self._mended))
 
 
 def read(
@@ -283,7 +292,7 @@ def read(
         >>> log = pathlib.Path(tempfile.mkdtemp()) / "wait-4.jsonl"
         >>> _ = log.write_text('{"delays": [4, 5, 5, 5, 5], "source_length": 5}\n')
         >>> read(log)
-        Run('wait-4', 1 segments, 5 tokens, token)
+        Run('wait-4', 1 segment, 5 tokens, token)
     """
     return Run.concat(list(scan(paths, format=format, level=level, unit=unit, repair=repair, name=name)))
 
@@ -330,25 +339,18 @@ def validate(
         :1: segment 0, token 2: delays decrease: 4 → 3
         :2: token 2: a delay is not a number: "2"
     """
-    options = Options(format, level, unit)
+    options = Options(format, level, unit, stop=False)
     segments = 0
     notes: list[Note] = []
     origins: dict[Origin, None] = {}
-    parts = _scan(paths, replace(options, faults=(faults := _Reported())), None, None)
-    for part in parts:
+    for part in _scan(paths, options, None, None):
         segments += len(part)
         notes += part.notes
         origins[part.origin] = None
+    faults = options.faults
     return Validation(
         faults.sorted(), dict(faults.counts), merge_notes([*notes, *options.notes]), segments, tuple(origins)
     )
-
-
-class _Reported(Faults):
-    """Faults that do not stop the parts from coming."""
-
-    def __bool__(self) -> bool:
-        return False
 
 
 def format_for(path: str | Path, name: str | None = None) -> Format:

@@ -9,17 +9,21 @@ from typing import Any
 
 from msgspec import UNSET
 
-from lagging.errors import Note, UsageError
+from lagging.errors import UsageError
 from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.run import Origin
-from lagging.text import detect_level
+from lagging.text import LEVELS, detect_level
+from lagging.validation import unmatched_tokens
 
 __all__ = ["Facts", "guess_unit", "recognise", "settle"]
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 OPTIONAL = ("elapsed", "source", "durations", "document", "reference_length")
+SHORTEST_SPEECH = 100
+"""No log of speech has only sources below a tenth of a second: those are seconds."""
+
 LONGEST_SENTENCE = 400
 """A source of more than so many whole units is taken for milliseconds, if nothing else tells."""
 
@@ -62,13 +66,11 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
     unit, how = _unit(source, options, flavour, rows)
-    level = options.level or ("token" if speech_out else detect_level(texts, lengths))
+    said = next((row.level for row in rows if row.level in LEVELS), None)
+    level = options.level or said or ("token" if speech_out else detect_level(texts, lengths))
     has_text = not speech_out and any(texts)
-    if has_text and level == "token" and options.level is None:
-        spare = {n - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text}
-        hint = ": one more than words, is </s> still among them?" if spare == {1} else ""
-        text = f"delays match neither words nor characters{hint}; the log's own tokens are counted"
-        options.notes.append(Note("tokens", text))
+    if has_text and level == "token" and options.level is None and said is None:
+        options.notes.append(unmatched_tokens(texts, lengths))
 
     title = {"simuleval": "SimulEval log", "jsonl": "JSON lines"}[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
@@ -80,15 +82,15 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
         has_id=any(name_of(row) is not None for row in rows),
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
-        columns=tuple(c for c in OPTIONAL if _wanted(c, options, unit, level) and _present(c, rows)),
+        columns=tuple(c for c in OPTIONAL if _wanted(c, options, unit) and _present(c, rows)),
     )
 
 
-def _wanted(column: str, options: Options, unit: str, level: str) -> bool:
+def _wanted(column: str, options: Options, unit: str) -> bool:
     """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
     if options.columns is None or column in options.columns:
         return True
-    return (column == "elapsed" and unit == "ms") or (column == "reference_length" and level == "token")
+    return (column == "elapsed" and unit == "ms") or column == "reference_length"
 
 
 def _present(column: str, rows: list[Line]) -> bool:
@@ -109,7 +111,14 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
         return ("token" if configured == "text" else "ms"), "says config.yaml"
     texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
     sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
-    return guess_unit(texts[0] if texts else None, sizes)
+    guess, how = guess_unit(texts[0] if texts else None, sizes)
+    if guess == "ms" and "guessed" in how and max(sizes) < SHORTEST_SPEECH:
+        raise UsageError(
+            f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}\n"
+            "  Delays are source tokens or milliseconds, and these look like seconds.\n"
+            "  fix: multiply seconds by 1000, or say --unit ms or --unit token."
+        )
+    return (options.unit_hint, "as in the signature") if options.unit_hint and "guessed" in how else (guess, how)
 
 
 def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:

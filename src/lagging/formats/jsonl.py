@@ -54,14 +54,14 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
         rows = decoder.decode(batch)
         for column in ("rows", "lines", "places"):
             getattr(sample, column).extend(getattr(rows, column))
-        if len(sample.rows) >= SAMPLE:
+        if len(sample.rows) >= SAMPLE and (any(row.delays for row in sample.rows) or len(sample.rows) >= 16 * SAMPLE):
             break
     if source.bom:
         options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
     if not sample.rows:
         decoder.finish()
         return
-    facts = settle(source, options, sample.rows, head)
+    facts = settle(source, options, sample.rows[:SAMPLE], head)
     decoder.only(facts.columns)
     reader = _Reader(source, options, facts)
     reader.hold(sample)
@@ -85,7 +85,7 @@ class _Decoder:
 
     def only(self, columns: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for."""
-        self.fields -= set(OPTIONAL) - set(columns)
+        self.fields -= set(OPTIONAL) - set(columns) - {"elapsed"}  # its type is checked in any case
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
         self._json = msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False))
 
@@ -94,7 +94,7 @@ class _Decoder:
         try:
             if not batch.text.isascii():
                 batch.text.decode("utf-8")  # what msgspec skips, it does not check
-            rows = self._json.decode_lines(batch.text)
+            rows = [] if b"}{" in batch.text or b"} {" in batch.text else self._json.decode_lines(batch.text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             rows = []
         if len(rows) != batch.count:
@@ -162,7 +162,7 @@ class _Reader:
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]
         mixed = UNSET in names if facts.has_id else any(name is not UNSET for name in names)
-        mixed |= facts.origin.format == "jsonl" and any(row.unit not in (UNSET, facts.unit) for row in rows)
+        mixed |= any(row.unit is not UNSET and row.unit != facts.unit for row in rows)
         checked = (delays, sizes, texts) if facts.has_text else (delays, sizes)
         if mixed or any(UNSET in column or None in column for column in checked):
             kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
@@ -180,7 +180,7 @@ class _Reader:
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
-        for column in facts.columns:
+        for column in facts.columns if facts.unit == "token" else {*facts.columns, "elapsed"}:
             held[column] += [getattr(row, column) for row in rows]
 
     def _refuse(self, row: Any, line: int) -> bool:
@@ -196,7 +196,7 @@ class _Reader:
             wrong.append(("missing-prediction", ""))
         if row.source_length is UNSET or row.source_length is None:
             wrong.append(("missing-source-length", ""))
-        if facts.origin.format == "jsonl" and row.unit not in (UNSET, None, facts.unit):
+        if row.unit not in (UNSET, None, facts.unit):
             wrong.append(("mixed-unit", f"{row.unit}, not {facts.unit}"))
         self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
         if wrong:
@@ -216,7 +216,7 @@ class _Reader:
             id=make_ids(held["id"]),
             elapsed=_ragged(held, "elapsed", facts),
             reference_length=_numbers(held["reference_length"]) if "reference_length" in facts.columns else None,
-            prediction=make_texts(predictions) if any(p is not None for p in predictions) else None,
+            prediction=make_texts(predictions) if facts.has_text or any(predictions) else None,
             reference=self._references(held),
             source=_texts(held["source"]) if "source" in facts.columns else None,
             document=_texts(held["document"]) if "document" in facts.columns else None,
@@ -231,6 +231,11 @@ class _Reader:
         counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
+        if "elapsed" in held and "elapsed" not in facts.columns:
+            late = [name for name, times in zip(held["id"], held["elapsed"], strict=True) if times]
+            if late:
+                text = f"elapsed times, where the first {SAMPLE} lines have none: ignored"
+                options.notes.append(Note("late elapsed", text, len(late), tuple(late[:5])))
         return run
 
     def _references(self, held: dict[str, list[Any]]) -> Any:
@@ -268,7 +273,7 @@ def _ragged(held: dict[str, list[Any]], column: str, facts: Facts) -> Ragged | N
     """A column of lists, if the log has it."""
     if column not in facts.columns:
         return None
-    return Ragged.from_rows([[] if row is UNSET or row is None else row for row in held[column]])
+    return Ragged.from_rows([row if isinstance(row, list) else [] for row in held[column]])
 
 
 def _numbers(values: Iterable[Any]) -> Floats:

@@ -22,12 +22,13 @@ class Line(msgspec.Struct, gc=False):
     source_length: float | UnsetType | None = UNSET
     prediction: str | UnsetType | None = UNSET
     reference: str | UnsetType | None = UNSET
-    elapsed: list[float] | UnsetType | None = UNSET
+    elapsed: list[int | float] | UnsetType | None = UNSET
     source: Any = UNSET
     reference_length: float | UnsetType | None = UNSET
-    durations: list[float] | UnsetType | None = UNSET
-    document: str | int | UnsetType | None = UNSET
+    durations: Any = UNSET
+    document: Any = UNSET
     unit: str | UnsetType | None = UNSET
+    level: str | UnsetType | None = UNSET
 
 
 def name_of(row: Line) -> int | str | None:
@@ -137,7 +138,8 @@ FIELDS = {
     "elapsed": _read_times("bad-elapsed", "bad-elapsed"),
     "source": lambda value: (value, []),
     "reference_length": _read_number("bad-value"),
-    "durations": _read_times("bad-value", "bad-value"),
-    "document": _read_text("bad-value", int),
+    "durations": lambda value: (value, []),
+    "document": lambda value: (value, []),
     "unit": _read_text("bad-value"),
+    "level": _read_text("bad-value"),
 }

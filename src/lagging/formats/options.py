@@ -18,10 +18,12 @@ class Options:
         format: name of the format; None to recognise it.
         level: what a target token is; None to find out.
         unit: "token" or "ms"; None to find out.
+        unit_hint: the unit to take where the log leaves it to be guessed.
         repair: names of repairs.
         columns: columns wanted beyond those that every score needs; None for all.
         faults: what makes the log unfit to be scored.
         notes: what a reader of the scores must know.
+        stop: whether parts stop coming after a fault.
         refused: name, line and file of the lines with a fault of their own, whose names count all the same.
         placed: how many segments the files before had, for files whose segments have no names.
     """
@@ -33,5 +35,7 @@ class Options:
     columns: frozenset[str] | None = None
     faults: Faults = field(default_factory=Faults)
     notes: list[Note] = field(default_factory=list)
+    unit_hint: str | None = None
+    stop: bool = True
     refused: list[tuple[int | str | None, int, str]] = field(default_factory=list)
     placed: int = 0

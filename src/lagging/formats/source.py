@@ -64,6 +64,8 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
+        if self.file is None and sys.stdin is None:
+            raise UsageError("there is no standard input to read")
         try:
             with nullcontext(sys.stdin.buffer) if self.file is None else self.file.open("rb") as stream:
                 if cast("io.BufferedReader", stream).peek(2)[:2] == b"\x1f\x8b":
@@ -127,10 +129,13 @@ def resolve(path: str | Path) -> list[Source]:
     if text == "-":
         return [Source("<stdin>", None)]
     file = Path(path)
-    if file.is_dir():
-        return [_in_directory(file)]
-    if file.exists():
-        return [Source(text, file)]
+    try:
+        if file.is_dir():
+            return [_in_directory(file)]
+        if file.exists():
+            return [Source(text, file)]
+    except OSError as error:  # e.g. a name that no file can have
+        raise UsageError(f"cannot read {text[:80]}: {error.strerror}") from None
     matches = sorted(glob.glob(text, recursive=True))
     if not matches:
         raise UsageError(f"no such file or directory: {text}")

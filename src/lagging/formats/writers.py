@@ -63,5 +63,6 @@ def write_jsonl(run: Run, file: TextIO) -> list[str]:
         if run.reference_length is not None and not math.isnan(run.reference_length[row]):
             record["reference_length"] = _plain([float(run.reference_length[row])])[0]
         record["unit"] = run.unit
+        record["level"] = run.level
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []

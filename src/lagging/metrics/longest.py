@@ -22,7 +22,7 @@ NO_REFERENCE = "No reference: the hypothesis length stands in; the signature cou
     needs={"cutoff"},
     summary="Length-Adaptive Average Lagging: AL that does not reward writing more than the reference.",
     formula="LAAL = (1/τ) Σ_{t≤τ} [g(t) − (t−1)/γ], γ = max(|y|, |reference|)/|x|",
-    latex=r"\mathrm{LAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} g(t) - \frac{t-1}{\gamma}, \qquad"
+    latex=r"\mathrm{LAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
     r" \gamma = \frac{\max(|y|, |y^*|)}{|x|}",
     paper="Papi et al. 2022; Polák et al. 2022",
     bibtex="""\
@@ -44,7 +44,7 @@ def _laal(s: Schedule) -> Floats:
     needs={"cutoff"},
     summary="Yet Another Average Lagging: LAAL over the tokens written before the source ended.",
     formula="YAAL = mean of g(t) − (t−1)/γ over the leading t with g(t) < |x|, γ = max(|y|, |reference|)/|x|",
-    latex=r"\mathrm{YAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} g(t) - \frac{t-1}{\gamma}, \qquad"
+    latex=r"\mathrm{YAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
     r" \tau = \max\{t : g(t) < |x|\}",
     paper="Polák et al. 2025 (arXiv:2509.17349)",
     bibtex="""\

@@ -96,7 +96,7 @@ def _cw(s: Schedule) -> Floats:
     needs={"cutoff"},
     summary="Average Lagging behind an ideal translator, until the source has been read.",
     formula="AL = (1/τ) Σ_{t≤τ} [g(t) − (t−1)/γ], γ = |y|/|x|, τ = first t with g(t) ≥ |x|",
-    latex=r"\mathrm{AL} = \frac{1}{\tau} \sum_{t=1}^{\tau} g(t) - \frac{t-1}{\gamma}, \qquad"
+    latex=r"\mathrm{AL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
     r" \tau = \operatorname{argmin}_t\,[g(t) \ge |x|], \quad \gamma = |y|/|x|",
     paper="Ma et al. 2018; eq. 3 of Cherry & Foster 2019",
     bibtex=MA,
@@ -119,7 +119,7 @@ def _al(s: Schedule) -> Floats:
     aliases=("ALy",),
     summary="Average Lagging over all target tokens: AL without its cut-off.",
     formula="AL_y = (1/|y|) Σ_t [g(t) − (t−1)/γ]",
-    latex=r"\mathrm{AL}_{|y|} = \frac{1}{|y|} \sum_{t=1}^{|y|} g(t) - \frac{t-1}{\gamma}",
+    latex=r"\mathrm{AL}_{|y|} = \frac{1}{|y|} \sum_{t=1}^{|y|} \left[ g(t) - \frac{t-1}{\gamma} \right]",
     paper="eq. 4 of Cherry & Foster 2019",
     bibtex=CHERRY_FOSTER,
     edge_cases=(EMPTY, "A wait-k system gets less than k for k > 1: 2.25 for wait-3 with |x| = |y| = 4 (Table 1)."),
@@ -139,11 +139,12 @@ def _al_y(s: Schedule) -> Floats:
             ("corpus",),
             float,
             least=0,
+            replaces="length",
         ),
     ),
     summary="Differentiable Average Lagging: every written token costs time, so that delay is never made good.",
     formula="DAL = mean_t max_{i≤t} [g(i) − (i−1)d], d = 1/γ = |x|/|y| unless given",
-    latex=r"\mathrm{DAL} = \frac{1}{|y|} \sum_{t=1}^{|y|} g'(t) - (t-1)d, \qquad"
+    latex=r"\mathrm{DAL} = \frac{1}{|y|} \sum_{t=1}^{|y|} \left[ g'(t) - (t-1)d \right], \qquad"
     r" g'(t) = \max\{g(t),\; g'(t-1)+d\}, \quad d = \frac{1}{\gamma} = \frac{|x|}{|y|}",
     paper="Cherry & Foster 2019, eqs. 5 to 8",
     bibtex=CHERRY_FOSTER,
@@ -160,8 +161,8 @@ def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
     if write_cost is None:
         return s.lags.by_row(kernels.dal)
     if write_cost == "corpus":
-        some = (s.g.lengths > 0) & (s.x > 0)
-        write_cost = exact_sum(s.x[some]) / int(s.g.lengths[some].sum()) if some.any() else 0.0
+        some = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
+        write_cost = exact_sum(s.x[some]) / exact_sum(s.y[some]) if some.any() else 0.0
     d = np.full(len(s.x), float(write_cost))
     return s.by_row(lambda g, d: kernels.dal(kernels.budget(g, d)), d)
 

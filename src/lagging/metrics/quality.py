@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.errors import MetricError
+from lagging.errors import MetricError, MetricNameError
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
 from lagging.ragged import Floats
-from lagging.text import tokens
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
@@ -40,8 +39,12 @@ def _bleu(tok: str = "13a", **options: Any) -> SacreMetric:
     from sacrebleu.metrics.bleu import BLEU
 
     if tok not in BLEU.TOKENIZERS:
-        raise MetricError(f"sacreBLEU has no tokenizer {tok!r}; it has {', '.join(sorted(map(str, BLEU.TOKENIZERS)))}")
-    return BLEU(tokenize=tok, force=True, **options)
+        known = ", ".join(sorted(map(str, BLEU.TOKENIZERS)))
+        raise MetricNameError(f"sacreBLEU has no tokenizer {tok!r}; it has {known}")
+    try:
+        return BLEU(tokenize=tok, force=True, **options)
+    except (ImportError, RuntimeError) as error:
+        raise MetricError(f"sacreBLEU's tokenizer {tok} cannot be used here: {error}") from None
 
 
 def _chrf() -> SacreMetric:
@@ -102,6 +105,7 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     aggregate=_corpus(_bleu),  # the tokenizer has done its work by then
     segment_values=_each(partial(_bleu, effective_order=True)),
     describe=_signature(_bleu),
+    describe_segments=(("eff", "yes"),),
     summary="Corpus BLEU as sacreBLEU computes it, with its signature.",
     formula="as sacreBLEU",
     paper="Papineni et al. 2002; Post 2018",
@@ -153,10 +157,16 @@ def _ter_metric(s: Schedule) -> Floats:
     return _statistics(_ter(), s)
 
 
-def _sacrebleu_version(_: Metric) -> tuple[tuple[str, str], ...]:
+def _sentence_bleu_signature(metric: Metric) -> tuple[tuple[str, str], ...]:
     import sacrebleu
 
-    return (("sacrebleu", sacrebleu.__version__),)
+    fields = {
+        "eff": "yes",
+        "tok": metric.get("tok"),
+        "smooth": metric.get("smooth"),
+        "sacrebleu": sacrebleu.__version__,
+    }
+    return tuple((key, str(value)) for key, value in fields.items())
 
 
 @register(
@@ -170,7 +180,7 @@ def _sacrebleu_version(_: Metric) -> tuple[tuple[str, str], ...]:
         Param("final", "none", "weighted: add |x| times the BLEU of the final translation", ("none", "weighted")),
         TOK,
     ),
-    describe=_sacrebleu_version,
+    describe=_sentence_bleu_signature,
     summary="Latency BLEU: BLEU of what had been written, averaged over the source tokens as they were read.",
     formula="LBLEU = (1/|x|) Σ_j BLEU(y_1 … y_n with g(n) ≤ j, reference), j = 1 … |x|",
     latex=r"\mathrm{LBLEU} = \frac{1}{|x|} \sum_{j=1}^{|x|} \mathrm{BLEU}(\{y_t : g(t) \le j\},\, y^*)",
@@ -192,24 +202,30 @@ def _sacrebleu_version(_: Metric) -> tuple[tuple[str, str], ...]:
 )
 def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = "13a") -> Floats:
     if s.run.level == "token":
-        raise MetricError(
-            "LBLEU needs to know which words had been written; this log's tokens are not words of its text"
-        )
+        raise MetricError("it needs to know which words had been written, and the tokens are not words of the text")
     scorer = _bleu(tok, smooth_method=smooth, effective_order=True)
-    joint = "" if s.run.level == "char" else " "
     out = np.full(len(s.run), np.nan)
     for row, (text, reference) in enumerate(zip(s.predictions, s.references, strict=True)):
         length = int(s.x[row])
         if not reference or not length:
             continue
-        words = tokens(text or "", s.run.level)
+        prefix = _prefixes(text or "", s.run.level)
         written = np.searchsorted(s.g[row], np.arange(1, length + 1), side="right")
         counts, times = np.unique(written, return_counts=True)
-        bleus = [_sentence_bleu(scorer, joint.join(words[:n]), reference) for n in counts.tolist()]
+        bleus = [_sentence_bleu(scorer, prefix[n], reference) for n in counts.tolist()]
         out[row] = np.dot(bleus, times) / length
         if final == "weighted":
-            out[row] += length * _sentence_bleu(scorer, joint.join(words), reference)
+            out[row] += length * _sentence_bleu(scorer, prefix[-1], reference)
     return out
+
+
+def _prefixes(text: str, level: str) -> list[str]:
+    """The text after 0, 1, 2, … tokens."""
+    if level == "char":
+        ends = [i + 1 for i, letter in enumerate(text) if not letter.isspace()]
+        return ["", *(text[:end] for end in ends)]
+    words = text.split()
+    return [" ".join(words[:n]) for n in range(len(words) + 1)]
 
 
 def _sentence_bleu(scorer: SacreMetric, text: str, reference: str) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from lagging.errors import MetricError, did_you_mean
+from lagging.errors import MetricError, MetricNameError, did_you_mean
 from lagging.ragged import Floats
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Metric", "Param", "Value"]
 
-Value = str | float | int | None
+Value = str | float | int | bool | None
 Compute = Callable[..., Floats]
 Aggregate = Callable[[Floats], float]
 Unit = Literal["time", "ratio", "count", "points"]
@@ -36,7 +36,7 @@ class Param:
     """A declared parameter of a metric: its name, default, allowed values, and what it means.
 
     `kind` is the type that a number is read as, `least` its lower bound; `choices` are the words allowed beside, or
-    instead of, a number.
+    instead of, a number; `replaces` names a parameter that a number in this one makes idle.
     """
 
     name: str
@@ -45,9 +45,12 @@ class Param:
     choices: tuple[str, ...] = ()
     kind: type | None = None
     least: float = -math.inf
+    replaces: str = ""
 
     def parse(self, text: str) -> Value:
         """The value written as `text`, or a MetricError that says what is allowed."""
+        if isinstance(self.default, bool) and text in self.choices:
+            return text == "True"
         if text in self.choices:
             return text
         if self.default is None and text == "None":
@@ -66,13 +69,15 @@ class Param:
         if self.kind in (int, float):
             bound = f", {self.least:g} or more" if math.isfinite(self.least) else ""
             allowed.append(f"a {self.kind.__name__}{bound}")
-        raise MetricError(f"{self.name} must be {' or '.join(allowed)}, but got {text!r}")
+        raise MetricNameError(f"{self.name} must be {' or '.join(allowed)}, but got {text!r}")
 
 
 LENGTH = Param("length", "hypothesis", "whose length is |y| in γ = |y|/|x|", LENGTHS)
 CLOCK = Param("clock", "ideal", "which time a token is given: its delay, or the log's elapsed time", CLOCKS)
 EMPTY = Param("empty", "nan", "an empty hypothesis: undefined, or one token written after the whole source", EMPTIES)
 MEAN = Param("mean", "segment", "the corpus mean: every segment alike, or weighted by target tokens", MEANS)
+SHARED = frozenset(p.name for p in (LENGTH, CLOCK, EMPTY, MEAN))
+"""Parameters that every metric about time has; no metric can have another of that name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,6 +109,7 @@ class Metric:
         undefined: why a segment without another reason has no value.
         segment_values: statistics → values of the segments, where that is neither a column nor a ratio of two.
         describe: more fields for the signature, e.g. those of sacreBLEU.
+        describe_segments: fields of the signature that are otherwise for the value of a single segment.
     """
 
     name: str
@@ -123,6 +129,7 @@ class Metric:
     undefined: str = "undefined"
     segment_values: Callable[[Floats], Floats] | None = None
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None
+    describe_segments: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, **values: Value) -> Metric:
         """The same metric with other parameters: `DAL(write_cost=1)`."""
@@ -137,7 +144,9 @@ class Metric:
         for param in self.params:
             if param.name == name:
                 return param
-        raise MetricError(f"{self.name} has no parameter {name!r}.{did_you_mean(name, [p.name for p in self.params])}")
+        raise MetricNameError(
+            f"{self.name} has no parameter {name!r}.{did_you_mean(name, [p.name for p in self.params])}"
+        )
 
     def get(self, name: str) -> Value:
         """The value of a parameter: the one set, or the default."""
@@ -147,6 +156,11 @@ class Metric:
         """Whether there is a parameter of that name."""
         return any(param.name == name for param in self.params)
 
+    def uses(self, name: str) -> bool:
+        """Whether there is a parameter of that name, and nothing that makes it idle."""
+        idle = any(p.replaces == name and isinstance(self.get(p.name), int | float) for p in self.params)
+        return self.has(name) and not idle
+
     def is_set(self, name: str) -> bool:
         """Whether a parameter was given a value, be it its default."""
         return any(n == name for n, _ in self.values)
@@ -154,13 +168,12 @@ class Metric:
     @property
     def own_values(self) -> tuple[tuple[str, Value], ...]:
         """The values, other than defaults, of the parameters that only this metric has."""
-        shared = {p.name for p in (LENGTH, CLOCK, EMPTY, MEAN)}
-        return tuple((n, v) for n, v in self.values if n not in shared and v != self.param(n).default)
+        return tuple((n, v) for n, v in self.values if n not in SHARED and v != self.param(n).default)
 
     @property
     def whole(self) -> bool:
         """Whether the value of a segment depends on the other segments, so that a log cannot be scored in parts."""
-        return "corpus" in (str(v) for _, v in self.values)
+        return "corpus" in self.needs or "corpus" in (value for _, value in self.values)
 
     def __repr__(self) -> str:
         """The identity: name, and the parameters that were set."""
@@ -183,12 +196,16 @@ class Metric:
 
     def statistics(self, schedule: Schedule) -> Floats:
         """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
-        own = {p.name: self.get(p.name) for p in self.params if p.name not in ("length", "clock", "empty", "mean")}
+        own = {p.name: self.get(p.name) for p in self.params if p.name not in SHARED}
+        schedule.seen.clear()
         with np.errstate(all="ignore"):
-            rows = np.asarray(self.compute(schedule, **own), dtype=np.float64)
-        rows = rows[:, None] if rows.ndim == 1 else rows.copy()
-        if len(rows) != len(schedule.run):
-            raise MetricError(f"{self.name} gave {len(rows)} rows for {len(schedule.run)} segments")
+            rows = np.array(self.compute(schedule, **own), dtype=np.float64)
+        undeclared = schedule.seen - self.needs
+        if undeclared:
+            raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")
+        if rows.ndim not in (1, 2) or len(rows) != len(schedule.run):
+            raise MetricError(f"its function gave an array of shape {rows.shape} for {len(schedule.run)} segments")
+        rows = rows[:, None] if rows.ndim == 1 else rows
         rows[schedule.undefined(self) > 0] = np.nan
         if self.aggregate == "mean" and self.has("mean") and self.get("mean") == "token":
             weight = schedule.g.lengths[:, None].astype(np.float64)
@@ -237,8 +254,12 @@ def params_of(function: Compute) -> tuple[Param, ...]:
     found = []
     for arg in inspect.signature(function).parameters.values():
         if arg.kind is arg.KEYWORD_ONLY:
+            if arg.name in SHARED:
+                raise MetricNameError(
+                    f"{arg.name!r} is a parameter of every metric; {function.__name__} needs another name"
+                )
             if arg.default is arg.empty:
-                raise MetricError(f"parameter {arg.name!r} of {function.__name__} needs a default")
+                raise MetricNameError(f"parameter {arg.name!r} of {function.__name__} needs a default")
             kind = type(arg.default)
             choices = ("False", "True") if kind is bool else ()
             found.append(Param(arg.name, arg.default, "", choices, kind if kind in (int, float, str) else None))

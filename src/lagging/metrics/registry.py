@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
-from lagging.errors import MetricError, did_you_mean
+from lagging.errors import MetricError, MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
 
 __all__ = ["add", "metric", "register", "registered", "split_names"]
@@ -23,10 +23,10 @@ PAIR = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,()|:]*?)\s*")
 def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
     """Put a metric into the registry."""
     if not CALL.fullmatch(metric.name) or "(" in metric.name:
-        raise MetricError(f"{metric.name!r} cannot be a metric's name: no spaces, brackets, or any of = , | :")
+        raise MetricNameError(f"{metric.name!r} cannot be a metric's name: no spaces, brackets, or any of = , | :")
     for name in (metric.name, *aliases):
         if name in _metrics or name in _aliases:
-            raise MetricError(f"a metric called {name!r} exists already")
+            raise MetricNameError(f"a metric called {name!r} exists already")
     _metrics[metric.name] = metric
     _aliases.update(dict.fromkeys(aliases, metric.name))
     return metric
@@ -52,6 +52,7 @@ def register(
     undefined: str = "undefined",
     segment_values: Compute | None = None,
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None,
+    describe_segments: tuple[tuple[str, str], ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register a function as a metric over Runs.
 
@@ -64,7 +65,8 @@ def register(
         unit: "time" (the unit of the log), "ratio", "count" or "points".
         higher_is_better: direction, for tables.
         aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
-        needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff".
+        needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
+            `schedule.cutoff` or `reach`), "corpus" (the whole Run at once), or a column ("source", "durations", …).
         length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
         clocked: whether it is about time, so that `clock`, `empty` and `mean` mean something.
         params: declarations, where more is to be said than the function's signature says.
@@ -73,6 +75,7 @@ def register(
         undefined: why a segment without another reason has no value.
         segment_values: statistics → values of the segments, where that is not the first column.
         describe: more fields for the signature.
+        describe_segments: fields of the signature that are otherwise for the value of a single segment.
 
     Example:
         >>> import numpy as np, lagging
@@ -112,6 +115,7 @@ def register(
                 undefined=undefined,
                 segment_values=segment_values,
                 describe=describe,
+                describe_segments=describe_segments,
             ),
             aliases,
         )
@@ -150,26 +154,28 @@ def metric(spec: str | Metric) -> Metric:
         spec: `DAL`, `DAL(write_cost=1)`, `AL_CA` (SimulEval's name for `AL(clock=elapsed)`), …
 
     Raises:
-        MetricError: unknown name or parameter, or a value that is not allowed.
+        MetricNameError: unknown name or parameter, or a value that is not allowed.
 
     Example:
         >>> metric("AL(length=reference, clock=elapsed)")
         AL(length=reference, clock=elapsed)
         >>> metric("DALL")
         Traceback (most recent call last):
-        lagging.errors.MetricError: no metric is called 'DALL'. Did you mean DAL?
+        lagging.errors.MetricNameError: no metric is called 'DALL'. Did you mean DAL?
     """
     if isinstance(spec, Metric):
         return spec
     call = CALL.fullmatch(spec)
     if call is None:
-        raise MetricError(f"cannot read the metric {spec!r}; write it like DAL or DAL(write_cost=1)")
+        raise MetricNameError(f"cannot read the metric {spec!r}; write it like DAL or DAL(write_cost=1)")
     found = _named(call["name"])
     values: dict[str, str] = {}
     for pair in filter(str.strip, (call["params"] or "").split(",")):
         match = PAIR.fullmatch(pair)
         if match is None:
-            raise MetricError(f"cannot read {pair.strip()!r} in {spec!r}; write parameters like write_cost=1")
+            raise MetricNameError(f"cannot read {pair.strip()!r} in {spec!r}; write parameters like write_cost=1")
+        if match["name"] in values:
+            raise MetricNameError(f"{match['name']} is given twice in {spec!r}")
         values[match["name"]] = match["value"]
     return found(**values)
 
@@ -180,12 +186,12 @@ def _named(name: str) -> Metric:
     name = _aliases.get(name, name)
     if name in _metrics:
         return _metrics[name]
-    if name.endswith("_CA") and _aliases.get(name[:-3], name[:-3]) in _metrics:
-        return _named(name[:-3])(clock="elapsed")
     same = [m for m in _metrics if m.lower() == name.lower()]
     if same:
         return _metrics[same[0]]
-    raise MetricError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}")
+    if name.upper().endswith("_CA") and name[:-3]:
+        return _named(name[:-3])(clock="elapsed")
+    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}")
 
 
 def split_names(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +37,15 @@ def _sentence(
     length: str = "hypothesis",
     unit: str = "token",
 ) -> _Sentence | None:
-    g = np.asarray(delays, dtype=np.float64)
+    try:
+        g = np.asarray(delays)
+        g = g.astype(np.float64) if g.dtype.kind in "iufb" or not g.size else np.array([_as_float(v) for v in delays])
+    except (TypeError, ValueError) as error:
+        raise DataError(Fault("delays-not-a-list", str(error))) from None
     if g.ndim != 1:
         raise DataError(Fault("delays-not-a-list", f"an array of shape {g.shape}"))
+    if reference_length is not None and not 0 <= reference_length < math.inf:
+        raise DataError(Fault("bad-reference-length", number(reference_length)))
     for kind, wrong in (("not-finite", ~np.isfinite(g)), ("negative-delay", g < 0)):
         if wrong.any():
             place = int(wrong.argmax())
@@ -67,6 +73,13 @@ def _sentence(
     x = float(source_length)
     column = np.array([[x]])
     return _Sentence(g[None, :], column, np.array([[y]]), column - (1.0 if unit == "ms" else 0.0))
+
+
+def _as_float(value: Any) -> float:
+    """A number that NumPy does not know as one, such as a Fraction; not text."""
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
 
 
 def _value(kernel: Kernel, *arguments: Floats) -> float:
@@ -234,12 +247,11 @@ def effective_delays(
     References:
         arXiv:1906.00048, eqs. 5 and 8.
     """
-    over = _over(delays, source_length, write_cost, reference_length, length)
-    if over is None:
-        return np.full(len(delays), np.nan)
     s = _sentence(delays, source_length, reference_length, length)
-    assert s is not None  # `over` was made from it
+    if s is None:
+        return np.full(len(delays), np.nan)
     d = s.x / s.y if write_cost is None else _cost(write_cost)
+    over = kernels.lags(s.g, s.x, s.y) if write_cost is None else kernels.budget(s.g, d)
     row: Floats = kernels.effective_delays(over, d)[0]
     return row
 

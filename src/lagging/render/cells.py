@@ -64,16 +64,19 @@ def best(scores: Sequence[Scores], metric: Metric) -> set[str]:
     found = [s for s in (find(one, metric) for one in scores) if s is not None and not math.isnan(s.value)]
     if len(found) < 2 or len({s.unit for s in found}) > 1:
         return set()
+    if any(scores[0].shared(one) != (found[0].n,) * 3 for one in scores[1:]):
+        return set()  # not the same sentences: nothing to be best at
     pick = max if metric.higher_is_better else min
     top = pick(found, key=lambda s: s.value)
     return {shown(top.value, top.unit)}
 
 
-def signatures(scores: Sequence[Scores]) -> list[str]:
-    """One line per metric if all systems agree, else one per metric and system."""
+def signatures(scores: Sequence[Scores], segments: bool = False) -> list[str]:
+    """One line per metric if all systems agree, else one per metric and system; of corpus values, or of segments."""
     lines = []
     for metric, _ in columns(scores):
-        made = [(one.system, str(s.signature)) for one in scores if (s := find(one, metric)) is not None]
+        found = [(one.system, s) for one in scores if (s := find(one, metric)) is not None]
+        made = [(system, str(s.segment_signature if segments else s.signature)) for system, s in found]
         if len({signature for _, signature in made}) == 1:
             lines.append(made[0][1])
         else:
@@ -95,10 +98,10 @@ def undefined(scores: Sequence[Scores]) -> list[str]:
     return lines
 
 
-def safe(text: str) -> str:
+def safe(text: str, isolate: bool = True) -> str:
     """Text for a terminal: control characters are shown, not obeyed; text from right to left keeps to itself."""
     shown = "".join(c if unicodedata.category(c) not in HIDDEN or c in JOINERS else _escaped(c) for c in text)
-    if any(unicodedata.bidirectional(c) in ("R", "AL") for c in shown):
+    if isolate and any(unicodedata.bidirectional(c) in ("R", "AL") for c in shown):
         return f"{ISOLATE}{shown}{END}"
     return shown
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lagging.render.cells import best, cell, columns, find, heading, signatures, undefined
+from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined
 from lagging.scoring import Score, Scores
 
 __all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "segment_table"]
@@ -84,6 +84,9 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{c: "\\" + c for c in "&%$#_{}"},
 }
 
@@ -96,10 +99,12 @@ def as_latex(scores: Sequence[Scores]) -> str:
     """A booktabs table, best values in bold; what is undefined, and the signatures, as comments."""
     metrics = columns(scores)
     arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
-    head = ["System", *(_latex(heading(m, unit)).translate(arrows) for m, unit in metrics)]
+    units = [f" ({UNITS[unit]})" if UNITS[unit] else "" for _, unit in metrics]
+    names = [_latex(heading(m, "")).translate(arrows) for m, _ in metrics]
+    head = ["System", *(name + unit for name, unit in zip(names, units, strict=True)), "$n$"]
     lines = [
         "% needs \\usepackage{booktabs}",
-        r"\begin{tabular}{l" + "r" * len(metrics) + "}",
+        r"\begin{tabular}{l" + "r" * (len(metrics) + 1) + "}",
         r"\toprule",
         " & ".join(head) + r" \\",
         r"\midrule",
@@ -111,7 +116,7 @@ def as_latex(scores: Sequence[Scores]) -> str:
             text = cell(one, metric, unit)
             text = text.replace("–", "--") if text == "–" else f"${text}$" if text.startswith("-") else text
             cells.append(rf"\textbf{{{text}}}" if text.strip("$") in winner else text)
-        lines.append(" & ".join(cells) + r" \\")
+        lines.append(" & ".join([*cells, str(max(s.n for s in one))]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     below = [re.sub(r"[\r\n]", " ", line) for line in (*undefined(scores), *signatures(scores))]
     return "\n".join([*lines, *(f"% {line}" for line in below)])
@@ -120,7 +125,7 @@ def as_latex(scores: Sequence[Scores]) -> str:
 def segment_table(scores: Sequence[Scores]) -> Iterator[str]:
     """Lines of a TSV with a row per segment: signatures as comments, then system, id, and a column per metric."""
     metrics = [metric for metric, _ in columns(scores)]
-    for line in signatures(scores):
+    for line in signatures(scores, segments=True):
         yield f"# {_field(line)}\n"
     yield "\t".join(["system", "id", *map(repr, metrics)]) + "\n"
     for one in scores:

@@ -33,7 +33,7 @@ def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = 
     rows, bold = [head], {(0, i) for i in range(len(head))}
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        row = [safe(one.system)]
+        row = [safe(one.system, isolate=width is not None)]
         for i, (metric, unit) in enumerate(metrics):
             text = cell(one, metric, unit)
             if text in winners[i]:

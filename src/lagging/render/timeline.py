@@ -19,18 +19,18 @@ BROKE = "◀ this read went further over budget than any before it"
 LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
 
 
-def _axis(line: Timeline, width: int) -> tuple[float, float]:
-    """Where time begins, and how many cells one unit of it takes."""
-    end = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
-    return 0.0, (width - 1) / end
+def _scale(line: Timeline, width: int) -> float:
+    """How many cells one unit of time takes."""
+    end: float = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
+    return (width - 1) / end
 
 
 def _track(line: Timeline, t: int, width: int) -> str:
     """One token on the time axis: from the ideal time to g'."""
-    start, scale = _axis(line, width)
+    scale = _scale(line, width)
     if not np.isfinite(line.effective_delays[t]):
         return ""
-    place = [round((float(v) - start) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
+    place = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
     ideal, real, effective = (min(max(p, 0), width - 1) for p in place)
     cells = [" "] * width
     for i in range(min(ideal, effective) + 1, effective):
@@ -43,7 +43,7 @@ def _track(line: Timeline, t: int, width: int) -> str:
 
 def _ruler(line: Timeline, width: int) -> str:
     """`0 … |x|` above the tracks."""
-    _, scale = _axis(line, width)
+    scale = _scale(line, width)
     mark = f"|x|={_short(line.source_length, line.unit)}"
     at = min(round(line.source_length * scale), width - 1)
     at = max(2, min(at - len(mark) + 1, width - len(mark)))
@@ -93,6 +93,9 @@ def draw(line: Timeline, *, width: int = 100) -> str:
         lag'  █████
         · ideal (t−1)d   ● written g   ○ if writing takes time g'
         ◀ this read went further over budget than any before it
+        AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+        AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
     """
     unit = {"token": "tokens", "ms": "s"}[line.unit]
     scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)
@@ -143,4 +146,5 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
     if len(line.delays) > width - 6:
         sparks = []
-    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE])
+    signed = [str(score.signature) for score in line.scores]
+    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signed])

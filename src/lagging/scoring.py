@@ -177,6 +177,7 @@ class Scorer:
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
         self._stripped = self._marked = 0
+        self._referenced = False
         self._stood_in: dict[Metric, int] = dict.fromkeys(self.metrics, 0)
         self._repaired: dict[str, int] = {}
         self._facts: tuple[str, str] | None = None
@@ -207,6 +208,7 @@ class Scorer:
         schedules = Schedules(run, self.convention)
         self._ids.append(run.id)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
+        self._referenced |= run.reference is not None or run.reference_length is not None
         self._stripped += int(run.eos.sum())
         self._marked += int(run.marked.sum())
         for name, count in run.repaired:
@@ -241,7 +243,7 @@ class Scorer:
     def _finish(self, m: Metric, ids: Ids) -> Score:
         rows = _stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
-        if len(codes) and (codes == REASONS.index("no reference")).all():
+        if not self._referenced and len(codes) and (codes == REASONS.index("no reference")).all():
             raise MetricError(f"{m!r}: there are no references to compare with")
         reasons = {}
         for code in sorted(set(codes[codes > 0].tolist())):

@@ -219,8 +219,8 @@ REFUSED = [
     Refused("every line bad", segment(0, delays="x"), "delays-not-a-list", 1, 0),
     Refused("a lone line that breaks off", segment(0)[:40], "truncated", 1, None),
     # columns that the default scores do not use: a log is sound or it is not
-    Refused("elapsed a string", GOOD + segment(elapsed="x"), "bad-elapsed", detail='"x"'),
-    Refused("elapsed strings", GOOD + segment(elapsed=[0, "1", 2, 3, 4, 5]), "bad-elapsed", token=2),
+    Refused("elapsed a string", GOOD_SPEECH + speech(elapsed="x"), "bad-elapsed", detail='"x"'),
+    Refused("elapsed strings", GOOD_SPEECH + speech(elapsed=[0, "1", 2, 3, 4, 5]), "bad-elapsed"),
     Refused("elapsed too short", GOOD_SPEECH + speech(elapsed=[1, 2]), "elapsed-count", detail="2 elapsed, 6 delays"),
     Refused("elapsed missing on a line", GOOD_SPEECH + speech(elapsed=ABSENT), "elapsed-count"),
     Refused("elapsed NaN", GOOD_SPEECH + speech(elapsed=[NAN] * 6), "elapsed-not-finite", token=1),

@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from lagging.errors import Fault, Note
 from lagging.formats.facts import OPTIONAL, Facts, recognise, settle
-from lagging.formats.line import Line, explain, name_of
+from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
@@ -85,7 +85,7 @@ class _Decoder:
 
     def only(self, columns: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for."""
-        self.fields -= set(OPTIONAL) - set(columns) - {"elapsed"}  # its type is checked in any case
+        self.fields -= set(OPTIONAL) - set(columns)
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
         self._json = msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False))
 
@@ -94,7 +94,8 @@ class _Decoder:
         try:
             if not batch.text.isascii():
                 batch.text.decode("utf-8")  # what msgspec skips, it does not check
-            rows = [] if b"}{" in batch.text or b"} {" in batch.text else self._json.decode_lines(batch.text)
+            # a blank line could make up for two objects on one line
+            rows = [] if batch.blank else self._json.decode_lines(batch.text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             rows = []
         if len(rows) != batch.count:
@@ -162,7 +163,9 @@ class _Reader:
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]
         mixed = UNSET in names if facts.has_id else any(name is not UNSET for name in names)
-        mixed |= any(row.unit is not UNSET and row.unit != facts.unit for row in rows)
+        units = [row.unit for row in rows]
+        mixed |= units.count(UNSET) + units.count(facts.unit) < len(rows)
+        mixed |= "elapsed" in facts.columns and not _are_numbers(row.elapsed for row in rows)
         checked = (delays, sizes, texts) if facts.has_text else (delays, sizes)
         if mixed or any(UNSET in column or None in column for column in checked):
             kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
@@ -180,7 +183,7 @@ class _Reader:
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
-        for column in facts.columns if facts.unit == "token" else {*facts.columns, "elapsed"}:
+        for column in facts.columns:
             held[column] += [getattr(row, column) for row in rows]
 
     def _refuse(self, row: Any, line: int) -> bool:
@@ -198,6 +201,8 @@ class _Reader:
             wrong.append(("missing-source-length", ""))
         if row.unit not in (UNSET, None, facts.unit):
             wrong.append(("mixed-unit", f"{row.unit}, not {facts.unit}"))
+        if "elapsed" in facts.columns and not _are_numbers([row.elapsed]):
+            wrong.append(("bad-elapsed", shown(row.elapsed)))
         self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
         if wrong:
             self.options.refused.append((name, line, self.source.path))
@@ -231,11 +236,6 @@ class _Reader:
         counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
-        if "elapsed" in held and "elapsed" not in facts.columns:
-            late = [name for name, times in zip(held["id"], held["elapsed"], strict=True) if times]
-            if late:
-                text = f"elapsed times, where the first {SAMPLE} lines have none: ignored"
-                options.notes.append(Note("late elapsed", text, len(late), tuple(late[:5])))
         return run
 
     def _references(self, held: dict[str, list[Any]]) -> Any:
@@ -255,6 +255,12 @@ class _Reader:
         text = f"no `reference` key, where other lines have one: read as {read_as}"
         self.options.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
         return make_texts([filled if text is UNSET else text for text in texts])
+
+
+def _are_numbers(lists: Iterable[Any]) -> bool:
+    """Whether everything is a list of numbers, or nothing at all."""
+    some = [times for times in lists if times is not UNSET and times is not None]
+    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= {int, float}
 
 
 def _flat(values: list[int | float]) -> Floats:

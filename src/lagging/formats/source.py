@@ -14,6 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
+
 from lagging.errors import UsageError
 
 __all__ = ["Batch", "Source", "resolve"]
@@ -33,11 +35,13 @@ class Batch:
         first: number of the first line.
         text: the lines, each with its line break, but for the last line of a file without one.
         count: how many lines.
+        blank: whether one of them is empty.
     """
 
     first: int
     text: bytes
     count: int
+    blank: bool
 
     @property
     def lines(self) -> list[bytes]:
@@ -109,8 +113,10 @@ class Source:
                 if first == 1 and text.startswith(BOM):
                     self.bom = True
                     text = text[len(BOM) :]
-                count = text.count(b"\n") + (not text.endswith(b"\n"))
-                yield Batch(first, text, count)
+                ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+                count = len(ends) + (not text.endswith(b"\n"))
+                blank = bool(len(ends)) and bool(ends[0] == 0 or (ends[1:] - ends[:-1] == 1).any())
+                yield Batch(first, text, count, blank)
                 first += count
 
     @property

@@ -6,7 +6,7 @@ import pytest
 
 import lagging
 
-TIMED = [lagging.ap, lagging.al, lagging.al_y, lagging.laal, lagging.yaal, lagging.dal]
+TIMED = [lagging.ap, lagging.cw, lagging.al, lagging.al_y, lagging.laal, lagging.yaal, lagging.dal]
 
 
 @pytest.mark.parametrize("function", TIMED)
@@ -68,6 +68,11 @@ def test_other_lengths() -> None:
     assert lagging.laal(g, source_length=4, reference_length=2) == lagging.al(g, source_length=4)
     assert lagging.laal(g, source_length=4) == lagging.al(g, source_length=4)
     assert math.isnan(lagging.al(g, source_length=4, reference_length=0, length="reference"))
+
+
+def test_every_function_can_be_called_alike() -> None:
+    assert lagging.cw([4, 4, 4, 4, 5], source_length=5) == 2.5
+    assert lagging.waits([4, 4, 4, 4, 5], source_length=5).tolist() == [4, 0, 0, 0, 1]
 
 
 def test_one_token() -> None:

@@ -115,13 +115,14 @@ def ap(
     return math.nan if s is None else _value(kernels.ap, s.g, s.x, s.y)
 
 
-def waits(delays: Delays) -> Floats:
+def waits(delays: Delays, *, source_length: float | None = None) -> Floats:
     r"""Consecutive Wait at each position (Gu et al., 2017).
 
     $$ \mathrm{CW}(t) = g(t) - g(t-1), \qquad g(0) = 0 $$
 
     Args:
         delays: source consumed before each target token, non-decreasing.
+        source_length: |x|; plays no part, and is taken so that every function can be called alike.
 
     Returns:
         The source read right before each target token, zeros included.
@@ -133,19 +134,20 @@ def waits(delays: Delays) -> Floats:
     References:
         Gu et al. (2017), Learning to Translate in Real-time with Neural Machine Translation; eq. 2 of Cherry & Foster.
     """
-    s = _sentence(delays, 1.0)
+    s = _sentence(delays, 1.0 if source_length is None else source_length)
     row: Floats = np.empty(0) if s is None else kernels.waits(s.g)[0]
     return row
 
 
-def cw(delays: Delays) -> float:
+def cw(delays: Delays, *, source_length: float | None = None) -> float:
     """Mean Consecutive Wait: source read ÷ number of runs of reads (Gu et al., 2017; Alinejad et al., 2018).
 
     Args:
         delays: source consumed before each target token, non-decreasing.
+        source_length: |x|; plays no part unless it is 0, and is taken so that every metric can be called alike.
 
     Returns:
-        Mean of the waits that are not 0; NaN when nothing was written, or nothing was read.
+        Mean of the waits that are not 0; NaN when nothing was written, or nothing was read, or the source is empty.
 
     Example:
         >>> cw([4, 4, 4, 4, 5]), cw([1, 2, 3, 4])
@@ -154,7 +156,7 @@ def cw(delays: Delays) -> float:
     References:
         Gu et al. (2017); Alinejad et al. (2018), Prediction Improves Simultaneous Neural Machine Translation.
     """
-    s = _sentence(delays, 1.0)
+    s = _sentence(delays, 1.0 if source_length is None else source_length)
     return math.nan if s is None else _value(kernels.cw, s.g)
 
 

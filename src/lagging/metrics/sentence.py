@@ -134,7 +134,7 @@ def waits(delays: Delays, *, source_length: float | None = None) -> Floats:
     References:
         Gu et al. (2017), Learning to Translate in Real-time with Neural Machine Translation; eq. 2 of Cherry & Foster.
     """
-    s = _sentence(delays, 1.0 if source_length is None else source_length)
+    s = _sentence(delays, 1.0)
     row: Floats = np.empty(0) if s is None else kernels.waits(s.g)[0]
     return row
 

@@ -278,11 +278,11 @@ def test_progress_only_on_a_terminal_and_only_if_it_takes_long(logs, monkeypatch
     monkeypatch.setattr(common.sys.stderr, "isatty", lambda: True, raising=False)
     clock = iter([0.0, 0.5, *[2.0] * 1000])
     monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
-    with common.watched("x", "wait", quiet=False) as advance:
+    with common.watched("x", "wait", common.Talk()) as advance:
         advance(10)
         advance(10)
         advance(10)
-    with common.watched("x", "wait", quiet=True) as advance:
+    with common.watched("x", "wait", common.Talk(quiet=True)) as advance:
         assert advance is None
 
 

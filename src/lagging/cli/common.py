@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +19,74 @@ import click
 from lagging.errors import Note, UsageError, counted
 from lagging.formats import FORMATS
 from lagging.formats.source import resolve
+from lagging.run import Run
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
 
-__all__ = ["output", "reading", "say", "say_notes", "say_repairs", "system", "systems", "talking", "watched"]
+__all__ = ["Talk", "emit", "output", "reading", "recognised", "system", "systems", "talking", "watched"]
 
 Command = Callable[..., Any]
 
 
 def reading(command: Command) -> Command:
-    """Options of every subcommand that reads logs."""
-    options = [
-        click.option(
-            "--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given."
-        ),
-        click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given."),
-        click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given."),
-        click.option(
-            "--repair",
-            multiple=True,
-            metavar="NAME",
-            help="Mend faults by name: " + "; ".join(f"{k}: {v}" for k, v in REPAIRS.items()) + ". May be repeated.",
-        ),
-    ]
-    for option in reversed(options):
+    """Options of every subcommand that reads logs; they arrive as `how`, the arguments of `lagging.read`."""
+
+    @wraps(command)
+    def call(*args: Any, format_in: str | None, level: str | None, unit: str | None, **rest: Any) -> Any:
+        names = [name.strip() for text in rest.pop("repair", ()) for name in text.split(",") if name.strip()]
+        how = {"format": format_in, "level": level, "unit": unit, "repair": tuple(names)}
+        return command(*args, how=how, **rest)
+
+    mending = click.option("--repair", multiple=True, metavar="NAME", help=f"Mend faults by name: {MENDING}.")
+    return recognised(mending(call))
+
+
+def recognised(command: Command) -> Command:
+    """Options about what a log is."""
+    for option in reversed(RECOGNISED):
         command = option(command)
     return command
 
 
+RECOGNISED = (
+    click.option("--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given."),
+    click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given."),
+    click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given."),
+)
+MENDING = "; ".join(f"{name}: {what}" for name, what in REPAIRS.items()) + ". May be repeated"
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What is said on standard error beside the result."""
+
+    quiet: bool = False
+    verbose: bool = False
+    progress: bool = True
+
+    def say(self, text: str) -> None:
+        """A line, unless nothing is to be said."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def notes(self, notes: Iterable[Note], name: str) -> None:
+        """What a reader of the scores must know."""
+        for note in notes:
+            self.say(f"note: {name}: {note}")
+
+    def repairs(self, run: Run, warning: str = "") -> None:
+        """What was mended."""
+        for repair, count in run.repaired:
+            self.say(f"note: {run.name}: repaired: {counted(count, 'segment')}: by --repair {repair}{warning}")
+
+
 def talking(command: Command) -> Command:
-    """Options about what is said on standard error."""
+    """Options about what is said on standard error; they arrive as `talk`."""
+
+    @wraps(command)
+    def call(*args: Any, quiet: bool, verbose: bool, no_progress: bool, debug: bool, **rest: Any) -> Any:
+        return command(*args, talk=Talk(quiet, verbose, not no_progress), **rest)
+
     options = [
         click.option("-q", "--quiet", is_flag=True, help="No notes on standard error."),
         click.option("-v", "--verbose", is_flag=True, help="More notes on standard error."),
@@ -54,19 +94,14 @@ def talking(command: Command) -> Command:
         click.option("--debug", is_flag=True, help="A traceback if something goes wrong."),
     ]
     for option in reversed(options):
-        command = option(command)
-    return command
+        call = option(call)
+    return call
 
 
 def output(command: Command) -> Command:
     """Where the result goes."""
     option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file instead.")
     return option(command)
-
-
-def repairs(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of repairs, also if several were given in one option."""
-    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 def system(argument: str) -> tuple[str | None, str]:
@@ -98,24 +133,6 @@ def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     return found
 
 
-def say(text: str) -> None:
-    """A line on standard error."""
-    click.echo(text, err=True)
-
-
-def say_notes(notes: Iterable[Note], name: str, quiet: bool) -> None:
-    """What a reader of the scores must know."""
-    if not quiet:
-        for note in notes:
-            say(f"note: {name}: {note}")
-
-
-def say_repairs(repaired: Iterable[tuple[str, int]], name: str, quiet: bool, warning: str = "") -> None:
-    """What was mended."""
-    for repair, count in () if quiet else repaired:
-        say(f"note: {name}: repaired: {counted(count, 'segment')}: by --repair {repair}{warning}")
-
-
 def colour() -> bool:
     """Whether standard output is a terminal that wants colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -138,9 +155,9 @@ def emit(text: str, path: str | None = None) -> None:
 
 
 @contextmanager
-def watched(name: str, path: str, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+def watched(name: str, path: str, talk: Talk) -> Iterator[Callable[[int], None] | None]:
     """A progress bar over the bytes of a log: only on a terminal, and only if it takes more than a second."""
-    if quiet or not sys.stderr.isatty():
+    if talk.quiet or not talk.progress or not sys.stderr.isatty():
         yield None
         return
     sizes = [source.size for source in resolve(path)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import reading, repairs, say, say_notes, say_repairs, system, talking
+from lagging.cli.common import Talk, reading, system, talking
 from lagging.formats import FORMATS, format_for, read, write
 
 __all__ = ["command"]
@@ -23,11 +23,8 @@ def command(
     logs: tuple[str, ...],
     output: str,
     to: str | None,
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    debug: bool,
-    **options: Any,
+    talk: Talk,
+    how: dict[str, Any],
 ) -> None:
     """Convert a log to another format; several logs become one, and an index that two of them use is a fault.
 
@@ -36,17 +33,10 @@ def command(
     lagging convert schedule.rw -o - --to jsonl
     """
     target = format_for(output, to or ("simuleval" if output == "-" else None))
-    run = read(
-        [path for _, path in map(system, logs)],
-        format=options["format_in"],
-        level=options["level"],
-        unit=options["unit"],
-        repair=repairs(options["repair"]),
-    )
-    if not quiet:
-        say(f"{run.name}: {run.origin.description}")
-    say_notes(run.notes, run.name, quiet)
-    say_repairs(run.repaired, run.name, quiet, "; the new file, and its scores, will not say so")
+    run = read([path for _, path in map(system, logs)], **how)
+    talk.say(f"{run.name}: {run.origin.description}")
+    talk.notes(run.notes, run.name)
+    talk.repairs(run, "; the new file, and its scores, will not say so")
     lost = write(run, output, format=target.name)
-    if lost and not quiet:
-        say(f"note: this format cannot hold: {', '.join(lost)}")
+    if lost:
+        talk.say(f"note: this format cannot hold: {', '.join(lost)}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from lagging.cli.common import emit, output, reading, repairs, say, say_notes, say_repairs, system, talking
+from lagging.cli.common import Talk, emit, output, reading, system, talking
 from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError
 from lagging.formats import read
@@ -41,11 +41,8 @@ def command(
     named: str,
     width: int | None,
     output: str | None,
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    debug: bool,
-    **options: Any,
+    talk: Talk,
+    how: dict[str, Any],
 ) -> None:
     """Show what happened in a sentence: what was read, what was written, and how late.
 
@@ -57,21 +54,15 @@ def command(
     lagging inspect a.log --worst DAL --top 3
     """
     name, path = system(log)
-    run = read(
-        path,
-        format=options["format_in"],
-        level=options["level"],
-        unit=options["unit"],
-        repair=repairs(options["repair"]),
-        name=name,
-    )
+    run = read(path, name=name, **how)
     counted = convention(named)
-    if not quiet:
-        say(f"{run.name}: {run.origin.description}")
-    say_notes(run.notes if verbose else (), run.name, quiet)
-    say_repairs(run.repaired, run.name, quiet)
-    if not quiet and run.marked.any():
-        say(f"note: {run.name}: </s> at the end of a hypothesis is {'stripped' if counted.eos == 'strip' else 'kept'}")
+    talk.say(f"{run.name}: {run.origin.description}")
+    talk.notes(run.notes if talk.verbose else (), run.name)
+    talk.repairs(run)
+    if run.marked.any():
+        talk.say(
+            f"note: {run.name}: </s> at the end of a hypothesis is {'kept' if counted.eos == 'keep' else 'stripped'}"
+        )
     chosen: list[Any] = list(ids)
     if worst is not None:
         ranked = score(run, [metric(worst)], convention=counted)[worst]

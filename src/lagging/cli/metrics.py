@@ -7,7 +7,7 @@ import shutil
 
 import click
 
-from lagging.cli.common import emit, output, talking, width
+from lagging.cli.common import Talk, emit, output, talking, width
 from lagging.metrics import metric, registered
 from lagging.render.card import card, listing
 
@@ -18,9 +18,7 @@ __all__ = ["command"]
 @click.argument("names", nargs=-1, metavar="[NAME…]")
 @output
 @talking
-def command(
-    names: tuple[str, ...], output: str | None, quiet: bool, verbose: bool, no_progress: bool, debug: bool
-) -> None:
+def command(names: tuple[str, ...], output: str | None, talk: Talk) -> None:
     """List the metrics, or print the cards of some: formula, parameters, edge cases, paper, BibTeX."""
     if not names:
         emit(listing(registered(), width=width()), output)

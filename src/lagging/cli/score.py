@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from lagging.cli.common import colour, emit, output, reading, repairs, say, say_notes, systems, talking, watched, width
+from lagging.cli.common import Talk, colour, emit, output, reading, systems, talking, watched, width
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.errors import UsageError, counted
 from lagging.files import write_whole
@@ -47,11 +47,8 @@ def command(
     like: tuple[str, ...],
     segment_scores: str | None,
     output: str | None,
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    debug: bool,
-    **options: Any,
+    talk: Talk,
+    how: dict[str, Any],
 ) -> None:
     """Score the logs of one or more systems.
 
@@ -71,7 +68,6 @@ def command(
     for one in asked:
         metric(one)  # a wrong name is told before a log is read
     chosen: Convention = convention(named)
-    options["repair"] = repairs(options["repair"])
     wanted: list[Signature] = []
     if like:
         if asked:
@@ -80,31 +76,32 @@ def command(
             raise UsageError("--like says itself how to count; leave --convention out")
         wanted = [Signature.parse(text) for text in like]
         agreed = [settings(signature) for signature in wanted]
-        asked, chosen = [s.metric for s in agreed], _agreed(agreed, options)
+        asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
     results, peers = [], []
     said: set[str] = set()
     named_logs = systems(logs)
     for name, path in named_logs:
-        with watched(name or path, path, quiet or no_progress) as progress:
-            scores, peer = _score(path, name, asked, chosen, options, progress, None if quiet else said)
-        say_notes(scores.notes, scores.system, quiet)
-        for score in scores if verbose else ():
+        with watched(name or path, path, talk) as progress:
+            scores, peer = _score(
+                path, name, asked, chosen, {**how, "progress": progress}, None if talk.quiet else said
+            )
+        talk.notes(scores.notes, scores.system)
+        for score in scores if talk.verbose else ():
             for reason, ids in score.undefined.reasons.items():
-                say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
+                talk.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
         results.append(scores)
         peers.append(peer)
     results = _distinct(results, [path for _, path in named_logs])
-    if not quiet:
-        _say_peers(results, peers)
-    _compare_signatures(results, wanted, quiet)
+    _say_peers(results, peers, talk)
+    _compare_signatures(results, wanted, talk)
     if segment_scores is not None:
         with write_whole(segment_scores) as file:
             file.writelines(segment_table(results))
     emit(render(results, form, width=width(), colour=colour() and output is None), output)
 
 
-def _agreed(all_of: list[Settings], options: dict[str, Any]) -> Convention:
-    """The one way of reading and counting that several signatures ask for; it is put into `options`."""
+def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
+    """The one way of reading and counting that several signatures ask for; it is put into `how`."""
     first = all_of[0]
     for key in ("level", "unit"):
         said = {value for s in all_of if (value := getattr(s, key)) is not None}
@@ -112,13 +109,13 @@ def _agreed(all_of: list[Settings], options: dict[str, Any]) -> Convention:
             raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(said))}; score them one at a time")
         wanted = said.pop() if said else None
         if key == "unit":
-            options["unit_hint"] = wanted  # what the log itself says of its unit goes before
+            how["unit_hint"] = wanted  # what the log itself says of its unit goes before
         else:
-            options[key] = options[key] or wanted
+            how[key] = how[key] or wanted
     for s in all_of:
         if (s.convention, s.repair) != (first.convention, first.repair):
             raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
-    options["repair"] = (*options["repair"], *first.repair)
+    how["repair"] = (*how["repair"], *first.repair)
     return first.convention
 
 
@@ -127,31 +124,20 @@ def _score(
     name: str | None,
     asked: list[str | Metric],
     chosen: Convention,
-    options: dict[str, Any],
-    progress: Any,
+    how: dict[str, Any],
     said: set[str] | None,
 ) -> tuple[Scores, Score | None]:
     """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
     chosen_metrics = [metric(m) for m in asked]
     columns = {need for m in chosen_metrics for need in m.needs}
     columns |= {"elapsed" for m in chosen_metrics if m.has("clock") and m.get("clock") == "elapsed"}
-    parts = scan(
-        path,
-        format=options["format_in"],
-        level=options["level"],
-        unit=options["unit"],
-        unit_hint=options.get("unit_hint"),
-        repair=options["repair"],
-        columns=columns,
-        name=name,
-        progress=progress,
-    )
+    parts = scan(path, columns=columns, name=name, **how)
     scorer, peer, system = None, None, ""
     for part in parts:
         if scorer is None:
             system = part.name
             if said is not None and part.origin.description not in said:
-                say(f"{system}: {part.origin.description}")
+                Talk().say(f"{system}: {part.origin.description}")
                 said.add(part.origin.description)
             scorer = Scorer(asked or _default(part), chosen)
             told = said is not None and chosen.name == "paper"
@@ -164,7 +150,7 @@ def _score(
     return scores, None if peer is None else peer.result()["AL"]
 
 
-def _say_peers(results: list[Scores], peers: list[Score | None]) -> None:
+def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> None:
     """What nearly every published AL would be compared with."""
     shown = []
     for scores, al in zip(results, peers, strict=True):
@@ -177,7 +163,7 @@ def _say_peers(results: list[Scores], peers: list[Score | None]) -> None:
     if len(shown) > 4:
         shown[3:] = ["…"]
     if shown:
-        say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
+        talk.say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
 
 
 def _default(part: Run) -> tuple[str, ...]:
@@ -203,22 +189,20 @@ def _made(signature: Signature) -> Iterator[tuple[str, str]]:
     return ((key, "some" if key == "noref" else value) for key, value in kept)
 
 
-def _compare_signatures(results: list[Scores], wanted: list[Signature], quiet: bool) -> None:
+def _compare_signatures(results: list[Scores], wanted: list[Signature], talk: Talk) -> None:
     """Say where scores side by side, or a score and the one it repeats, were not made alike."""
-    if quiet:
-        return
     for one in results[1:]:
         common, of, other = results[0].shared(one)
         if common < max(of, other):
             both = f"{results[0].system} ({counted(of, 'segment')}) and {one.system} ({counted(other, 'segment')})"
-            say(f"note: {both} share {common}: their scores are not about the same sentences")
+            talk.say(f"note: {both} share {common}: their scores are not about the same sentences")
     for scores in results[1:]:
         for score in scores:
             base = next((s for s in results[0] if s.metric == score.metric), None)
             if base is not None and dict(_made(base.signature)) != dict(_made(score.signature)):
                 differ = sorted({key for key, _ in set(_made(base.signature)) ^ set(_made(score.signature))})
                 both = f"{results[0].system} and {scores.system}"
-                say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
+                talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
     for signature in wanted:
         for scores in results:
             made = next(s for s in scores if s.metric == settings(signature).metric).signature
@@ -226,4 +210,4 @@ def _compare_signatures(results: list[Scores], wanted: list[Signature], quiet: b
             for key in [*then, *(key for key in now if key not in then)]:
                 if now.get(key) != then.get(key):
                     here, there = now.get(key, "none"), then.get(key, "none")
-                    say(f"note: {scores.system}: {made.metric} has {key}:{here}, the signature given has {there}")
+                    talk.say(f"note: {scores.system}: {made.metric} has {key}:{here}, the signature given has {there}")

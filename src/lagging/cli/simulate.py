@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lagging.cli.common import say, talking
+from lagging.cli.common import Talk, talking
 from lagging.errors import UsageError
 from lagging.formats import FORMATS, write
 from lagging.policies import NAMES, policy
@@ -38,10 +38,7 @@ def command(
     target: str,
     output: str,
     to: str | None,
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    debug: bool,
+    talk: Talk,
 ) -> None:
     """Write the log of a policy over a test set."""
     chosen = policy(name)
@@ -50,10 +47,9 @@ def command(
         raise UsageError(f"{source} has {len(sources)} lines, but {target} has {len(targets)}")
     run = chosen.run(source=sources, target=targets)
     lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
-    if not quiet:
-        say(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
-        if lost:
-            say(f"note: this format cannot hold: {', '.join(lost)}")
+    talk.say(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
+    if lost:
+        talk.say(f"note: this format cannot hold: {', '.join(lost)}")
 
 
 def _lines(path: str) -> list[str]:

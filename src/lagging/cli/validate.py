@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import emit, output, system, talking
+from lagging.cli.common import Talk, emit, output, recognised, system, talking
 from lagging.errors import KINDS, counted
-from lagging.formats import FORMATS, Validation, validate
-from lagging.text import LEVELS
+from lagging.formats import Validation, validate
 
 __all__ = ["command"]
 
@@ -19,9 +18,7 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("logs", nargs=-1, required=True, metavar="PATH…")
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-@click.option("--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given.")
-@click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given.")
-@click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given.")
+@recognised
 @output
 @talking
 def command(
@@ -31,10 +28,7 @@ def command(
     level: str | None,
     unit: str | None,
     output: str | None,
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    debug: bool,
+    talk: Talk,
 ) -> int:
     """List everything that is wrong with a log: file and line, segment, token, what it is, and how to mend it.
 

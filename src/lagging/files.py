@@ -15,17 +15,19 @@ __all__ = ["write_whole"]
 
 
 @contextmanager
-def write_whole(path: str | Path) -> Iterator[TextIO]:
+def write_whole(path: str | Path, errors: str = "strict") -> Iterator[TextIO]:
     """A UTF-8 file that replaces `path` when the block ends, and leaves no trace if it fails."""
     import tempfile
 
     target = Path(path).resolve()  # a link stays a link
     try:
         if target.exists() and not target.is_file():  # a pipe or a device cannot be replaced
-            with target.open("w", encoding="utf-8", newline="\n") as file:
+            with target.open("w", encoding="utf-8", errors=errors, newline="\n") as file:
                 yield file
             return
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as new:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors=errors, newline="\n", dir=target.parent, delete=False
+        ) as new:
             try:
                 yield cast("TextIO", new)
                 new.flush()

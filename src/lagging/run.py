@@ -226,7 +226,10 @@ class Run:
             if values is not None:
                 changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
         some = replace(self, notes=(), **changed)
-        return replace(some, notes=merge_notes(remark(some))) if self.notes else some
+        if not self.notes:
+            return some
+        of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
+        return replace(some, notes=merge_notes([*of_the_log, *remark(some)]))
 
     def segments(self) -> Iterator[Run]:
         """Each segment as a Run of its own."""
@@ -246,8 +249,9 @@ class Run:
             raise UsageError("concat needs at least one Run")
         if len(runs) == 1:
             return runs[0]
+        telling = [run for run in runs if len(run.delays.values)] or list(runs)
         for what in ("unit", "level"):
-            found = sorted({str(getattr(run, what)) for run in runs})
+            found = sorted({str(getattr(run, what)) for run in telling})
             if len(found) > 1:
                 raise UsageError(f"these runs differ in {what}: {', '.join(found)}")
         changed: dict[str, Any] = {}
@@ -269,7 +273,7 @@ class Run:
         for name, count in (item for run in runs for item in run.repaired):
             repaired[name] = repaired.get(name, 0) + count
         notes = merge_notes(note for run in runs for note in run.notes)
-        return replace(runs[0], repaired=tuple(sorted(repaired.items())), notes=notes, **changed)
+        return replace(telling[0], repaired=tuple(sorted(repaired.items())), notes=notes, **changed)
 
     # ---- to other libraries -----------------------------------------------------------------------------------
 

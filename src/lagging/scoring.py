@@ -181,14 +181,18 @@ class Scorer:
         self._stood_in: dict[Metric, int] = dict.fromkeys(self.metrics, 0)
         self._repaired: dict[str, int] = {}
         self._facts: tuple[str, str] | None = None
+        self._told = False
         self._lengths: dict[Metric, str] = {}
 
     def add(self, run: Run) -> None:
         """Score some more segments."""
         facts = (run.unit, run.level)
-        if self._facts not in (None, facts):
-            raise UsageError(f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged")
-        self._facts = facts
+        if len(run.delays.values) or self._facts is None:  # what nothing was written in tells nothing
+            if self._told and facts != self._facts:
+                raise UsageError(
+                    f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged"
+                )
+            self._facts, self._told = facts, self._told or len(run.delays.values) > 0
         if self._whole:
             self._kept.append(self._slim(run))
         else:

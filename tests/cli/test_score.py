@@ -343,3 +343,10 @@ def test_repairs_are_told_by_every_command(run, logs) -> None:
     Path("bad.jsonl").write_text('{"delays": [2, 1], "source_length": 2}\n')
     assert "repaired: 1 segment: by --repair monotone" in run("inspect", "bad.jsonl", "--repair", "monotone").err
     assert "will not say so" in run("convert", "bad.jsonl", "-o", "b.jsonl", "--repair", "monotone").err
+
+
+def test_a_log_is_not_written_over(run, logs) -> None:
+    for option in ("-o", "--segment-scores"):
+        code, _, err = run("score", "wait", option, "wait/instances.log")
+        assert code == 2
+        assert "would be written over" in err

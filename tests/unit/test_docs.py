@@ -129,14 +129,7 @@ def test_python_examples(page: Path) -> None:
     examples = re.findall(r"^```pycon\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     source = re.sub(r"v:0\.\d+\.\d+\w*", f"v:{lagging.__version__}", "\n".join(examples))
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
-    from lagging.metrics import registry
-
-    before = dict(registry._metrics)
-    try:
-        with shown.inside(shown.PAGES[page]):
-            report = io.StringIO()
-            doctest.DocTestRunner().run(test, out=report.write, clear_globs=False)
-    finally:
-        registry._metrics.clear()
-        registry._metrics.update(before)
+    with shown.inside(shown.PAGES[page]):
+        report = io.StringIO()
+        doctest.DocTestRunner().run(test, out=report.write, clear_globs=False)
     assert not report.getvalue(), report.getvalue()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import lagging
-from lagging.metrics import registry
 from lagging.scoring import Scorer, settings
 
 ANTAGONIST = [4, 4, 4, 4, 5]
@@ -203,16 +202,6 @@ def test_undefined_survives_pickling() -> None:
     assert pickle.loads(pickle.dumps(score.undefined)).reasons == score.undefined.reasons
 
 
-@pytest.fixture
-def scratch():
-    before = dict(registry._metrics), dict(registry._aliases)
-    yield
-    for kept, now in zip(before, (registry._metrics, registry._aliases), strict=True):
-        now.clear()
-        now.update(kept)
-
-
-@pytest.mark.usefixtures("scratch")
 def test_user_metrics() -> None:
     @lagging.register("FirstDelay", summary="when the first token comes", length="longest", aliases=["First"])
     def first(schedule, *, scale: float = 1.0, mode: str = "plain", on: bool = False):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import lagging
-from lagging.metrics import registry
 from lagging.scoring import settings
 
 
@@ -129,15 +128,6 @@ def test_silence_is_not_rewarded() -> None:
         assert lagging.score(run, [name])[name].value == 1
 
 
-@pytest.fixture
-def scratch():
-    before = dict(registry._metrics)
-    yield
-    registry._metrics.clear()
-    registry._metrics.update(before)
-
-
-@pytest.mark.usefixtures("scratch")
 def test_a_users_metric_cannot_change_the_run_or_other_metrics() -> None:
     @lagging.register("Length")
     def length(schedule):
@@ -160,7 +150,6 @@ def test_a_users_metric_cannot_change_the_run_or_other_metrics() -> None:
         run.source_length[0] = -7
 
 
-@pytest.mark.usefixtures("scratch")
 def test_a_users_metric_declares_what_can_change_its_number() -> None:
     lagging.register("Tau")(lambda schedule: schedule.cutoff)
     lagging.register("DeclaredTau", needs={"cutoff"})(lambda schedule: schedule.cutoff)
@@ -172,7 +161,6 @@ def test_a_users_metric_declares_what_can_change_its_number() -> None:
     assert exact.signature["tol"] == "0"
 
 
-@pytest.mark.usefixtures("scratch")
 def test_a_metric_of_the_whole_corpus_sees_it_whole() -> None:
     @lagging.register("Total", needs={"corpus"})
     def total(schedule):
@@ -271,3 +259,160 @@ def test_a_path_is_not_a_run() -> None:
         lagging.score("wait-3", ["DAL"])
     with pytest.raises(lagging.DataError, match="only once"):
         lagging.score(iter([]), ["DAL"])
+
+
+@pytest.mark.parametrize("size", [3, 4000])
+def test_a_pipe_is_read_from_its_beginning(size: int, tmp_path: Path) -> None:
+    import os
+    import threading
+
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    lines = [
+        {"index": i, "prediction": "a b", "delays": [1, 2], "source": "x y", "source_length": 2} for i in range(size)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    writer = threading.Thread(target=lambda: path.write_text(text))
+    writer.start()
+    assert len(lagging.read(path)) == size
+    writer.join()
+
+
+SOUND = {
+    "index": 0,
+    "prediction": "wavs/0_pred.wav",
+    "delays": [500.0, 1000.0],
+    "durations": [300.0, 200.0],
+    "elapsed": [],
+    "source_length": 1200.0,
+    "reference": "guten Tag",
+    "source": "a.wav",
+}
+
+
+def test_the_path_of_a_sound_file_is_no_translation(tmp_path: Path) -> None:
+    path = log(tmp_path / "a.log", SOUND)
+    for run in (lagging.read(path), lagging.scan(path, columns=())):
+        with pytest.raises(lagging.MetricError, match="no predictions whose text"):
+            lagging.score(run, ["BLEU"])
+    assert lagging.read(path).prediction.tolist() == ["wavs/0_pred.wav"]
+
+
+def test_silence_at_the_beginning_does_not_settle_what_the_log_is(tmp_path: Path) -> None:
+    common = {"reference": "a b c d", "source": "x y z", "source_length": 3}
+    silent = [{"index": i, "prediction": "", "delays": [], **common} for i in range(1000)]
+    spoken = [{"index": i, "prediction": "a b c", "delays": [1, 2, 3], **common} for i in range(1000, 1010)]
+    laal = lagging.score(lagging.scan(log(tmp_path / "a.log", *silent, *spoken)), ["LAAL"])["LAAL"]
+    assert (laal.value, laal.signature["level"], laal.signature.get("noref")) == (1.25, "word", None)
+    spoken[3]["delays"] = [1, 2]
+    with pytest.raises(lagging.DataError, match="2 delays, 3 words"):
+        lagging.read(log(tmp_path / "a.log", *silent, *spoken))
+
+
+@pytest.mark.parametrize("filler", ["", "  ", "\r"])
+def test_two_objects_on_a_line_are_never_two_lines(filler: str, tmp_path: Path) -> None:
+    line = json.dumps({"delays": [1], "source_length": 1})
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(f"{line}{line}\n{filler}\n".encode())
+    with pytest.raises(lagging.DataError, match="not valid JSON"):
+        lagging.read(path)
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_which_line_of_several_counts_does_not_depend_on_the_size_of_the_log(size: int, tmp_path: Path) -> None:
+    lines = [{"index": i, "delays": [1, 2], "source_length": 2} for i in range(size) if i != 7]
+    path = log(tmp_path / "a.jsonl", *lines, {"index": 0, "delays": [2, 2], "source_length": 2})
+    path.write_text("\n" + path.read_text())
+    for keep, delays in (("first", [1, 2]), ("last", [2, 2])):
+        run = lagging.read(path, repair=[keep])
+        assert len(run) == size - 1
+        assert run[run.id == 0].delays.tolist() == [delays]
+        assert {note.kind for note in run.notes} == {"blank line", "index gap"}
+    log(tmp_path / "b.jsonl", *lines, {"index": 0, "delays": [2, 1], "source_length": 2})
+    with pytest.raises(lagging.DataError, match="delays decrease"):
+        lagging.read(tmp_path / "b.jsonl", repair=["first"])
+
+
+def test_files_with_and_without_texts_are_not_one_system(tmp_path: Path) -> None:
+    common = {"delays": [1, 2], "source_length": 3, "level": "word", "reference": "a b"}
+    paths = [
+        log(tmp_path / "a.jsonl", {**common, "id": 0, "prediction": "a b"}),
+        log(tmp_path / "b.jsonl", {**common, "id": 1}),
+    ]
+    with pytest.raises(lagging.DataError, match="no `prediction`"):
+        lagging.read(paths)
+
+
+def test_a_file_in_which_nothing_was_written_goes_with_any_other(tmp_path: Path) -> None:
+    common = {"source": "x y", "source_length": 2, "reference": "a b"}
+    spoken = log(tmp_path / "a.log", {"index": 0, "prediction": "a b", "delays": [1, 2], **common})
+    silent = log(tmp_path / "b.log", {"index": 1, "prediction": "", "delays": [], **common})
+    for paths in ([spoken, silent], [silent, spoken]):
+        for run in (lagging.read(paths), lagging.scan(paths)):
+            score = lagging.score(run, ["DAL"])["DAL"]
+            assert (score.value, score.n, score.signature["level"]) == (1, 2, "word")
+    assert lagging.score(lagging.read(silent), ["BLEU"])["BLEU"].value == 0
+
+
+@pytest.mark.parametrize("times", [["q", 0], "oops", [1, int("1" + "0" * 400)]])
+def test_what_no_metric_can_use_is_no_fault(times: object, tmp_path: Path) -> None:
+    line = {"index": 0, "prediction": "a b", "delays": [1, 2], "source": "x y", "source_length": 2, "elapsed": times}
+    path = log(tmp_path / "a.log", line)
+    assert lagging.validate(path).ok
+    assert lagging.score(lagging.read(path), ["DAL"])["DAL"].value == 1
+    sound = log(tmp_path / "s.log", {**SOUND, "durations": times if isinstance(times, list) else [times]})
+    assert lagging.validate(sound).ok
+
+
+def test_an_elapsed_time_beyond_any_number_is_a_fault_in_speech(tmp_path: Path) -> None:
+    line = {"index": 0, "prediction": "a b", "delays": [1, 2.5], "source": "x.wav", "source_length": 300.5}
+    path = log(tmp_path / "a.log", {**line, "elapsed": [1, int("1" + "0" * 400)]})
+    with pytest.raises(lagging.DataError, match="elapsed time is not finite"):
+        lagging.read(path)
+
+
+def test_a_unit_or_level_given_goes_before_what_the_log_says(tmp_path: Path) -> None:
+    path = log(
+        tmp_path / "a.jsonl", {"id": 0, "delays": [1000, 2000], "source_length": 3000, "unit": "ms", "level": "token"}
+    )
+    run = lagging.read(path, unit="token", level="word")
+    assert (run.unit, run.level) == ("token", "word")
+
+
+def test_levels_are_not_mixed(tmp_path: Path) -> None:
+    lines = [
+        {"id": i, "delays": [1, 2], "source_length": 3, "level": level} for i, level in enumerate(("word", "char"))
+    ]
+    with pytest.raises(lagging.DataError, match="char, not word"):
+        lagging.read(log(tmp_path / "a.jsonl", *lines))
+    with pytest.raises(lagging.UsageError, match="level must be one of"):
+        lagging.read(log(tmp_path / "b.jsonl", {**lines[0], "level": "wrod"}))
+
+
+def test_half_a_character_is_refused_or_replaced_and_never_crashes(tmp_path: Path) -> None:
+    line = {"index": 0, "prediction": "a b", "delays": [1, 2], "source": "x \ud800", "source_length": 2}
+    path = log(tmp_path / "a.log", line)
+    lagging.write(lagging.read(path), tmp_path / "b.jsonl")
+    with pytest.raises(lagging.DataError, match="surrogate"):
+        lagging.read(log(tmp_path / "c.log", {**line, "index": "\ud800"}))
+
+
+def test_a_link_to_nothing_is_no_such_file(tmp_path: Path) -> None:
+    (tmp_path / "broken.log").symlink_to(tmp_path / "nothing")
+    with pytest.raises(lagging.UsageError, match="no such file"):
+        lagging.read(tmp_path / "broken.log")
+
+
+def test_latency_bleu_of_a_very_long_source() -> None:
+    run = lagging.Run.from_delays([[1, 2]], source_length=[10**11], prediction=["a b"], reference=["a b"])
+    assert lagging.score(run, ["LBLEU"])["LBLEU"].value == pytest.approx(100)
+
+
+def test_a_packed_log_in_a_directory(tmp_path: Path) -> None:
+    import gzip
+
+    with gzip.open(tmp_path / "instances.log.gz", "wt") as file:
+        file.write(
+            json.dumps({"index": 0, "prediction": "a b", "delays": [1, 2], "source": "x y", "source_length": 2}) + "\n"
+        )
+    assert len(lagging.read(tmp_path)) == 1

@@ -150,7 +150,7 @@ def emit(text: str, path: str | None = None) -> None:
         return
     from lagging.files import write_whole
 
-    with write_whole(path) as file:
+    with write_whole(path, errors="backslashreplace") as file:
         file.write(text + "\n")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.errors import UsageError, counted
 from lagging.files import write_whole
 from lagging.formats import scan
+from lagging.formats.source import resolve
 from lagging.metrics import Metric, metric, split_names
 from lagging.render import RENDERERS, render
 from lagging.render.documents import segment_table
@@ -80,6 +82,7 @@ def command(
     results, peers = [], []
     said: set[str] = set()
     named_logs = systems(logs)
+    _spare(named_logs, output, segment_scores)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
             scores, peer = _score(
@@ -95,9 +98,17 @@ def command(
     _say_peers(results, peers, talk)
     _compare_signatures(results, wanted, talk)
     if segment_scores is not None:
-        with write_whole(segment_scores) as file:
+        with write_whole(segment_scores, errors="backslashreplace") as file:
             file.writelines(segment_table(results))
     emit(render(results, form, width=width(), colour=colour() and output is None), output)
+
+
+def _spare(logs: list[tuple[str | None, str]], *outputs: str | None) -> None:
+    """Refuse to write over a log that is to be read."""
+    inputs = {source.file.resolve() for _, path in logs for source in resolve(path) if source.file is not None}
+    for file in outputs:
+        if file is not None and Path(file).resolve() in inputs:
+            raise UsageError(f"{file} is one of the logs; it would be written over")
 
 
 def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:

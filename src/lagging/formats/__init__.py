@@ -110,16 +110,18 @@ class _SeenIds:
             self._growing = False
         self._parts.append((run.id, run.line, run.origin.path))
 
-    def gaps(self, refused: int) -> Iterator[Note]:
+    def gaps(self) -> Iterator[Note]:
         """Whole numbers that are missing between the lowest and the highest id: perhaps a run that did not finish."""
         if not self._parts or any(ids.dtype == object for ids, _, _ in self._parts):
             return
         low = min(int(ids.min()) for ids, _, _ in self._parts)
         high = max(int(ids.max()) for ids, _, _ in self._parts)
-        missing = high - low + 1 - len(self) - refused
+        distinct = len(self) if self._growing else len(set(np.concatenate([ids for ids, _, _ in self._parts]).tolist()))
+        missing = high - low + 1 - distinct
         if missing > 0:
-            text = f"between {low} and {high} no line has this index: is the log complete?"
-            yield Note("index gap", text, missing, noun="segment")
+            yield Note(
+                "index gap", f"{missing} of the indices between {low} and {high} are missing: is the log complete?"
+            )
 
     def faults(self, refused: list[tuple[int | str | None, int, str]]) -> Iterator[Fault]:
         """Ids that occur in more than one part, or in a line that was refused for another fault."""
@@ -161,21 +163,32 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
             seen.add(part)
             if first is None:
                 first = part
-            for what, kind in (("unit", "mixed-unit"), ("level", "mixed-level")):
-                if part.origin.path != first.origin.path and getattr(part, what) != getattr(first, what):
-                    detail = f"{getattr(part, what)}, but {getattr(first, what)} in {first.origin.path}"
-                    options.faults.add(Fault(kind, detail, part.origin.path))
+            if len(part.delays.values) and not len(first.delays.values):
+                first = part  # what nothing was written in tells nothing
+            if part.origin.path != first.origin.path and len(part.delays.values):
+                options.faults.add(*_unlike(part, first))
             if held is not None and not (options.stop and options.faults):
                 yield held
             held = _with_notes(part, options, name or system_name(source))
         options.placed = len(seen)
     options.faults.add(*seen.faults(options.refused))
-    options.notes.extend(seen.gaps(len(options.refused)))
+    options.notes.extend(() if options.faults else seen.gaps())
     if first is None and not options.faults:
         options.faults.add(Fault("empty-log", path=sources[0].path))
     # the last part waits for the notes that come at the end of a file
     if held is not None and not (options.stop and options.faults):
         yield _with_notes(held, options, held.name)
+
+
+def _unlike(part: Run, first: Run) -> Iterator[Fault]:
+    """Why a file cannot be read together with the one before."""
+    for what, kind in (("unit", "mixed-unit"), ("level", "mixed-level")):
+        if getattr(part, what) != getattr(first, what):
+            detail = f"{getattr(part, what)}, but {getattr(first, what)} in {first.origin.path}"
+            yield Fault(kind, detail, part.origin.path)
+    if (part.prediction is None) != (first.prediction is None):
+        without, other = (part, first) if part.prediction is None else (first, part)
+        yield Fault("missing-prediction", f"other lines are in {other.origin.path}", without.origin.path)
 
 
 def _with_notes(part: Run, options: Options, name: str) -> Run:

@@ -20,7 +20,10 @@ from lagging.validation import unmatched_tokens
 __all__ = ["Facts", "guess_unit", "recognise", "settle"]
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
-OPTIONAL = ("elapsed", "source", "durations", "document", "reference_length")
+OPTIONAL = ("elapsed", "source", "durations", "document", "reference_length", "unit", "level")
+SETTINGS = ("unit", "level")
+"""What holds for the whole log: read where its first lines have it, and then the same in every line."""
+
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
 
@@ -47,6 +50,7 @@ class Facts:
         unit: of delays and source length.
         level: what a target token is.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
+        keeps_sound: whether the prediction is the path of a sound file, and is wanted.
         columns: the other columns to read.
     """
 
@@ -56,6 +60,7 @@ class Facts:
     has_id: bool
     has_text: bool
     has_reference: bool
+    keeps_sound: bool
     columns: tuple[str, ...]
 
 
@@ -66,10 +71,12 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
     unit, how = _unit(source, options, flavour, rows)
-    said = next((row.level for row in rows if row.level in LEVELS), None)
+    said = next((row.level for row in rows if isinstance(row.level, str)), None)
+    if said is not None and said not in LEVELS:
+        raise UsageError(f"{source.path}: level must be one of {', '.join(LEVELS)}, but is {said!r}")
     level = options.level or said or ("token" if speech_out else detect_level(texts, lengths))
-    has_text = not speech_out and any(texts)
-    if has_text and level == "token" and options.level is None and said is None:
+    has_text = not speech_out and any(text is not None for text in texts)
+    if any(texts) and has_text and level == "token" and options.level is None and said is None:
         options.notes.append(unmatched_tokens(texts, lengths))
 
     title = {"simuleval": "SimulEval log", "jsonl": "JSON lines"}[flavour]
@@ -82,6 +89,7 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
         has_id=any(name_of(row) is not None for row in rows),
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
+        keeps_sound=speech_out and options.columns is None,
         columns=tuple(c for c in OPTIONAL if _wanted(c, options, unit) and _present(c, rows)),
     )
 
@@ -90,7 +98,7 @@ def _wanted(column: str, options: Options, unit: str) -> bool:
     """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
     if options.columns is None or column in options.columns:
         return True
-    return (column == "elapsed" and unit == "ms") or column == "reference_length"
+    return (column == "elapsed" and unit == "ms") or column in ("reference_length", *SETTINGS)
 
 
 def _present(column: str, rows: list[Line]) -> bool:
@@ -112,13 +120,15 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
     texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
     sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
     guess, how = guess_unit(texts[0] if texts else None, sizes)
+    if options.unit_hint is not None and "guessed" in how:
+        return options.unit_hint, "as in the signature"
     if guess == "ms" and "guessed" in how and max(sizes) < SHORTEST_SPEECH:
         raise UsageError(
             f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}\n"
             "  Delays are source tokens or milliseconds, and these look like seconds.\n"
             "  fix: multiply seconds by 1000, or say --unit ms or --unit token."
         )
-    return (options.unit_hint, "as in the signature") if options.unit_hint and "guessed" in how else (guess, how)
+    return guess, how
 
 
 def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note
-from lagging.formats.facts import OPTIONAL, Facts, recognise, settle
+from lagging.formats.facts import OPTIONAL, SETTINGS, Facts, recognise, settle
 from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
@@ -61,7 +61,8 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     if not sample.rows:
         decoder.finish()
         return
-    facts = settle(source, options, sample.rows[:SAMPLE], head)
+    written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
+    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], head)
     decoder.only(facts.columns)
     reader = _Reader(source, options, facts)
     reader.hold(sample)
@@ -94,8 +95,9 @@ class _Decoder:
         try:
             if not batch.text.isascii():
                 batch.text.decode("utf-8")  # what msgspec skips, it does not check
-            # a blank line could make up for two objects on one line
-            rows = [] if batch.blank else self._json.decode_lines(batch.text)
+            # one object on each line, and not two on one and none on another
+            one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
+            rows = self._json.decode_lines(batch.text) if one_each else []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             rows = []
         if len(rows) != batch.count:
@@ -163,11 +165,13 @@ class _Reader:
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]
         mixed = UNSET in names if facts.has_id else any(name is not UNSET for name in names)
-        units = [row.unit for row in rows]
-        mixed |= units.count(UNSET) + units.count(facts.unit) < len(rows)
-        mixed |= "elapsed" in facts.columns and not _are_numbers(row.elapsed for row in rows)
-        checked = (delays, sizes, texts) if facts.has_text else (delays, sizes)
-        if mixed or any(UNSET in column or None in column for column in checked):
+        for setting in SETTINGS:
+            if setting in facts.columns:
+                said = [getattr(row, setting) for row in rows]
+                mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
+        mixed |= self._timed and not _are_numbers(row.elapsed for row in rows)
+        checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
+        if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
             kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
             rows, lines, names, sizes, texts, places = (
                 [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
@@ -183,8 +187,13 @@ class _Reader:
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
-        for column in facts.columns:
+        for column in set(facts.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
+
+    @property
+    def _timed(self) -> bool:
+        """Whether elapsed times are read and can be used."""
+        return self.facts.unit == "ms" and "elapsed" in self.facts.columns
 
     def _refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
@@ -199,9 +208,12 @@ class _Reader:
             wrong.append(("missing-prediction", ""))
         if row.source_length is UNSET or row.source_length is None:
             wrong.append(("missing-source-length", ""))
-        if row.unit not in (UNSET, None, facts.unit):
-            wrong.append(("mixed-unit", f"{row.unit}, not {facts.unit}"))
-        if "elapsed" in facts.columns and not _are_numbers([row.elapsed]):
+        for setting in SETTINGS:
+            said = getattr(row, setting) if setting in facts.columns else UNSET
+            settled = getattr(facts, setting)
+            if said not in (UNSET, None, settled) and getattr(self.options, setting) is None:
+                wrong.append((f"mixed-{setting}", f"{said}, not {settled}"))
+        if self._timed and not _are_numbers([row.elapsed]):
             wrong.append(("bad-elapsed", shown(row.elapsed)))
         self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
         if wrong:
@@ -221,7 +233,7 @@ class _Reader:
             id=make_ids(held["id"]),
             elapsed=_ragged(held, "elapsed", facts),
             reference_length=_numbers(held["reference_length"]) if "reference_length" in facts.columns else None,
-            prediction=make_texts(predictions) if facts.has_text or any(predictions) else None,
+            prediction=make_texts(predictions) if facts.has_text or facts.keeps_sound else None,
             reference=self._references(held),
             source=_texts(held["source"]) if "source" in facts.columns else None,
             document=_texts(held["document"]) if "document" in facts.columns else None,
@@ -231,7 +243,8 @@ class _Reader:
             level=facts.level,
             origin=facts.origin,
         )
-        run = repair(run, options.repair)
+        # which of several lines counts is known only when all have been read
+        run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         texts = run.prediction if facts.has_text else None
         counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
         options.faults.add(*check(run, token_counts=counts))
@@ -279,7 +292,8 @@ def _ragged(held: dict[str, list[Any]], column: str, facts: Facts) -> Ragged | N
     """A column of lists, if the log has it."""
     if column not in facts.columns:
         return None
-    return Ragged.from_rows([row if isinstance(row, list) else [] for row in held[column]])
+    rows = [row if _are_numbers([row]) and isinstance(row, list) else [] for row in held[column]]
+    return Ragged.from_lengths(_flat(list(chain.from_iterable(rows))), list(map(len, rows)))
 
 
 def _numbers(values: Iterable[Any]) -> Floats:

@@ -78,9 +78,24 @@ def explain(line: bytes, fields: frozenset[str]) -> tuple[Line | None, list[Trou
     return row, trouble
 
 
+def _is_torn(text: str) -> bool:
+    """Whether a text has half of a surrogate pair in it, which no file can hold."""
+    return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _read_aside(value: Any) -> tuple[Any, list[Trouble]]:
+    """What enters no score is never a fault; a text that no file can hold is made one that a file can."""
+    first = value[:1] if isinstance(value, list) else [value]
+    if any(isinstance(part, str) and _is_torn(part) for part in first):
+        return str(first[0]).encode("utf-8", "replace").decode("utf-8"), []
+    return value, []
+
+
 def _read_id(value: object) -> tuple[Any, list[Trouble]]:
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
+    if isinstance(value, str) and _is_torn(value):
+        return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
     return UNSET, [("bad-id", shown(value), None)]
@@ -120,7 +135,7 @@ def _read_number(kind: str) -> Any:
 
 def _read_text(kind: str, *also: type) -> Any:
     def read(value: object) -> tuple[Any, list[Trouble]]:
-        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        if isinstance(value, str) and _is_torn(value):
             return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
         if value is None or isinstance(value, (str, *also)):
             return value, []
@@ -137,10 +152,10 @@ FIELDS = {
     "prediction": _read_text("bad-prediction"),
     "reference": _read_text("bad-reference"),
     "elapsed": lambda value: (value, []),
-    "source": lambda value: (value, []),
+    "source": _read_aside,
     "reference_length": _read_number("bad-value"),
     "durations": lambda value: (value, []),
-    "document": lambda value: (value, []),
+    "document": _read_aside,
     "unit": _read_text("bad-value"),
     "level": _read_text("bad-value"),
 }

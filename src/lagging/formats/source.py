@@ -17,13 +17,14 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from lagging.errors import UsageError
+from lagging.ragged import Ints
 
 __all__ = ["Batch", "Source", "resolve"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
 
-LOG_NAMES = ("instances.log", "instances.jsonl")
+LOG_NAMES = ("instances.log", "instances.jsonl", "instances.log.gz", "instances.jsonl.gz")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -35,13 +36,13 @@ class Batch:
         first: number of the first line.
         text: the lines, each with its line break, but for the last line of a file without one.
         count: how many lines.
-        blank: whether one of them is empty.
+        starts: where each begins.
     """
 
     first: int
     text: bytes
     count: int
-    blank: bool
+    starts: Ints
 
     @property
     def lines(self) -> list[bytes]:
@@ -92,10 +93,7 @@ class Source:
             seen.append(batch)
             if batch.text.strip():
                 break
-        if self.file is None:
-            self._resumed = chain(seen, batches)
-        else:
-            batches.close()
+        self._resumed = chain(seen, batches)  # a pipe can be read only once
         return seen[-1].text if seen else b""
 
     def batches(self) -> Iterator[Batch]:
@@ -114,10 +112,12 @@ class Source:
                     self.bom = True
                     text = text[len(BOM) :]
                 ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-                count = len(ends) + (not text.endswith(b"\n"))
-                blank = bool(len(ends)) and bool(ends[0] == 0 or (ends[1:] - ends[:-1] == 1).any())
-                yield Batch(first, text, count, blank)
-                first += count
+                whole = text.endswith(b"\n")
+                starts = np.concatenate([[0], ends[:-1] + 1 if whole else ends + 1])
+                yield Batch(first, text, len(starts), starts)
+                first += len(starts)
+                if not whole:
+                    return  # the end; what a writer appends meanwhile is not half of another line
 
     @property
     def size(self) -> int | None:
@@ -142,7 +142,7 @@ def resolve(path: str | Path) -> list[Source]:
             return [Source(text, file)]
     except OSError as error:  # e.g. a name that no file can have
         raise UsageError(f"cannot read {text[:80]}: {error.strerror}") from None
-    matches = sorted(glob.glob(text, recursive=True))
+    matches = [match for match in sorted(glob.glob(text, recursive=True)) if Path(match).exists()]
     if not matches:
         raise UsageError(f"no such file or directory: {text}")
     return [source for match in matches for source in resolve(match)]
@@ -150,7 +150,7 @@ def resolve(path: str | Path) -> list[Source]:
 
 def _in_directory(directory: Path) -> Source:
     found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    found = found or sorted([*directory.glob("*.log"), *directory.glob("*.jsonl")])
+    found = found or sorted(file for ending in ("log", "jsonl") for file in directory.glob(f"*.{ending}*"))
     if len(found) != 1:
         what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")

@@ -210,9 +210,10 @@ def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = 
         if not reference or not length:
             continue
         prefix = _prefixes(text or "", s.run.level)
-        written = np.searchsorted(s.g[row], np.arange(1, length + 1), side="right")
-        counts, times = np.unique(written, return_counts=True)
-        bleus = [_sentence_bleu(scorer, prefix[n], reference) for n in counts.tolist()]
+        # for how many j the first n tokens had been written: from g(n), or 1, until g(n+1), or |x| + 1
+        edges = np.clip(np.ceil([1.0, *s.g[row], length + 1.0]), 1, length + 1)
+        times = np.diff(edges)
+        bleus = [_sentence_bleu(scorer, prefix[n], reference) if times[n] else 0.0 for n in range(len(times))]
         out[row] = np.dot(bleus, times) / length
         if final == "weighted":
             out[row] += length * _sentence_bleu(scorer, prefix[-1], reference)

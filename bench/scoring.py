@@ -6,9 +6,9 @@
     python bench/scoring.py --quick         # a few thousand: shows that it runs, the ratios mean nothing
 
 Each number is the CPU time (user and system) of a process of its own, start-up included, best of three (against
-decoding: of nine); what is compared takes turns, so that a busy machine slows all alike. Never wall time. The yardstick is a process that decodes
-the same file with msgspec, line by line, and does nothing else. With SimulEval (importable, or in another environment
-given by --simuleval-python), its scoring of the same log is measured too.
+decoding: of nine); what is compared takes turns, so that a busy machine slows all alike. Never wall time. The
+yardstick is a process that decodes the same file with msgspec, line by line, and does nothing else. With SimulEval
+(importable, or in another environment given by --simuleval-python), its scoring of the same log is measured too.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, counted, merge_notes
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos
+from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos, is_torn
 from lagging.validation import check, remark, unmatched_tokens
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Run:
             for row, text in enumerate(columns[column] if columns[column] is not None else ()):
                 if text is not None and not isinstance(text, str):
                     faults.add(Fault("bad-value", f"{column}[{row}] is {text!r}, not text"))
-                elif text and any("\ud800" <= c <= "\udfff" for c in text):
+                elif text and is_torn(text):
                     faults.add(Fault("not-utf8", f"half of a surrogate pair in {column}[{row}]"))
         if faults:
             raise DataError(faults)

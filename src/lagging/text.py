@@ -160,3 +160,8 @@ def detect_level(texts: Iterable[str | None], lengths: npt.NDArray[np.int64] | S
 def is_unspaced(text: str) -> bool:
     """Whether most of the text is in a script without spaces, so that its words cannot be counted by them."""
     return 2 * len(UNSPACED.findall(text)) > len("".join(text.split()))
+
+
+def is_torn(text: str) -> bool:
+    """Whether a text has half of a surrogate pair in it, which no file can hold."""
+    return any("\ud800" <= c <= "\udfff" for c in text)

@@ -19,7 +19,7 @@ from lagging.text import is_unspaced
 if TYPE_CHECKING:
     from lagging.run import Run
 
-__all__ = ["REPAIRS", "check", "remark", "repair"]
+__all__ = ["REPAIRS", "check", "check_repairs", "remark", "repair"]
 
 FAR = 1e18
 """Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
@@ -164,6 +164,15 @@ def _any_blank(texts: list[str | None]) -> bool:
     return "" in texts or any(map(str.isspace, filter(None, texts)))
 
 
+def check_repairs(names: Sequence[str]) -> None:
+    """Refuse repairs that do not exist, or exclude each other."""
+    for name in names:
+        if name not in REPAIRS:
+            raise UsageError(f"no repair is called {name!r}.{did_you_mean(name, REPAIRS)}")
+    if "first" in names and "last" in names:
+        raise UsageError("--repair first and --repair last exclude each other")
+
+
 def repair(run: Run, names: Sequence[str]) -> Run:
     """The Run with the named repairs done, and counted in `run.repaired`.
 
@@ -171,11 +180,7 @@ def repair(run: Run, names: Sequence[str]) -> Run:
         run: columns that may have faults.
         names: repairs, from `REPAIRS`.
     """
-    for name in names:
-        if name not in REPAIRS:
-            raise UsageError(f"no repair is called {name!r}.{did_you_mean(name, REPAIRS)}")
-    if "first" in names and "last" in names:
-        raise UsageError("--repair first and --repair last exclude each other")
+    check_repairs(names)
     done: dict[str, int] = dict(run.repaired)
     if "monotone" in names:
         mended: set[int] = set()

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -17,14 +18,17 @@ class Outcome(NamedTuple):
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]):
     """Runs the command line in this process."""
+    threshold = gc.get_threshold()
 
     def call(*args: object) -> Outcome:
+        capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main([str(arg) for arg in args])
         out, err = capsys.readouterr()
         return Outcome(int(end.value.code or 0), out, err)
 
-    return call
+    yield call
+    gc.set_threshold(*threshold)
 
 
 @pytest.fixture

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from pathlib import Path
 
 import pytest
-
-from lagging.cli import main
 
 GOOD = """\
 {"id": "a", "delays": [1, 2, 3], "source_length": 3, "prediction": "x y z", "reference": "x y z"}
@@ -36,20 +33,10 @@ RW = "RWRWRW\nRRR\n"
 
 
 @pytest.fixture
-def lagging(tmp_path, monkeypatch, capsys):
+def lagging(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("good.jsonl").write_text(GOOD, "utf-8")
-    threshold = gc.get_threshold()
-
-    def run(*args: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main(list(args))
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out, said.err
-
-    yield run
-    gc.set_threshold(*threshold)
+    return run
 
 
 @pytest.mark.parametrize(

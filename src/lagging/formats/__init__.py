@@ -21,7 +21,7 @@ from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.ragged import Ints
 from lagging.run import Ids, Origin, Run, check_units
-from lagging.validation import REPAIRS, repair
+from lagging.validation import check_repairs, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
 
@@ -250,9 +250,7 @@ def scan(
         [[[4.0, 5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, 4.0, 5.0]]]
     """
     repairs = tuple(repair)
-    for one in repairs:
-        if one not in REPAIRS:
-            raise UsageError(f"no repair is called {one!r}.{did_you_mean(one, REPAIRS)}")
+    check_repairs(repairs)
     wanted = None if columns is None else frozenset(columns)
     options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint)
     if {"first", "last"} & set(repairs):

@@ -100,7 +100,7 @@ class _Decoder:
             rows = self._json.decode_lines(batch.text) if one_each else []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             rows = []
-        if len(rows) != batch.count:
+        if len(rows) != len(batch.starts):
             return self._one_by_one(batch)
         first = batch.first
         places = first - 1 - self._blank + self.options.placed
@@ -142,7 +142,7 @@ class _Decoder:
         self.options.faults.add(*check(alone))
 
     def finish(self) -> None:
-        """Say what was skipped, and where the next file's numbering goes on."""
+        """Say what was skipped."""
         if self._blank:
             self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
 

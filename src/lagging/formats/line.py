@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from lagging.text import is_torn
+
 __all__ = ["Line", "explain", "name_of", "shown"]
 
 
@@ -78,15 +80,10 @@ def explain(line: bytes, fields: frozenset[str]) -> tuple[Line | None, list[Trou
     return row, trouble
 
 
-def _is_torn(text: str) -> bool:
-    """Whether a text has half of a surrogate pair in it, which no file can hold."""
-    return any("\ud800" <= c <= "\udfff" for c in text)
-
-
 def _read_aside(value: Any) -> tuple[Any, list[Trouble]]:
     """What enters no score is never a fault; a text that no file can hold is made one that a file can."""
     first = value[:1] if isinstance(value, list) else [value]
-    if any(isinstance(part, str) and _is_torn(part) for part in first):
+    if any(isinstance(part, str) and is_torn(part) for part in first):
         return str(first[0]).encode("utf-8", "replace").decode("utf-8"), []
     return value, []
 
@@ -94,7 +91,7 @@ def _read_aside(value: Any) -> tuple[Any, list[Trouble]]:
 def _read_id(value: object) -> tuple[Any, list[Trouble]]:
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
-    if isinstance(value, str) and _is_torn(value):
+    if isinstance(value, str) and is_torn(value):
         return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
@@ -135,7 +132,7 @@ def _read_number(kind: str) -> Any:
 
 def _read_text(kind: str, *also: type) -> Any:
     def read(value: object) -> tuple[Any, list[Trouble]]:
-        if isinstance(value, str) and _is_torn(value):
+        if isinstance(value, str) and is_torn(value):
             return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
         if value is None or isinstance(value, (str, *also)):
             return value, []

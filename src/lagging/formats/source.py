@@ -35,13 +35,11 @@ class Batch:
     Attributes:
         first: number of the first line.
         text: the lines, each with its line break, but for the last line of a file without one.
-        count: how many lines.
         starts: where each begins.
     """
 
     first: int
     text: bytes
-    count: int
     starts: Ints
 
     @property
@@ -114,7 +112,7 @@ class Source:
                 ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
                 whole = text.endswith(b"\n")
                 starts = np.concatenate([[0], ends[:-1] + 1 if whole else ends + 1])
-                yield Batch(first, text, len(starts), starts)
+                yield Batch(first, text, starts)
                 first += len(starts)
                 if not whole:
                     return  # the end; what a writer appends meanwhile is not half of another line

@@ -200,6 +200,21 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Every latency is measured against the length of the source.",
         "write a number that is not negative.",
     ),
+    "bad-column": (
+        "a column is not made of numbers",
+        "It has one number, or one list of numbers, per segment.",
+        "write numbers, or leave the key out.",
+    ),
+    "column-count": (
+        "columns that belong together differ in length",
+        "`steps` and `durations` have an entry per delay, `compute` one per arrival, `shown` one per `due`.",
+        "re-export the log, or leave the keys out.",
+    ),
+    "impossible-step": (
+        "the steps of the system make no sense",
+        "Source arrives in order, computing takes no less than no time, and a token is written by a step there is.",
+        "re-export the log, or leave `arrivals`, `compute` and `steps` out.",
+    ),
     "bad-value": (
         "a value has the wrong type",
         "It cannot be read.",

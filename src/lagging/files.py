@@ -7,29 +7,31 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO, cast
+from typing import IO, Any, cast
 
 from lagging.errors import UsageError
 
 __all__ = ["write_whole"]
 
+TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+
 
 @contextmanager
-def write_whole(path: str | Path, errors: str = "strict") -> Iterator[TextIO]:
-    """A UTF-8 file that replaces `path` when the block ends, and leaves no trace if it fails."""
+def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) -> Iterator[IO[Any]]:
+    """A file, of UTF-8 or bytes, that replaces `path` when the block ends, and leaves no trace if it fails."""
     import tempfile
+
+    how: dict[str, Any] = {"mode": "wb"} if binary else TEXT | {"errors": errors}
 
     target = Path(path).resolve()  # a link stays a link
     try:
         if target.exists() and not target.is_file():  # a pipe or a device cannot be replaced
-            with target.open("w", encoding="utf-8", errors=errors, newline="\n") as file:
+            with target.open(**how) as file:
                 yield file
             return
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors=errors, newline="\n", dir=target.parent, delete=False
-        ) as new:
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False, **how) as new:
             try:
-                yield cast("TextIO", new)
+                yield cast("IO[Any]", new)
                 new.flush()
                 # a temporary file is private; the result gets the rights that any new file would get
                 mask = os.umask(0)

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import DataError, Fault, Faults, MissingExtraError, Note, UsageError, counted, merge_notes
+from lagging.errors import (
+    DataError,
+    Fault,
+    Faults,
+    MissingExtraError,
+    Note,
+    UsageError,
+    counted,
+    did_you_mean,
+    merge_notes,
+)
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos, is_torn
 from lagging.validation import check, remark, unmatched_tokens
@@ -59,9 +69,18 @@ class Run:
         prediction, reference, source: texts, None where a segment has none.
         document: the talk or document that the segment belongs to.
         durations: length of each piece of output speech in ms.
+        arrivals, compute: of each step that the system took, the source that had arrived, and the ms it computed.
+        steps: the step that wrote each target token, from 0.
+        erased: target tokens deleted again, over all revisions of the segment.
+        revisions: how many updates changed what had been written before.
+        offset: when the segment begins in its recording.
+        recording_end: when the recording ends, counted from the beginning of the segment.
+        due, shown: of each reference token, when its source was spoken and when its translation was shown for good;
+            NaN if it never was.
         line: line of the segment in the file it came from.
         unit: "token" or "ms": of delays and source_length.
         level: what a target token is: "word", "char", or "token" (the log's own).
+        seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name: the system's name.
         origin: where it was read from.
         repaired: how many segments each repair has changed.
@@ -78,9 +97,19 @@ class Run:
     source: Texts | None = None
     document: Texts | None = None
     durations: Ragged | None = None
+    arrivals: Ragged | None = None
+    compute: Ragged | None = None
+    steps: Ragged | None = None
+    erased: Floats | None = None
+    revisions: Floats | None = None
+    offset: Floats | None = None
+    recording_end: Floats | None = None
+    due: Ragged | None = None
+    shown: Ragged | None = None
     line: Ints | None = None
     unit: str = "token"
     level: str = "token"
+    seg: str = "none"
     name: str = ""
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
@@ -110,7 +139,9 @@ class Run:
         document: Sequence[str | None] | None = None,
         unit: str = "token",
         level: str | None = None,
+        seg: str = "none",
         name: str = "",
+        **more: Any,
     ) -> Run:
         """A Run from Python lists, checked: every fault is reported at once.
 
@@ -126,7 +157,10 @@ class Run:
             document: the document of each segment.
             unit: "token" or "ms".
             level: "word", "char" or "token"; found from the predictions if not given.
+            seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
+            more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `erased`, `revisions`,
+                `offset`, `recording_end`, `due`, `shown`.
 
         Raises:
             DataError: for anything that cannot be scored, with segment and token.
@@ -143,20 +177,23 @@ class Run:
         """
         check_units(unit, level)
         g = _rows(delays, "delays-not-a-list")
-        e = None if elapsed is None else _rows(elapsed, "bad-elapsed")
+        strange = [name for name in more if name not in (*LISTS, *NUMBERS)]
+        if strange:
+            raise UsageError(f"a Run has no column {strange[0]!r}.{did_you_mean(strange[0], COLUMNS)}")
+        lists = {"elapsed": elapsed, **{c: more[c] for c in LISTS if c in more}}
+        numbers = {"reference_length": reference_length, **{c: more[c] for c in NUMBERS if c in more}}
         columns: dict[str, Any] = {
             "source_length": _lengths(source_length, "bad-source-length"),
             "id": make_ids(range(len(g)) if id is None else _as_list(id)),
-            "reference_length": None
-            if reference_length is None
-            else _lengths(reference_length, "bad-reference-length"),
+            **{c: None if v is None else _lengths(v, WRONG.get(c, "bad-column")) for c, v in numbers.items()},
+            **{c: None if v is None else _rows(v, WRONG.get(c, "bad-column")) for c, v in lists.items()},
             "prediction": make_texts(prediction),
             "reference": make_texts(reference),
             "source": make_texts(source),
             "document": make_texts(document),
         }
         faults = Faults()
-        for column, values in [*columns.items(), ("elapsed", e)]:
+        for column, values in columns.items():
             if values is not None and len(values) != len(g):
                 detail = f"{column} has {len(values)} entries, delays {len(g)}"
                 faults.add(Fault("length-mismatch", detail))
@@ -177,7 +214,7 @@ class Run:
             level = "token" if texts is None else detect_level(texts, g.lengths)
             if level == "token" and texts is not None and any(texts):
                 unmatched.append(unmatched_tokens(texts, g.lengths))
-        run = cls(delays=g, elapsed=e, unit=unit, level=level, name=name, **columns)
+        run = cls(delays=g, unit=unit, level=level, seg=seg, name=name, **columns)
         counts = None if texts is None else count_tokens(texts, level, g.lengths)
         faults.add(*check(run, token_counts=counts))
         if faults:
@@ -250,7 +287,7 @@ class Run:
         if len(runs) == 1:
             return runs[0]
         telling = [run for run in runs if len(run.delays.values)] or list(runs)
-        for what in ("unit", "level"):
+        for what in ("unit", "level", "seg"):
             found = sorted({str(getattr(run, what)) for run in telling})
             if len(found) > 1:
                 raise UsageError(f"these runs differ in {what}: {', '.join(found)}")
@@ -259,7 +296,7 @@ class Run:
             parts = [getattr(run, column) for run in runs]
             if column in TEXTS and any(part is not None for part in parts):
                 parts = [np.full(len(r), None) if p is None else p for r, p in zip(runs, parts, strict=True)]
-            if column == "reference_length" and any(part is not None for part in parts):
+            if column in NUMBERS and any(part is not None for part in parts):
                 parts = [np.full(len(r), np.nan) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if any(part is None for part in parts):
                 changed[column] = None
@@ -287,8 +324,10 @@ class Run:
         order = ("id", *(c for c in COLUMNS if c not in ("id", "line")))
         held = {column: getattr(self, column) for column in order}
         lists = {column: values.tolist() for column, values in held.items() if values is not None}
-        if "reference_length" in lists:
-            lists["reference_length"] = [None if math.isnan(n) else n for n in lists["reference_length"]]
+        for column in (c for c in NUMBERS if c in lists):
+            lists[column] = [None if math.isnan(n) else n for n in lists[column]]
+        if "shown" in lists:
+            lists["shown"] = [[None if math.isnan(n) else n for n in row] for row in lists["shown"]]
         return lists
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -316,9 +355,14 @@ class Run:
         return pyarrow.table(self.to_dict())
 
 
-NOT_COLUMNS = {"unit", "level", "name", "origin", "repaired", "notes"}
+NOT_COLUMNS = {"unit", "level", "seg", "name", "origin", "repaired", "notes"}
 COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
 TEXTS = ("prediction", "reference", "source", "document")
+NUMBERS = ("reference_length", "erased", "revisions", "offset", "recording_end")
+"""Columns of one number per segment that not every segment has."""
+LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "shown")
+"""Columns of a list per segment, beside the delays."""
+WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
 def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:

@@ -56,7 +56,7 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         wrong = token_counts != g.lengths
         yield from _rows(run, "token-count", wrong, lambda i: f"{g.lengths[i]} delays, {token_counts[i]} {run.level}s")
     yield from _tokens(run, "not-finite", g, np.flatnonzero(~(np.abs(g.values) < FAR)))
-    if (g.values < 0).any():
+    if run.seg == "none" and (g.values < 0).any():
         yield from _tokens(run, "negative-delay", g, np.flatnonzero(g.values < 0))
     yield from _tokens(run, "decreasing-delays", g, g.falls(), step=True)
     if run.elapsed is not None and run.unit == "ms":  # beside source tokens, no metric can use them
@@ -66,7 +66,34 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
             yield from _rows(run, "elapsed-count", wrong, lambda i: f"{e.lengths[i]} elapsed, {g.lengths[i]} delays")
         yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~(np.abs(e.values) < FAR)))
         yield from _tokens(run, "decreasing-elapsed", e, e.falls(), step=True)
+    yield from _check_steps(run)
     yield from _duplicates(run)
+
+
+BELONG = (("steps", "delays"), ("durations", "delays"), ("compute", "arrivals"), ("shown", "due"))
+"""Columns that have an entry for each entry of another."""
+
+
+def _check_steps(run: Run) -> Iterator[Fault]:
+    """What the system did, and when: columns that few logs have."""
+    known = {c: getattr(run, c) for pair in BELONG for c in pair if getattr(run, c) is not None}
+    for one, other in BELONG:
+        if one in known and other in known:
+            a, b = known[one].lengths, known[other].lengths
+            for row in np.flatnonzero(a != b).tolist():
+                yield Fault("column-count", f"{a[row]} {one}, {b[row]} {other}", **_where(run, row))
+    for column in ("arrivals", "compute", "steps", "durations", "due"):
+        if column in known:
+            values = known[column].values
+            yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(~(np.abs(values) < FAR)))
+            if column != "due" and run.seg == "none":
+                yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(values < 0))
+    for column in ("arrivals", "steps"):
+        if column in known:
+            yield from _tokens(run, "impossible-step", known[column], known[column].falls(), step=True)
+    if "steps" in known and "arrivals" in known:
+        last, there = known["steps"].last(), known["arrivals"].lengths
+        yield from _rows(run, "impossible-step", last >= there, lambda i: f"step {last[i]:g} of {there[i]}")
 
 
 class _Where(TypedDict):
@@ -126,6 +153,10 @@ def remark(run: Run) -> Iterator[Note]:
     yield from _note(run, "empty source", "source_length is 0, so there is no latency", x == 0)
     beyond = last > (x + 1 if run.unit == "ms" else x)
     yield from _note(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
+    if run.seg != "none" and (run.delays.values < 0).any():
+        early = np.zeros(len(run), dtype=bool)
+        early[run.delays.owner(np.flatnonzero(run.delays.values < 0))[0]] = True
+        yield from _note(run, "before the segment", "negative delays: written before the segment began", early)
     if run.unit == "ms":
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"

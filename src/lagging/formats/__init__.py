@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 import numpy as np
 
@@ -28,19 +28,31 @@ __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write
 
 @dataclass(frozen=True)
 class Format:
-    """A log format: how it is recognised, read and written."""
+    """A log format: how it is recognised, read and written.
+
+    `write` takes a Run and an open file (of bytes if `binary`), and returns what the format could not hold.
+    """
 
     name: str
     title: str
     recognise: Callable[[bytes], object]
     scan: Callable[[Source, Options], Iterator[Run]]
-    write: Callable[[Run, TextIO], list[str]]
+    write: Callable[[Run, Any], list[str]]
     suffixes: tuple[str, ...]
+    binary: bool = False
 
 
 FORMATS = {
     f.name: f
     for f in (
+        Format(
+            "omnisteval",
+            "OmniSTEval's instances.resegmented.jsonl",
+            lambda head: jsonl.recognise(head) == "omnisteval",
+            jsonl.scan,
+            writers.write_omnisteval,
+            (".resegmented.jsonl",),
+        ),
         Format(
             "simuleval",
             "SimulEval's instances.log",
@@ -368,7 +380,8 @@ def format_for(path: str | Path, name: str | None = None) -> Format:
     """The format to write a file in: the one named, or the one that the ending of the path names."""
     if name is not None:
         return format_named(name)
-    fitting = [f for f in FORMATS.values() if Path(path).suffix.lower() in f.suffixes]
+    file = Path(path).name.lower()
+    fitting = [f for f in FORMATS.values() if file.endswith(f.suffixes)]
     if not fitting:
         raise UsageError(f"the ending of {path} names no format; give one of {', '.join(FORMATS)}")
     return fitting[0]
@@ -387,6 +400,6 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
     """
     chosen = format_for(path, format)
     if str(path) == "-":
-        return chosen.write(run, sys.stdout)
-    with write_whole(path) as file:
+        return chosen.write(run, sys.stdout.buffer if chosen.binary else sys.stdout)
+    with write_whole(path, binary=chosen.binary) as file:
         return chosen.write(run, file)

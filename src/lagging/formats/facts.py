@@ -13,16 +13,31 @@ from lagging.errors import UsageError
 from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source
-from lagging.run import Origin
+from lagging.run import LISTS, NUMBERS, Origin
 from lagging.text import LEVELS, detect_level
 from lagging.validation import unmatched_tokens
 
 __all__ = ["Facts", "guess_unit", "recognise", "settle"]
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
-OPTIONAL = ("elapsed", "source", "durations", "document", "reference_length", "unit", "level")
-SETTINGS = ("unit", "level")
+SETTINGS = ("unit", "level", "seg")
+OPTIONAL = ("source", "document", *LISTS, *NUMBERS, *SETTINGS)
 """What holds for the whole log: read where its first lines have it, and then the same in every line."""
+
+TITLES = {
+    "simuleval": "SimulEval log",
+    "omnisteval": "segments that OmniSTEval cut from a stream",
+    "jsonl": "JSON lines",
+}
+KEYS = {
+    "omnisteval": {
+        "delays": "emission_cu",
+        "elapsed": "emission_ca",
+        "document": "docid",
+        "recording_end": "time_to_recording_end",
+    }
+}
+"""What a flavour calls the fields that have another name in it."""
 
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
@@ -32,10 +47,12 @@ LONGEST_SENTENCE = 400
 
 
 def recognise(head: bytes) -> str | None:
-    """`simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
+    """`omnisteval`, `simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
     first = next((line for line in head.splitlines() if line.strip()), b"")
     if not first.lstrip().startswith((b"{", b"[")):
         return None
+    if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first):
+        return "omnisteval"
     if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
         return "simuleval"
     return "jsonl"
@@ -49,6 +66,7 @@ class Facts:
         origin: path, format, and a description for people.
         unit: of delays and source length.
         level: what a target token is.
+        seg: how a stream was cut into these segments.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
         keeps_sound: whether the prediction is the path of a sound file, and is wanted.
         columns: the other columns to read.
@@ -57,6 +75,7 @@ class Facts:
     origin: Origin
     unit: str
     level: str
+    seg: str
     has_id: bool
     has_text: bool
     has_reference: bool
@@ -79,13 +98,14 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
         options.notes.append(unmatched_tokens(texts, lengths))
 
-    title = {"simuleval": "SimulEval log", "jsonl": "JSON lines"}[flavour]
+    title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {level}s"
     return Facts(
         origin=Origin(source.path, flavour, f"{title}, {kinds}, {measured}"),
         unit=unit,
         level=level,
+        seg=next((row.seg for row in rows if isinstance(row.seg, str)), "given" if flavour == "omnisteval" else "none"),
         has_id=any(name_of(row) is not None for row in rows),
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
@@ -98,7 +118,7 @@ def _wanted(column: str, options: Options, unit: str) -> bool:
     """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
     if options.columns is None or column in options.columns:
         return True
-    return (column == "elapsed" and unit == "ms") or column in ("reference_length", *SETTINGS)
+    return (column == "elapsed" and unit == "ms") or column in (*NUMBERS, *SETTINGS)
 
 
 def _present(column: str, rows: list[Line]) -> bool:
@@ -114,6 +134,8 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
         if said not in ("token", "ms"):
             raise UsageError(f"{source.path}: unit must be 'token' or 'ms', but is {said!r}")
         return said, "says the log"
+    if flavour == "omnisteval":
+        return "ms", "as OmniSTEval writes"
     configured = _configured_type(source) if flavour == "simuleval" else None
     if configured is not None:
         return ("token" if configured == "text" else "ms"), "says config.yaml"

@@ -19,12 +19,12 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note
-from lagging.formats.facts import OPTIONAL, SETTINGS, Facts, recognise, settle
+from lagging.formats.facts import KEYS, OPTIONAL, SETTINGS, Facts, recognise, settle
 from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
-from lagging.run import Origin, Run, make_ids, make_texts
+from lagging.run import LISTS, NUMBERS, Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens
 from lagging.validation import check, remark, repair
 
@@ -81,14 +81,18 @@ class _Decoder:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.fields = frozenset(Line.__struct_fields__)
-        self._json: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Line)
+        self.keys = KEYS.get(options.format or "", {})
+        self._json = self._decoder()
         self._blank = 0
 
     def only(self, columns: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for."""
         self.fields -= set(OPTIONAL) - set(columns)
+        self._json = self._decoder()
+
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
-        self._json = msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False))
+        return msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False, rename=self.keys or None))
 
     def decode(self, batch: Batch) -> _Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
@@ -112,7 +116,7 @@ class _Decoder:
             if not line.strip():
                 self._blank += 1
                 continue
-            row, trouble = explain(line, self.fields)
+            row, trouble = explain(line, self.fields, self.keys)
             place = number - 1 - self._blank + self.options.placed
             if not trouble and row is not None:
                 found.rows.append(row)
@@ -231,16 +235,16 @@ class _Reader:
             delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
-            elapsed=_ragged(held, "elapsed", facts),
-            reference_length=_numbers(held["reference_length"]) if "reference_length" in facts.columns else None,
             prediction=make_texts(predictions) if facts.has_text or facts.keeps_sound else None,
             reference=self._references(held),
             source=_texts(held["source"]) if "source" in facts.columns else None,
             document=_texts(held["document"]) if "document" in facts.columns else None,
-            durations=_ragged(held, "durations", facts),
             line=np.array(held["line"], dtype=np.int64),
             unit=facts.unit,
             level=facts.level,
+            seg=facts.seg,
+            **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},  # type: ignore[arg-type]
+            **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},  # type: ignore[arg-type]
             origin=facts.origin,
         )
         # which of several lines counts is known only when all have been read
@@ -288,11 +292,11 @@ def _flat(values: list[int | float]) -> Floats:
         return np.array([float(f"{value}") for value in values], dtype=np.float64)
 
 
-def _ragged(held: dict[str, list[Any]], column: str, facts: Facts) -> Ragged | None:
-    """A column of lists, if the log has it."""
-    if column not in facts.columns:
-        return None
-    rows = [row if _are_numbers([row]) and isinstance(row, list) else [] for row in held[column]]
+def _ragged(lists: list[Any], column: str) -> Ragged:
+    """A column of lists; a reference token that was never shown is null in the log."""
+    if column == "shown":
+        lists = [[math.nan if v is None else v for v in row] if isinstance(row, list) else row for row in lists]
+    rows = [row if _are_numbers([row]) and isinstance(row, list) else [] for row in lists]
     return Ragged.from_lengths(_flat(list(chain.from_iterable(rows))), list(map(len, rows)))
 
 

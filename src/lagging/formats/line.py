@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -28,7 +29,17 @@ class Line(msgspec.Struct, gc=False):
     source: Any = UNSET
     reference_length: float | UnsetType | None = UNSET
     durations: Any = UNSET
+    arrivals: Any = UNSET
+    compute: Any = UNSET
+    steps: Any = UNSET
+    erased: float | UnsetType | None = UNSET
+    revisions: float | UnsetType | None = UNSET
+    offset: float | UnsetType | None = UNSET
+    recording_end: float | UnsetType | None = UNSET
+    due: Any = UNSET
+    shown: Any = UNSET
     document: Any = UNSET
+    seg: str | UnsetType | None = UNSET
     unit: str | UnsetType | None = UNSET
     level: str | UnsetType | None = UNSET
 
@@ -52,8 +63,8 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def explain(line: bytes, fields: frozenset[str]) -> tuple[Line | None, list[Trouble]]:
-    """One line, and what is wrong with the given fields of it."""
+def explain(line: bytes, fields: frozenset[str], keys: Mapping[str, str]) -> tuple[Line | None, list[Trouble]]:
+    """One line, and what is wrong with the given fields of it; `keys` says which are called otherwise in the file."""
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -73,8 +84,9 @@ def explain(line: bytes, fields: frozenset[str]) -> tuple[Line | None, list[Trou
         return None, [("not-an-object", shown(found), None)]
     row, trouble = Line(), []
     for name, reader in FIELDS.items():
-        if name in found and name in fields:
-            value, wrong = reader(found[name])
+        key = keys.get(name, name)
+        if key in found and name in fields:
+            value, wrong = reader(found[key])
             trouble += wrong
             setattr(row, name, value)
     return row, trouble
@@ -152,7 +164,17 @@ FIELDS = {
     "source": _read_aside,
     "reference_length": _read_number("bad-value"),
     "durations": lambda value: (value, []),
+    "arrivals": lambda value: (value, []),
+    "compute": lambda value: (value, []),
+    "steps": lambda value: (value, []),
+    "erased": _read_number("bad-value"),
+    "revisions": _read_number("bad-value"),
+    "offset": _read_number("bad-value"),
+    "recording_end": _read_number("bad-value"),
+    "due": lambda value: (value, []),
+    "shown": lambda value: (value, []),
     "document": _read_aside,
+    "seg": _read_text("bad-value"),
     "unit": _read_text("bad-value"),
     "level": _read_text("bad-value"),
 }

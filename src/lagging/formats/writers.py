@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from lagging.formats.facts import guess_unit
-from lagging.run import Run
+from lagging.run import LISTS, NUMBERS, TEXTS, Run
 
-__all__ = ["write_jsonl", "write_simuleval"]
+__all__ = ["write_jsonl", "write_omnisteval", "write_simuleval"]
 
 
-def _plain(values: Iterable[float]) -> list[int | float]:
-    """Whole numbers without a decimal point."""
-    return [int(v) if v == int(v) else v for v in values]
+def _plain(values: Iterable[float]) -> list[int | float | None]:
+    """Whole numbers without a decimal point, and null for NaN."""
+    return [None if math.isnan(v) else int(v) if v == int(v) else v for v in values]
 
 
 def write_simuleval(run: Run, file: TextIO) -> list[str]:
@@ -39,7 +39,9 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
             "source_length": as_numbers([float(run.source_length[row])])[0],
         }
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    lost = [c for c in ("document", "durations", "reference_length") if getattr(run, c) is not None]
+    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source"}
+    lost = [c for c in run.to_dict() if c not in kept]
+    lost += [f"seg ({run.seg})"] if run.seg != "none" else []
     lost += ["prediction (this Run has no text)"] if run.prediction is None else []
     first = next((text for text in run.source if text), None) if run.source is not None else None
     guessed = guess_unit(first, run.source_length.tolist())[0]
@@ -52,17 +54,51 @@ def write_jsonl(run: Run, file: TextIO) -> list[str]:
         record: dict[str, Any] = {"id": run.id[row] if isinstance(run.id[row], str) else int(run.id[row])}
         record["delays"] = _plain(run.delays[row].tolist())
         record["source_length"] = _plain([float(run.source_length[row])])[0]
-        for column in ("prediction", "reference", "source", "document"):
+        for column in TEXTS:
             values = getattr(run, column)
             if values is not None and values[row] is not None:
                 record[column] = values[row]
-        for column in ("elapsed", "durations"):
+        for column in LISTS:
             ragged = getattr(run, column)
             if ragged is not None:
-                record[column] = ragged[row].tolist()
-        if run.reference_length is not None and not math.isnan(run.reference_length[row]):
-            record["reference_length"] = _plain([float(run.reference_length[row])])[0]
+                record[column] = _plain(ragged[row].tolist())
+        for column in NUMBERS:
+            numbers = getattr(run, column)
+            if numbers is not None and not math.isnan(numbers[row]):
+                record[column] = _plain([float(numbers[row])])[0]
         record["unit"] = run.unit
         record["level"] = run.level
+        if run.seg != "none":
+            record["seg"] = run.seg
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []
+
+
+def write_omnisteval(run: Run, file: TextIO) -> list[str]:
+    """Write segments of a stream as OmniSTEval writes them, `docid` counted from 0. Returns what it could not hold."""
+    names = [None] * len(run) if run.document is None else run.document.tolist()
+    documents = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    within: dict[int, int] = {}
+    for row, name in enumerate(names):
+        document = documents[name]
+        within[document] = within.get(document, -1) + 1
+        record: dict[str, Any] = {
+            "index": run.id[row] if isinstance(run.id[row], str) else int(run.id[row]),
+            "docid": document,
+            "segid": within[document],
+            "prediction": None if run.prediction is None else run.prediction[row],
+            "reference": None if run.reference is None else run.reference[row],
+            "source_length": float(run.source_length[row]),
+            "emission_cu": run.delays[row].tolist(),
+        }
+        if run.elapsed is not None:
+            record["emission_ca"] = run.elapsed[row].tolist()
+        if run.recording_end is not None and not math.isnan(run.recording_end[row]):
+            record["time_to_recording_end"] = float(run.recording_end[row])
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "recording_end", "document"}
+    lost = [column for column in run.to_dict() if column not in kept]
+    lost += ["document (numbered instead)"] if [str(n) for n in documents.values()] != list(documents) else []
+    lost += ["prediction (this Run has no text)"] if run.prediction is None else []
+    lost += [] if run.unit == "ms" else ["unit (read it with --unit token)"]
+    return lost + ([] if run.seg == "given" else [f"seg ({run.seg}, read back as given)"])

@@ -89,6 +89,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Words and characters cannot be averaged.",
         "score the files one at a time, or name what the delays count with `--level word|char|token`.",
     ),
+    "mixed-seg": (
+        "segments that were cut otherwise than those before",
+        "Streams that were cut in two ways cannot be averaged.",
+        "score the two kinds of segments one at a time.",
+    ),
     "not-whole": (
         "not a whole number of source tokens, up to the end of the source",
         "READ/WRITE strings can hold nothing else.",

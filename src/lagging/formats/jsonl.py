@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ from lagging.run import LISTS, NUMBERS, Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens
 from lagging.validation import check, remark, repair
 
-__all__ = ["recognise", "scan"]
+__all__ = ["Decoder", "Reader", "Rows", "collect", "recognise", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
 SAMPLE = 1000
@@ -36,7 +36,7 @@ SAMPLE = 1000
 
 
 @dataclass
-class _Rows:
+class Rows:
     """Decoded lines: the line number of each, and its place among the lines that are not blank."""
 
     rows: list[Any] = field(default_factory=list)
@@ -44,14 +44,32 @@ class _Rows:
     places: list[int] = field(default_factory=list)
 
 
+class Decoder(Protocol):
+    """How a file becomes rows: the one thing in which formats of one row per segment differ.
+
+    Attributes:
+        head: the keys of the first row, as JSON writes them.
+    """
+
+    head: bytes
+
+    def only(self, columns: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for."""
+
+    def chunks(self) -> Iterator[Rows]:
+        """The rows, some at a time; faults and notes go into the options."""
+
+
 def scan(source: Source, options: Options) -> Iterator[Run]:
     """The segments of a log, in parts; faults go into `options.faults`."""
-    decoder = _Decoder(source, options)
-    sample, head = _Rows(), b""
-    batches = source.batches()
-    for batch in batches:
-        head = head or batch.text.lstrip().partition(b"\n")[0]
-        rows = decoder.decode(batch)
+    return collect(source, options, _Decoder(source, options))
+
+
+def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
+    """The segments of a file, in parts: its first rows settle what it is; faults go into `options.faults`."""
+    sample = Rows()
+    chunks = decoder.chunks()
+    for rows in chunks:
         for column in ("rows", "lines", "places"):
             getattr(sample, column).extend(getattr(rows, column))
         if len(sample.rows) >= SAMPLE and (any(row.delays for row in sample.rows) or len(sample.rows) >= 16 * SAMPLE):
@@ -59,27 +77,28 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     if source.bom:
         options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
     if not sample.rows:
-        decoder.finish()
         return
     written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
-    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], head)
+    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.head)
     decoder.only(facts.columns)
-    reader = _Reader(source, options, facts)
+    reader = Reader(source, options, facts)
     reader.hold(sample)
-    for batch in batches:
+    del sample, written, rows  # a chunk is large, and not needed while the next one is made
+    for rows in chunks:
         if len(reader.held["line"]) >= SEGMENTS_PER_PART:
             yield reader.part()
-        reader.hold(decoder.decode(batch))
-    decoder.finish()
+        reader.hold(rows)
+        del rows
     if reader.held["line"]:
         yield reader.part()
 
 
 class _Decoder:
-    """Lines to rows."""
+    """Lines of JSON to rows."""
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
+        self.head = b""
         self.fields = frozenset(Line.__struct_fields__)
         self.keys = KEYS.get(options.format or "", {})
         self._json = self._decoder()
@@ -94,7 +113,15 @@ class _Decoder:
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
         return msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False, rename=self.keys or None))
 
-    def decode(self, batch: Batch) -> _Rows:
+    def chunks(self) -> Iterator[Rows]:
+        """The rows of each batch; at the end it is said what was skipped."""
+        for batch in self.source.batches():
+            self.head = self.head or batch.text.lstrip().partition(b"\n")[0]
+            yield self.decode(batch)
+        if self._blank:
+            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
+
+    def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
         try:
             if not batch.text.isascii():
@@ -108,10 +135,10 @@ class _Decoder:
             return self._one_by_one(batch)
         first = batch.first
         places = first - 1 - self._blank + self.options.placed
-        return _Rows(rows, list(range(first, first + len(rows))), list(range(places, places + len(rows))))
+        return Rows(rows, list(range(first, first + len(rows))), list(range(places, places + len(rows))))
 
-    def _one_by_one(self, batch: Batch) -> _Rows:
-        found = _Rows()
+    def _one_by_one(self, batch: Batch) -> Rows:
+        found = Rows()
         for number, line in enumerate(batch.lines, batch.first):
             if not line.strip():
                 self._blank += 1
@@ -145,14 +172,9 @@ class _Decoder:
         )
         self.options.faults.add(*check(alone))
 
-    def finish(self) -> None:
-        """Say what was skipped."""
-        if self._blank:
-            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
-
 
 @dataclass
-class _Reader:
+class Reader:
     """How rows become a Run, under what was settled about the log."""
 
     source: Source
@@ -160,7 +182,7 @@ class _Reader:
     facts: Facts
     held: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
-    def hold(self, decoded: _Rows) -> None:
+    def hold(self, decoded: Rows) -> None:
         """Take rows over into columns, but for those that lack what a segment must have."""
         facts, held = self.facts, self.held
         rows, lines = decoded.rows, decoded.lines
@@ -176,7 +198,7 @@ class _Reader:
         mixed |= self._timed and not _are_numbers(row.elapsed for row in rows)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
         if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
-            kept = [r for r in range(len(rows)) if not self._refuse(rows[r], lines[r])]
+            kept = [r for r in range(len(rows)) if not self.refuse(rows[r], lines[r])]
             rows, lines, names, sizes, texts, places = (
                 [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
             )
@@ -199,7 +221,7 @@ class _Reader:
         """Whether elapsed times are read and can be used."""
         return self.facts.unit == "ms" and "elapsed" in self.facts.columns
 
-    def _refuse(self, row: Any, line: int) -> bool:
+    def refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
         facts, name = self.facts, name_of(row)
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
@@ -215,7 +237,7 @@ class _Reader:
         for setting in SETTINGS:
             said = getattr(row, setting) if setting in facts.columns else UNSET
             settled = getattr(facts, setting)
-            if said not in (UNSET, None, settled) and getattr(self.options, setting) is None:
+            if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
                 wrong.append((f"mixed-{setting}", f"{said}, not {settled}"))
         if self._timed and not _are_numbers([row.elapsed]):
             wrong.append(("bad-elapsed", shown(row.elapsed)))
@@ -225,13 +247,13 @@ class _Reader:
         return bool(wrong)
 
     def part(self) -> Run:
-        """A Run of what is held, repaired as asked, checked, and with notes."""
-        held, options, facts = self.held, self.options, self.facts
+        """A Run of what is held, checked."""
+        held, facts = self.held, self.facts
         self.held = defaultdict(list)
         predictions = held["prediction"]
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
-        run = Run(
+        return self.checked(
             delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
@@ -240,13 +262,14 @@ class _Reader:
             source=_texts(held["source"]) if "source" in facts.columns else None,
             document=_texts(held["document"]) if "document" in facts.columns else None,
             line=np.array(held["line"], dtype=np.int64),
-            unit=facts.unit,
-            level=facts.level,
-            seg=facts.seg,
-            **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},  # type: ignore[arg-type]
-            **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},  # type: ignore[arg-type]
-            origin=facts.origin,
+            **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},
+            **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},
         )
+
+    def checked(self, **columns: Any) -> Run:
+        """A Run of these columns, repaired as asked, checked, and with notes."""
+        options, facts = self.options, self.facts
+        run = Run(**columns, unit=facts.unit, level=facts.level, seg=facts.seg, origin=facts.origin)
         # which of several lines counts is known only when all have been read
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         texts = run.prediction if facts.has_text else None

@@ -210,7 +210,7 @@ def conventions_table() -> str:
     several = list(CONVENTIONS.values())
     lengths = ("AP", "AL", "AL_y", "LAAL", "YAAL", "DAL")
     rows = [
-        (f"\\|y\\| in {name}", *(code(c.length.get(name, metric(name).get("length"))) for c in several))
+        (f"\\|y\\| in {name}", *(code(c.params.get(name, {}).get("length", metric(name).get("length"))) for c in several))
         for name in lengths
     ]
     tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]

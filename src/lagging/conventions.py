@@ -24,7 +24,7 @@ class Convention:
 
     Attributes:
         name: as given to `--convention`.
-        length: metric → whose length is |y|, where that is not the metric's own default.
+        params: metric → parameters, where they are not the metric's own defaults; what is asked for goes first.
         tolerance: how many ms before the end of the source a delay may be and still count as having read all of it.
         eos: whether a final `</s>` is stripped, with its delay ("strip"), or counted ("keep").
         count: how a reference is counted: "standard", "simuleval" or "omnisteval" (see `lagging.schedule`).
@@ -32,7 +32,7 @@ class Convention:
     """
 
     name: str
-    length: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tolerance: float = 1.0
     eos: str = "strip"
     count: str = "standard"
@@ -59,19 +59,25 @@ PAPER = Convention(
 
 SIMULEVAL = Convention(
     "simuleval",
-    length={"AL": "reference", "AP": "reference"},
+    params={
+        "AL": {"length": "reference"},
+        "AP": {"length": "reference"},
+        "NumChunks": {"of": "tokens"},
+        "RTF": {"of": "delays"},
+    },
     tolerance=0.0,
     eos="keep",
     count="simuleval",
     reproduces=(
         "SimulEval 1.1.4, simuleval/evaluator/scorers/latency_scorer.py: AL and AP with the reference length, DAL "
-        "with the hypothesis length, exact ≥, references split at single spaces."
+        "with the hypothesis length, exact ≥, references split at single spaces; NumChunks counts target tokens, and "
+        "RTF is the last delay ÷ |x|."
     ),
 )
 
 OMNISTEVAL = Convention(
     "omnisteval",
-    length={"AL": "reference", "AP": "reference"},
+    params={"AL": {"length": "reference"}, "AP": {"length": "reference"}},
     tolerance=0.0,
     eos="keep",
     count="omnisteval",
@@ -88,8 +94,8 @@ def convention(name: str | Convention) -> Convention:
     """The convention of that name.
 
     Example:
-        >>> convention("simuleval").length["AL"]
-        'reference'
+        >>> convention("simuleval").params["AL"]
+        {'length': 'reference'}
     """
     if isinstance(name, Convention):
         return name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -209,17 +209,30 @@ class Ragged:
                 rectangles.append((some, rectangle))
         return rectangles
 
-    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:
-        """One number per row: `kernel(rectangle, *columns)`, with columns of shape (rows, 1).
+    def _with(self, columns: Sequence[npt.NDArray[np.generic] | Ragged]) -> Iterator[tuple[Ints, list[Any]]]:
+        """Each rectangle, and what belongs to its rows: of a Ragged the rectangle, of an array a column (rows, 1)."""
+        for column in columns:
+            if isinstance(column, Ragged) and not np.array_equal(column.offsets, self.offsets):
+                raise ValueError("rows of different lengths")
+        for place, (rows, rectangle) in enumerate(self._rectangles):
+            # rows of the same lengths are cut into the same rectangles
+            beside = (c._rectangles[place][1] if isinstance(c, Ragged) else c[rows, None] for c in columns)
+            yield rows, [rectangle, *beside]
+
+    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
+        """One number per row: `kernel(rectangle, *columns)`, with columns of shape (rows, 1), or like the rectangle.
 
         Empty rows give NaN; the kernel never sees them.
         """
         out = np.full(len(self), np.nan)
-        for rows, rectangle in self._rectangles:
-            out[rows] = kernel(rectangle, *(column[rows, None] for column in columns))
+        for rows, rectangles in self._with(columns):
+            out[rows] = kernel(*rectangles)
         return out
 
-    def by_token(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Ragged:
+    def by_token(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Ragged:
         """One number per token: `kernel(rectangle, *columns)` of the rectangle's own shape."""
-        made = [(rows, kernel(g, *(c[rows, None] for c in columns))) for rows, g in self._rectangles]
-        return Ragged._from_rectangles(made, self.offsets)
+        return Ragged._from_rectangles([(rows, kernel(*given)) for rows, given in self._with(columns)], self.offsets)
+
+    def keep(self, which: npt.NDArray[np.bool_]) -> Ragged:
+        """Without the rows where `which` is false: they become empty."""
+        return Ragged.from_lengths(self.values[np.repeat(which, self.lengths)], np.where(which, self.lengths, 0))

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lagging import clocks
 from lagging.conventions import PAPER, Convention
 from lagging.errors import MetricError
 from lagging.metrics import kernels
@@ -31,6 +33,8 @@ class Schedule:
     Attributes:
         run: the Run.
         g: delays, on the clock asked for, without a stripped `</s>`.
+        ideal: the same on the ideal clock, which is the time of the source.
+        clock: the clock asked for.
         x: |x|, source lengths.
         length: whose length y is.
         stood_in: where the hypothesis length stood in for a missing reference.
@@ -40,12 +44,15 @@ class Schedule:
 
     run: Run
     g: Ragged
+    ideal: Ragged
+    clock: str
     x: Floats
     _y: Floats
     _reach: Floats
     length: str
     stood_in: npt.NDArray[np.bool_]
     strip: bool
+    _durations: Ragged | None = None
     seen: set[str] = field(default_factory=set)
 
     @property
@@ -59,6 +66,12 @@ class Schedule:
         """From which delay on the source counts as fully read."""
         self.seen.add("cutoff")
         return self._reach
+
+    @property
+    def durations(self) -> Ragged | None:
+        """How long the speech lasts that was put out after each delay, in ms; NaN for a charged empty hypothesis."""
+        self.seen.add("durations")
+        return self._durations
 
     @property
     def lags(self) -> Ragged:
@@ -80,7 +93,24 @@ class Schedule:
     def _cutoff(self) -> Floats:
         return self.g.by_row(kernels.cutoff, self._reach)
 
-    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic]) -> Floats:
+    @property
+    def compute(self) -> Ragged:
+        """The computing time of each step that the system took, in ms."""
+        self.seen.add("compute")
+        return clocks.steps(self.run)[1]
+
+    def column(self, name: str) -> Any:
+        """A column of the Run that few logs have.
+
+        Raises:
+            MetricError: this one does not.
+        """
+        found = getattr(self.run, name)
+        if found is None:
+            raise MetricError(f"it needs `{name}`, and this log has none")
+        return found
+
+    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
         """`kernel(g, *columns)` for the segments of each length: one number per segment."""
         return self.g.by_row(kernel, *columns)
 
@@ -110,7 +140,7 @@ class Schedule:
             code[self._y == 0] = 4
         if metric.has("clock") or "tokens" in metric.needs:
             code[self.x == 0] = 2
-        if metric.has("clock"):
+        if metric.has("clock") and "compute" not in metric.needs:  # computing may be in vain
             code[self.g.lengths == 0] = 1
         return code
 
@@ -135,10 +165,10 @@ class Schedules:
         self._made: dict[tuple[object, ...], Schedule] = {}
 
     @cached_property
-    def _stripped(self) -> dict[str, Ragged]:
+    def _stripped(self) -> Callable[[Ragged], Ragged]:
+        """Drops the last entry of a row where that belongs to a stripped `</s>`."""
         strip = self.convention.eos == "strip" and self.run.eos.any()
-        columns = {"ideal": self.run.delays, "elapsed": self.run.elapsed}
-        return {c: g.drop_last(self.run.eos) if strip else g for c, g in columns.items() if g is not None}
+        return lambda column: column.drop_last(self.run.eos) if strip else column
 
     @cached_property
     def reference_length(self) -> Floats | None:
@@ -166,11 +196,12 @@ class Schedules:
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
-        if not metric.uses("length"):
-            return "hypothesis"
-        if metric.is_set("length"):
-            return str(metric.get("length"))
-        return self.convention.length.get(metric.name, str(metric.get("length")))
+        return str(self.settled(metric).get("length")) if metric.uses("length") else "hypothesis"
+
+    def settled(self, metric: Metric) -> Metric:
+        """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
+        chosen = self.convention.params.get(metric.name, {})
+        return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
 
     def of(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
@@ -179,27 +210,26 @@ class Schedules:
         empty = str(metric.get("empty")) if metric.has("empty") else "nan"
         key = (length, clock, empty)
         if key not in self._made:
-            self._check(clock)
             self._made[key] = self._make(length, clock, empty)
         if "tokens" in metric.needs and self.run.unit != "token":
             raise MetricError("it is defined for source tokens only, and these delays are milliseconds")
         return self._made[key]
 
-    def _check(self, clock: str) -> None:
-        if clock == "elapsed" and self.run.elapsed is None:
-            raise MetricError("it needs elapsed times, and there are none")
-        if clock == "elapsed" and self.run.unit != "ms":
-            raise MetricError(
-                "the source is counted in tokens and elapsed time in milliseconds\n"
-                "  fix: ask for the ideal clock, or score a log of speech input."
-            )
+    @cached_property
+    def _ideal(self) -> Ragged:
+        return self._stripped(self.run.delays)
 
     def _make(self, length: str, clock: str, empty: str) -> Schedule:
-        run, g = self.run, self._stripped[clock]
-        x = run.source_length
+        run, x = self.run, self.run.source_length
+        ideal = self._ideal
+        g = ideal if clock == "ideal" else self._stripped(clocks.clock(run, clock))
+        durations = None if run.durations is None else self._stripped(run.durations)
         charged = (g.lengths == 0) if empty == "source" else np.zeros(len(run), dtype=bool)
         if charged.any():
-            g = g.fill_empty(x)
+            ideal = ideal.fill_empty(x)
+            g = ideal if clock == "ideal" else g.fill_empty(x)
+            if durations is not None:
+                durations = durations.fill_empty(np.full(len(run), np.nan))
         y = hypothesis = g.lengths.astype(np.float64)
         stood_in = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
@@ -214,4 +244,4 @@ class Schedules:
         y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
         strip = self.convention.eos == "strip" and bool(run.marked.any())
-        return Schedule(run, g, x, y, reach, length, stood_in, strip)
+        return Schedule(run, g, ideal, clock, x, y, reach, length, stood_in, strip, durations)

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, MissingExtraError, Note, UsageError, merge_notes
 from lagging.metrics import Metric, metric
-from lagging.ragged import Floats
+from lagging.metrics.record import Statistics
+from lagging.ragged import Floats, Ragged
 from lagging.run import Ids, Run, join_ids
 from lagging.schedule import REASONS, Schedules
 from lagging.signature import ORDER, Signature
@@ -78,7 +79,7 @@ class Score:
 
     metric: Metric
     value: float
-    statistics: Floats = field(repr=False)
+    statistics: Statistics = field(repr=False)
     ids: Ids = field(repr=False)
     undefined: Undefined
     unit: str
@@ -173,20 +174,21 @@ class Scorer:
         self._kept: list[Run] = []
         self._whole = any(m.whole for m in self.metrics)
         self._ids: list[Ids] = []
-        self._rows: dict[Metric, list[Floats]] = {m: [] for m in self.metrics}
+        self._rows: dict[Metric, list[Statistics]] = {m: [] for m in self.metrics}
+        self._settled = {m: m for m in self.metrics}
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
         self._stripped = self._marked = 0
         self._referenced = False
         self._stood_in: dict[Metric, int] = dict.fromkeys(self.metrics, 0)
         self._repaired: dict[str, int] = {}
-        self._facts: tuple[str, str] | None = None
+        self._facts: tuple[str, str, str] | None = None
         self._told = False
         self._lengths: dict[Metric, str] = {}
 
     def add(self, run: Run) -> None:
         """Score some more segments."""
-        facts = (run.unit, run.level)
+        facts = (run.unit, run.level, run.seg)
         if len(run.delays.values) or self._facts is None:  # what nothing was written in tells nothing
             if self._told and facts != self._facts:
                 raise UsageError(
@@ -222,13 +224,14 @@ class Scorer:
             self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
         for m in self.metrics:
             try:
-                schedule = schedules.of(m)
-                rows = m.statistics(schedule)
+                settled = self._settled[m] = schedules.settled(m)
+                schedule = schedules.of(settled)
+                rows = settled.statistics(schedule)
             except MetricError as error:
                 where = run.origin.path or run.name
                 raise MetricError(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
-            codes = schedule.undefined(m)
-            codes[np.isnan(rows).any(axis=1) & (codes == 0)] = len(REASONS)
+            codes = schedule.undefined(settled)
+            codes[_missing(rows) & (codes == 0)] = len(REASONS)
             self._rows[m].append(rows)
             self._codes[m].append(codes)
             self._stood_in[m] += int(schedule.stood_in.sum())
@@ -257,7 +260,7 @@ class Scorer:
         return Score(m, m.corpus(rows), rows, ids, Undefined(reasons), unit, self._signature(m, len(rows)))
 
     def _signature(self, m: Metric, n: int) -> Signature:
-        unit, level = self._facts or ("token", "token")
+        unit, level, seg = self._facts or ("token", "token", "none")
         timed, counted = m.has("clock"), m.has("clock") or "tokens" in m.needs
         tol, count = self.convention.tolerance, self.convention.count
         by_reference = m.uses("length") and self._lengths[m] != "hypothesis"
@@ -267,7 +270,7 @@ class Scorer:
             "clock": str(m.get("clock")) if timed else None,
             "level": level if counted else None,
             "empty": str(m.get("empty")) if m.has("empty") else None,
-            "seg": "none",
+            "seg": seg,
             "mean": str(m.get("mean")) if m.has("mean") else None,
             "tol": number(tol) if "cutoff" in m.needs and unit == "ms" and tol != 1.0 else None,
             "eos": self._eos_of(m),
@@ -276,7 +279,7 @@ class Scorer:
             "repair": "+".join(sorted(name for name, times in self._repaired.items() if times)) or None,
         }
         more = m.describe(m) if m.describe is not None else ()
-        return Signature.make(m.head, known, more, n, __version__)
+        return Signature.make(self._settled[m].head, known, more, n, __version__)
 
     def _eos_of(self, m: Metric) -> str | None:
         """What was done with final `</s>`: a metric of time drops its delay, a metric of text its text."""
@@ -309,8 +312,20 @@ def _unspaced(run: Run) -> bool:
     return bool(sample) and 2 * sum(map(is_unspaced, sample)) > len(sample)
 
 
-def _stack(parts: Sequence[Floats]) -> Floats:
+def _missing(rows: Statistics) -> npt.NDArray[np.bool_]:
+    """Which segments have no value."""
+    return np.asarray(rows.lengths == 0 if isinstance(rows, Ragged) else np.isnan(rows).any(axis=1), dtype=bool)
+
+
+def _stack(parts: Sequence[Statistics]) -> Statistics:
     """Rows of all parts; one whose segments are all undefined may have fewer columns."""
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if ragged:
+        return Ragged.concat(ragged)
+    return _stack_rows([part for part in parts if not isinstance(part, Ragged)])
+
+
+def _stack_rows(parts: Sequence[Floats]) -> Floats:
     width = max(part.shape[1] for part in parts)
     full = [p if p.shape[1] == width else np.full((len(p), width), np.nan) for p in parts]
     return full[0] if len(full) == 1 else np.concatenate(full)
@@ -386,7 +401,7 @@ def settings(signature: str | Signature) -> Settings:
     strange = [key for key, _ in said.fields if key not in {*ORDER, *more, "n", "v"}]
     if strange:
         raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
-    if said.get("seg") not in (None, "none"):
+    if said.get("seg") not in (None, "none", "given"):
         raise UsageError(f"this version cannot repeat seg:{said['seg']}")
     shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
     chosen = {key: said[key] for key in shared if said[key] != base.get(key)}

@@ -19,6 +19,7 @@ LAYERS = [
     {"run"},
     {"conventions"},
     {"metrics"},
+    {"clocks"},
     {"schedule"},
     {"policies", "formats"},
     {"signature"},

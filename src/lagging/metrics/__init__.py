@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics: the equations (`kernels`), sentence functions (`sentence`), and records over Runs, by family."""
 
-from lagging.metrics import longest, paper, quality  # noqa: F401  importing registers the metrics
+from lagging.metrics import (  # noqa: F401  importing registers the metrics
+    atd,
+    degenerate,
+    longest,
+    offsets,
+    paper,
+    quality,
+    tail,
+)
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import metric, register, registered, split_names
 

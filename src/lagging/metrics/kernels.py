@@ -32,6 +32,8 @@ __all__ = [
     "inside",
     "lags",
     "over_budget",
+    "queue",
+    "running",
     "waits",
 ]
 
@@ -91,13 +93,18 @@ def al_y(lag: Floats) -> Floats:
     return mean
 
 
+def running(lag: Floats) -> Floats:
+    """ℓ'(t) = max_{i≤t} ℓ(i): the lag of g', once writing takes 1/γ."""
+    return np.maximum.accumulate(lag, axis=1)
+
+
 def dal(over: Floats) -> Floats:
     """DAL (eqs. 6 to 8): the mean over t of max_{i≤t} [g(i) − (i−1)d].
 
     Eq. 8 says g'(t) = (t−1)d + max_{i≤t} [g(i) − (i−1)d]; in eq. 6 the (t−1)d cancel. Takes `lags` for d = 1/γ,
     `budget` for any other d.
     """
-    mean: Floats = np.maximum.accumulate(over, axis=1).mean(axis=1)
+    mean: Floats = running(over).mean(axis=1)
     return mean
 
 
@@ -112,6 +119,17 @@ def over_budget(over: Floats) -> Floats:
     running = np.maximum.accumulate(over, axis=1)
     fresh = np.diff(running, axis=1, prepend=-np.inf) > 0
     return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
+
+
+def queue(arrival: Floats, compute: Floats) -> Floats:
+    """When each step is done: start(i) = max(arrival(i), finish(i−1)), finish(i) = start(i) + compute(i).
+
+    As DAL, a running maximum instead of a recurrence: finish(i) = C(i) + max_{j≤i} [arrival(j) − C(j−1)], with C the
+    sum of the computing times so far.
+    """
+    total = np.cumsum(compute, axis=1)
+    finish: Floats = total + np.maximum.accumulate(arrival - (total - compute), axis=1)
+    return finish
 
 
 def inside(g: Floats, reach: Floats) -> Floats:

@@ -13,6 +13,14 @@ from lagging.ragged import Floats
 if TYPE_CHECKING:
     from lagging.schedule import Schedule
 
+POLAK = """\
+@article{polak-etal-2025-better,
+  title   = {Better Late Than Never: Meta-Evaluation of Latency Metrics for Simultaneous Speech-to-Text Translation},
+  author  = {Pol{\\'a}k, Peter and Papi, Sara and Bentivogli, Luisa and Bojar, Ond{\\v{r}}ej},
+  journal = {CoRR},
+  volume  = {abs/2509.17349},
+  year    = {2025}
+}"""
 NO_REFERENCE = "No reference: the hypothesis length stands in; the signature counts these segments as `noref`."
 
 
@@ -47,14 +55,7 @@ def _laal(s: Schedule) -> Floats:
     latex=r"\mathrm{YAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
     r" \tau = \max\{t : g(t) < |x|\}",
     paper="Polák et al. 2025 (arXiv:2509.17349)",
-    bibtex="""\
-@article{polak-etal-2025-better,
-  title   = {Better Late Than Never: Meta-Evaluation of Latency Metrics for Simultaneous Speech-to-Text Translation},
-  author  = {Pol{\\'a}k, Peter and Papi, Sara and Bentivogli, Luisa and Bojar, Ond{\\v{r}}ej},
-  journal = {CoRR},
-  volume  = {abs/2509.17349},
-  year    = {2025}
-}""",
+    bibtex=POLAK,
     edge_cases=(
         EMPTY,
         NO_REFERENCE,
@@ -65,3 +66,26 @@ def _laal(s: Schedule) -> Floats:
 )
 def _yaal(s: Schedule) -> Floats:
     return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.reach))
+
+
+@register(
+    "LongYAAL",
+    length="longest",
+    needs={"recording_end"},
+    summary="YAAL on segments cut from a stream: up to the end of the recording, not of the segment.",
+    formula="LongYAAL = mean of g(t) − (t−1)/γ over the leading t with g(t) < the end of the recording",
+    latex=r"\mathrm{LongYAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
+    r" \tau = \max\{t : g(t) < T\}",
+    paper="Polák et al. 2025 (arXiv:2509.17349)",
+    bibtex=POLAK,
+    edge_cases=(
+        EMPTY,
+        NO_REFERENCE,
+        "The end T is what the log says (`recording_end`; OmniSTEval: `time_to_recording_end`). OmniSTEval up to 0.1.9 "
+        "set it wrongly for simulstream logs: 2171.8 ms where 0.1.10 gives 2621.5.",
+        "Everything written after the end of the recording: undefined.",
+    ),
+    undefined="nothing was written before the recording ended",
+)
+def _long_yaal(s: Schedule) -> Floats:
+    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.column("recording_end")))

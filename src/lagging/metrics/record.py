@@ -7,13 +7,14 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from lagging.errors import MetricError, MetricNameError, did_you_mean
-from lagging.ragged import Floats
+from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
     from lagging.schedule import Schedule
@@ -21,12 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "Param", "Value"]
 
 Value = str | float | int | bool | None
-Compute = Callable[..., Floats]
+Statistics = Floats | Ragged
+Compute = Callable[..., Statistics]
 Aggregate = Callable[[Floats], float]
 Unit = Literal["time", "ratio", "count", "points"]
 
 LENGTHS = ("hypothesis", "reference", "longest")
-CLOCKS = ("ideal", "elapsed")
+CLOCK_COLUMNS = {
+    "ideal": frozenset[str](),
+    "elapsed": frozenset({"elapsed"}),
+    "queue": frozenset({"elapsed", "arrivals", "compute", "steps"}),
+    "omnisteval": frozenset({"elapsed"}),
+    "fbk": frozenset({"elapsed"}),
+}
+"""Which columns of a log each clock needs."""
+CLOCKS = tuple(CLOCK_COLUMNS)
 EMPTIES = ("nan", "source")
 MEANS = ("segment", "token")
 
@@ -35,8 +45,8 @@ MEANS = ("segment", "token")
 class Param:
     """A declared parameter of a metric: its name, default, allowed values, and what it means.
 
-    `kind` is the type that a number is read as, `least` its lower bound; `choices` are the words allowed beside, or
-    instead of, a number; `replaces` names a parameter that a number in this one makes idle.
+    `kind` is the type that a number is read as, `least` and `most` its bounds; `choices` are the words allowed beside,
+    or instead of, a number; `replaces` names a parameter that a number in this one makes idle.
     """
 
     name: str
@@ -45,6 +55,7 @@ class Param:
     choices: tuple[str, ...] = ()
     kind: type | None = None
     least: float = -math.inf
+    most: float = math.inf
     replaces: str = ""
 
     def parse(self, text: str) -> Value:
@@ -63,17 +74,18 @@ class Param:
             except ValueError:
                 pass
             else:
-                if math.isfinite(value) and value >= self.least:
+                if math.isfinite(value) and self.least <= value <= self.most:
                     return int(value) if value == int(value) else float(value)
         allowed = [repr(c) for c in self.choices]
         if self.kind in (int, float):
             bound = f", {self.least:g} or more" if math.isfinite(self.least) else ""
+            bound += f", {self.most:g} or less" if math.isfinite(self.most) else ""
             allowed.append(f"a {self.kind.__name__}{bound}")
         raise MetricNameError(f"{self.name} must be {' or '.join(allowed)}, but got {text!r}")
 
 
 LENGTH = Param("length", "hypothesis", "whose length is |y| in γ = |y|/|x|", LENGTHS)
-CLOCK = Param("clock", "ideal", "which time a token is given: its delay, or the log's elapsed time", CLOCKS)
+CLOCK = Param("clock", "ideal", "when a token was there: see the page on clocks", CLOCKS)
 EMPTY = Param("empty", "nan", "an empty hypothesis: undefined, or one token written after the whole source", EMPTIES)
 MEAN = Param("mean", "segment", "the corpus mean: every segment alike, or weighted by target tokens", MEANS)
 SHARED = frozenset(p.name for p in (LENGTH, CLOCK, EMPTY, MEAN))
@@ -99,6 +111,9 @@ class Metric:
         name: as it is written in tables.
         compute: the first function.
         aggregate: "mean" (of the one column), "ratio" (sum of the first column ÷ sum of the second), or a function.
+        pool: for a metric whose statistics are the values of all tokens (a Ragged): makes one number of those along
+            the last axis, of all tokens for the corpus, and of its own for a segment. It is given the metric's own
+            parameters.
         params: declared parameters; `values` holds those that were set. One set to its default is kept: under a
             convention, `AL(length=hypothesis)` is not `AL`.
         unit: what the value is measured in: the time unit of the log, a ratio, a count, or points.
@@ -115,6 +130,7 @@ class Metric:
     name: str
     compute: Compute
     aggregate: Literal["mean", "ratio"] | Aggregate = "mean"
+    pool: Callable[..., Floats] | None = None
     params: tuple[Param, ...] = ()
     values: tuple[tuple[str, Value], ...] = ()
     unit: Unit = "time"
@@ -194,19 +210,31 @@ class Metric:
 
     # ---- the two functions ------------------------------------------------------------------------------------
 
-    def statistics(self, schedule: Schedule) -> Floats:
+    @property
+    def columns(self) -> frozenset[str]:
+        """What of a log it needs, beside what every metric does."""
+        return self.needs | (CLOCK_COLUMNS[str(self.get("clock"))] if self.has("clock") else frozenset())
+
+    @property
+    def _own(self) -> dict[str, Value]:
+        return {p.name: self.get(p.name) for p in self.params if p.name not in SHARED}
+
+    def statistics(self, schedule: Schedule) -> Statistics:
         """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
-        own = {p.name: self.get(p.name) for p in self.params if p.name not in SHARED}
         schedule.seen.clear()
         with np.errstate(all="ignore"):
-            rows = np.array(self.compute(schedule, **own), dtype=np.float64)
+            rows = self.compute(schedule, **self._own)
         undeclared = schedule.seen - self.needs
         if undeclared:
             raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")
+        undefined = schedule.undefined(self) > 0
+        if isinstance(rows, Ragged):
+            return rows.keep(~undefined) if undefined.any() else rows
+        rows = np.array(rows, dtype=np.float64)
         if rows.ndim not in (1, 2) or len(rows) != len(schedule.run):
             raise MetricError(f"its function gave an array of shape {rows.shape} for {len(schedule.run)} segments")
         rows = rows[:, None] if rows.ndim == 1 else rows
-        rows[schedule.undefined(self) > 0] = np.nan
+        rows[undefined] = np.nan
         if self.aggregate == "mean" and self.has("mean") and self.get("mean") == "token":
             weight = schedule.g.lengths[:, None].astype(np.float64)
             rows = np.hstack([rows * weight, np.where(np.isnan(rows), np.nan, weight)])
@@ -216,8 +244,10 @@ class Metric:
     def _ratio(self) -> bool:
         return self.aggregate == "ratio" or (self.has("mean") and self.get("mean") == "token")
 
-    def segments(self, statistics: Floats) -> Floats:
+    def segments(self, statistics: Statistics) -> Floats:
         """The value of each segment; NaN where it is undefined."""
+        if isinstance(statistics, Ragged):
+            return statistics.by_row(partial(self._pool, **self._own))
         if self.segment_values is not None:
             return self.segment_values(statistics)
         if self._ratio:
@@ -226,8 +256,16 @@ class Metric:
             return ratio
         return statistics[:, 0]
 
-    def corpus(self, statistics: Floats) -> float:
+    @property
+    def _pool(self) -> Callable[..., Floats]:
+        if self.pool is None:
+            raise MetricError("its function gave a value per token, and it has no `pool` to make one number of them")
+        return self.pool
+
+    def corpus(self, statistics: Statistics) -> float:
         """The value of the corpus; NaN if no segment has one. The same to the last bit in whatever order."""
+        if isinstance(statistics, Ragged):
+            return float(self._pool(statistics.values, **self._own)) if len(statistics.values) else math.nan
         rows = statistics[~np.isnan(statistics).any(axis=1)]
         if not len(rows):
             return math.nan

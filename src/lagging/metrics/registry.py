@@ -10,6 +10,7 @@ from typing import Literal
 
 from lagging.errors import MetricError, MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
+from lagging.ragged import Floats
 
 __all__ = ["add", "metric", "register", "registered", "split_names"]
 
@@ -38,6 +39,7 @@ def register(
     unit: Unit = "time",
     higher_is_better: bool = False,
     aggregate: Literal["mean", "ratio"] | Aggregate = "mean",
+    pool: Callable[..., Floats] | None = None,
     needs: Iterable[str] = (),
     length: str | None = None,
     clocked: bool = True,
@@ -50,7 +52,7 @@ def register(
     bibtex: str = "",
     edge_cases: tuple[str, ...] = (),
     undefined: str = "undefined",
-    segment_values: Compute | None = None,
+    segment_values: Callable[[Floats], Floats] | None = None,
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None,
     describe_segments: tuple[tuple[str, str], ...] = (),
 ) -> Callable[[Compute], Compute]:
@@ -65,6 +67,7 @@ def register(
         unit: "time" (the unit of the log), "ratio", "count" or "points".
         higher_is_better: direction, for tables.
         aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
+        pool: makes one number of the values of many tokens, where the function gives a value per token.
         needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
             `schedule.cutoff` or `reach`), "corpus" (the whole Run at once), or a column ("source", "durations", …).
         length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
@@ -96,12 +99,13 @@ def register(
             shared += (Param(LENGTH.name, length, LENGTH.help, LENGTH.choices),)
         if clocked:
             shared += (CLOCK, EMPTY)
-            shared += (MEAN,) if aggregate == "mean" else ()
+            shared += (MEAN,) if aggregate == "mean" and pool is None else ()
         add(
             Metric(
                 name=name,
                 compute=function,
                 aggregate=aggregate,
+                pool=pool,
                 params=own + shared,
                 unit=unit,
                 higher_is_better=higher_is_better,

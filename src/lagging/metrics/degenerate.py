@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the numbers hide something: free writes, words after the end, and systems that are not simultaneous at all.
+
+The paper's argument: writing is free in AL, so that a system can wait, write much at once, and win back in the mean
+what it lost. DAL charges for every write. What DAL sees and AL does not is therefore the measure of it, per segment,
+and it comes from two places, which add up:
+
+    DAL − AL = (1/τ) Σ_{t≤τ} [ℓ'(t) − ℓ(t)]                    free writes, before the source was read to its end
+             + (1/|y|) Σ_t ℓ'(t) − (1/τ) Σ_{t≤τ} ℓ'(t)         the tail: what comes after τ, which AL does not look at
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lagging.metrics import kernels
+from lagging.metrics.longest import NO_REFERENCE, POLAK
+from lagging.metrics.paper import CHERRY_FOSTER, EMPTY
+from lagging.metrics.record import Param, exact_sum
+from lagging.metrics.registry import register
+from lagging.ragged import Floats
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+WHERE = Param(
+    "where",
+    "all",
+    "which part: free writes before the source ended, the tail after it, or all",
+    ("all", "writes", "tail"),
+)
+
+
+def _hidden(s: Schedule, where: str) -> Floats:
+    dal, al = s.lags.by_row(kernels.dal), s.lags.by_row(kernels.al, s.cutoff)
+    seen = s.lags.by_token(kernels.running).by_row(kernels.al, s.cutoff)
+    return {"all": dal - al, "writes": seen - al, "tail": dal - seen}[where]
+
+
+@register(
+    "HiddenLag",
+    length="hypothesis",
+    needs={"cutoff"},
+    params=(WHERE,),
+    summary="The lag that DAL sees and AL does not: what a system gains because writing is free in AL.",
+    formula="HiddenLag = DAL − AL = (1/τ) Σ_{t≤τ} [ℓ'(t) − ℓ(t)] (writes) + the rest (tail)",
+    latex=r"\mathrm{HiddenLag} = \mathrm{DAL} - \mathrm{AL}",
+    paper="after Cherry & Foster 2019, sections 3.2 and 4",
+    bibtex=CHERRY_FOSTER,
+    edge_cases=(
+        EMPTY,
+        "Never negative in all; the tail can be, where a system ends better than it began.",
+        "wait-k with |x| = |y|: 0. The antagonist of Table 2: 1.8 of 4, all of it free writes.",
+        "An offline system hides nothing: AL = DAL = |x|. `Offline` finds it.",
+    ),
+)
+def _hidden_lag(s: Schedule, *, where: str) -> Floats:
+    return _hidden(s, where)
+
+
+@register(
+    "HiddenShare",
+    unit="ratio",
+    length="hypothesis",
+    aggregate="ratio",
+    needs={"cutoff"},
+    params=(WHERE,),
+    summary="Which share of the lag that DAL sees AL does not: above a quarter, AL says little about a system.",
+    formula="HiddenShare = Σ (DAL − AL) ÷ Σ DAL",
+    latex=r"\frac{\sum (\mathrm{DAL} - \mathrm{AL})}{\sum \mathrm{DAL}}",
+    paper="after Cherry & Foster 2019, sections 3.2 and 4",
+    bibtex=CHERRY_FOSTER,
+    edge_cases=(EMPTY, "A ratio of sums over the corpus, not a mean of ratios.", "No lag at all: undefined."),
+    undefined="there is no lag, so nothing to hide",
+)
+def _hidden_share(s: Schedule, *, where: str) -> Floats:
+    dal = s.lags.by_row(kernels.dal)
+    return np.stack([_hidden(s, where), np.where(dal > 0, dal, np.nan)], axis=1)
+
+
+@register(
+    "Offline",
+    unit="ratio",
+    needs={"cutoff"},
+    summary="The share of segments in which nothing was written before the source ended: not simultaneous at all.",
+    formula="Offline = mean of [g(1) ≥ |x|]",
+    latex=r"\mathrm{Offline} = \overline{[g(1) \ge |x|]}",
+    paper="–",
+    edge_cases=(EMPTY, "Of one segment: 0 or 1."),
+)
+def _offline(s: Schedule) -> Floats:
+    return s.by_row(lambda g, reach: (g[:, 0] >= reach[:, 0]).astype(np.float64), s.reach)
+
+
+OMNISTEVAL = "OmniSTEval; Polák et al. 2025"
+
+
+def _simultaneous(s: Schedule) -> Floats:
+    return s.by_row(lambda g, reach: np.count_nonzero(g < reach, axis=1).astype(np.float64), s.reach)
+
+
+def _expected(s: Schedule) -> Floats:
+    yaal = s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.reach))
+    return np.maximum(s.x - yaal, 0.0)
+
+
+@register(
+    "SWF",
+    unit="points",
+    higher_is_better=True,
+    aggregate="ratio",
+    needs={"cutoff"},
+    summary="Simultaneous Words Fraction: which share of the target tokens, in %, was written before the source ended.",
+    formula="SWF = 100 · Σ #{t : g(t) < |x|} ÷ Σ |y|",
+    latex=r"\mathrm{SWF} = 100 \, \frac{\sum |\{t : g(t) < |x|\}|}{\sum |y|}",
+    paper=OMNISTEVAL,
+    bibtex=POLAK,
+    edge_cases=(EMPTY, "A ratio of sums over the corpus, not a mean of ratios."),
+)
+def _swf(s: Schedule) -> Floats:
+    return np.stack([100 * _simultaneous(s), s.g.lengths], axis=1)
+
+
+@register(
+    "EFSW",
+    unit="points",
+    higher_is_better=True,
+    length="longest",
+    aggregate="ratio",
+    needs={"cutoff"},
+    summary="Expected Fraction of Simultaneous Words, in %: what SWF would be if YAAL told all.",
+    formula="EFSW = 100 · Σ max(0, |x| − YAAL) ÷ Σ |x|",
+    latex=r"\mathrm{EFSW} = 100 \, \frac{\sum \max(0, |x| - \mathrm{YAAL})}{\sum |x|}",
+    paper=OMNISTEVAL,
+    bibtex=POLAK,
+    edge_cases=(EMPTY, NO_REFERENCE, "YAAL is undefined (nothing written before the source ended): left out."),
+    undefined="nothing was written before the source ended",
+)
+def _efsw(s: Schedule) -> Floats:
+    return np.stack([100 * _expected(s), s.x], axis=1)
+
+
+def _differences(rows: Floats) -> Floats:
+    return np.asarray(rows[:, 0] / np.where(rows[:, 1] > 0, rows[:, 1], 1) - rows[:, 2] / rows[:, 3])
+
+
+def _difference(rows: Floats) -> float:
+    return float(_differences(np.array([[exact_sum(column) for column in rows.T]]))[0])
+
+
+@register(
+    "DSPTV",
+    unit="points",
+    length="longest",
+    aggregate=_difference,
+    needs={"cutoff"},
+    summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF; it calls a system degenerate from 20 on, either way.",
+    formula="DSPTV = EFSW − SWF",
+    latex=r"\mathrm{DSPTV} = \mathrm{EFSW} - \mathrm{SWF}",
+    paper=OMNISTEVAL,
+    bibtex=POLAK,
+    edge_cases=(
+        EMPTY,
+        "YAAL is undefined (nothing written before the source ended): left out of EFSW, but not of SWF.",
+        "For comparison with OmniSTEval. It calls an offline system fine and a plain wait-1 degenerate; `HiddenShare` "
+        "and `Offline` do not.",
+    ),
+    segment_values=_differences,
+)
+def _dsptv(s: Schedule) -> Floats:
+    expected = _expected(s)
+    known = ~np.isnan(expected)
+    columns = [np.where(known, 100 * expected, 0), np.where(known, s.x, 0), 100 * _simultaneous(s), s.g.lengths]
+    return np.stack(columns, axis=1)

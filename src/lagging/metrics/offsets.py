@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When output begins and ends, in how many pieces it comes, and what the computing costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lagging.errors import MetricError
+from lagging.metrics import kernels
+from lagging.metrics.paper import EMPTY
+from lagging.metrics.record import Param
+from lagging.metrics.registry import register
+from lagging.ragged import Floats, Ragged
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+SIMULEVAL = "SimulEval (Ma et al. 2020)"
+BIBTEX = """\
+@inproceedings{ma-etal-2020-simuleval,
+  title     = {{SIMULEVAL}: An Evaluation Toolkit for Simultaneous Translation},
+  author    = {Ma, Xutai and Dousti, Mohammad Javad and Wang, Changhan and Gu, Jiatao and Pino, Juan},
+  booktitle = {Proceedings of the 2020 Conference on Empirical Methods in Natural Language Processing: System
+               Demonstrations},
+  year      = {2020}
+}"""
+PLAYED = "Speech out: a piece is played when it is there and the piece before has ended."
+
+
+def _played(s: Schedule) -> Ragged:
+    """When each piece of output speech has been played: a queue, whose work is the playing."""
+    if s.durations is None:
+        raise MetricError("it is defined for output speech, and this log has no `durations`")
+    return s.g.by_token(kernels.queue, s.durations)
+
+
+@register(
+    "StartOffset",
+    summary="When the first target token came.",
+    formula="StartOffset = g(1)",
+    latex=r"\mathrm{StartOffset} = g(1)",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(EMPTY, "From the beginning of the source, which need not be the beginning of speech."),
+)
+def _start_offset(s: Schedule) -> Floats:
+    return s.by_row(lambda g: g[:, 0])
+
+
+@register(
+    "EndOffset",
+    needs={"durations"},
+    summary="How long after the end of the source the last target token came.",
+    formula="EndOffset = g(|y|) − |x|",
+    latex=r"\mathrm{EndOffset} = g(|y|) - |x|",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(
+        EMPTY,
+        f"{PLAYED} The end is that of the last piece.",
+        "Negative where the system stopped before the source did.",
+        "With `clock=queue` on a whole recording: the backlog at its end.",
+    ),
+)
+def _end_offset(s: Schedule) -> Floats:
+    return (s.g if s.durations is None else _played(s)).last() - s.x
+
+
+@register(
+    "NumChunks",
+    unit="count",
+    params=(Param("of", "chunks", "what is counted: runs of writes, or target tokens", ("chunks", "tokens")),),
+    summary="In how many pieces the output came.",
+    formula="NumChunks = number of t with g(t) > g(t−1), and the first",
+    latex=r"\mathrm{NumChunks} = 1 + |\{t > 1 : g(t) > g(t-1)\}|",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(
+        EMPTY,
+        "SimulEval counts target words by this name; `--convention simuleval` does so (`of=tokens`).",
+        "Speech out: one per piece.",
+    ),
+)
+def _num_chunks(s: Schedule, *, of: str) -> Floats:
+    if of == "tokens" or s.run.durations is not None:
+        return s.g.lengths.astype(np.float64)
+    return s.by_row(lambda g: 1.0 + np.count_nonzero(kernels.waits(g)[:, 1:] > 0, axis=1))
+
+
+@register(
+    "RTF",
+    unit="ratio",
+    aggregate="ratio",
+    needs={"elapsed", "arrivals", "compute"},
+    params=(
+        Param("of", "compute", "what is divided by |x|: computing time, or the last delay", ("compute", "delays")),
+    ),
+    summary="Real-time factor: computing time per source time. Above 1, a system falls behind for ever.",
+    formula="RTF = Σ compute ÷ Σ |x|",
+    latex=r"\mathrm{RTF} = \frac{\sum \mathrm{compute}}{\sum |x|}",
+    paper="simulstream (Gaido et al. 2025)",
+    bibtex="""\
+@article{gaido-etal-2025-simulstream,
+  title   = {simulstream: Open-Source Toolkit for Evaluation and Demonstration of Streaming Speech-to-Text Translation
+             Systems},
+  journal = {CoRR},
+  volume  = {abs/2512.17648},
+  year    = {2025}
+}""",
+    edge_cases=(
+        "A ratio of sums over the corpus, not a mean of ratios.",
+        "From a SimulEval log: elapsed − delay of the last target token; undefined where nothing was written.",
+        "SimulEval calls g(|y|)/|x|, averaged over segments, by this name; `--convention simuleval` does so "
+        "(`of=delays`).",
+    ),
+    undefined="the log does not say what was computed",
+)
+def _rtf(s: Schedule, *, of: str) -> Floats:
+    if of == "delays":
+        return np.stack([s.g.last() / s.x, np.ones(len(s.x))], axis=1)
+    if s.g is not s.ideal:
+        raise MetricError("computing time is the same on every clock: ask for RTF")
+    if s.run.unit != "ms":
+        raise MetricError("it is defined for a source in milliseconds only")
+    return np.stack([s.compute.by_row(lambda c: c.sum(axis=1)), s.x], axis=1)
+
+
+def _silences(s: Schedule) -> Ragged:
+    """How long nothing is heard before each piece of output speech; nothing counts before the first."""
+    return _played(s).by_token(
+        lambda end, length: np.concatenate(
+            [np.zeros((len(end), 1)), np.maximum(end[:, 1:] - length[:, 1:] - end[:, :-1], 0)], axis=1
+        ),
+        s.column("durations") if s.durations is None else s.durations,
+    )
+
+
+NO_TEXT = "Text out: not defined."
+
+
+@register(
+    "DiscontinuityNum",
+    unit="count",
+    needs={"durations"},
+    summary="Speech out: how often the voice falls silent between two pieces.",
+    formula="number of pieces that begin after the piece before has ended",
+    latex=r"|\{i > 1 : \mathrm{start}(i) > \mathrm{end}(i-1)\}|",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(EMPTY, PLAYED, NO_TEXT),
+)
+def _discontinuity_num(s: Schedule) -> Floats:
+    return _silences(s).by_row(lambda gap: np.count_nonzero(gap > 0, axis=1).astype(np.float64))
+
+
+@register(
+    "DiscontinuitySum",
+    needs={"durations"},
+    summary="Speech out: how long the voice is silent between pieces, in all.",
+    formula="Σ_i max(0, start(i) − end(i−1))",
+    latex=r"\sum_{i>1} \max(0, \mathrm{start}(i) - \mathrm{end}(i-1))",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(EMPTY, PLAYED, NO_TEXT),
+)
+def _discontinuity_sum(s: Schedule) -> Floats:
+    return _silences(s).by_row(lambda gap: gap.sum(axis=1))
+
+
+@register(
+    "DiscontinuityAve",
+    needs={"durations"},
+    summary="Speech out: how long the voice is silent between pieces, on average over the silences.",
+    formula="DiscontinuityAve = DiscontinuitySum ÷ DiscontinuityNum, 0 where there is no silence",
+    latex=r"\mathrm{DiscontinuitySum} / \mathrm{DiscontinuityNum}",
+    paper=SIMULEVAL,
+    bibtex=BIBTEX,
+    edge_cases=(EMPTY, PLAYED, NO_TEXT, "No silence: 0."),
+)
+def _discontinuity_ave(s: Schedule) -> Floats:
+    return _silences(s).by_row(lambda gap: gap.sum(axis=1) / np.maximum(np.count_nonzero(gap > 0, axis=1), 1))

@@ -141,3 +141,63 @@ def over_budget(g: Sequence[Number], x: Number, y: Number | None = None, d: Numb
     cost = own if d is None else Fraction(d)
     over = [delay - i * cost for i, delay in enumerate(_exact(g))]
     return [max(range(t + 1), key=lambda i: (over[i], -i)) for t in range(len(over))]
+
+
+# ---- Average Token Delay (Kano et al., 2022) ------------------------------------------------------------------------
+
+
+def pieces(length: Fraction, piece: Fraction) -> list[Fraction]:
+    """The lengths of the tokens of a chunk: as many full ones as there are, and what is left, unless it is rounding."""
+    out = [piece] * (length // piece)
+    left = length - piece * len(out)
+    return [*out, left] if left > piece / 10**9 else out
+
+
+def atd(
+    g: Sequence[Number],
+    *,
+    speech: bool = False,
+    times: Sequence[Number] | None = None,
+    durations: Sequence[Number] | None = None,
+    piece: Number = 300,
+) -> Fraction | None:
+    """Token by token, chunk by chunk. `times`: when each output was there, if that is not its delay.
+
+    Text: each token lasts 1. Speech: sound is cut into `pieces`, and text lasts 0.
+    """
+    size = Fraction(piece if speech else 1)
+    outputs = list(zip(_exact(g), _exact(g if times is None else times), strict=True))
+    sound = _exact([0] * len(outputs) if durations is None else durations)
+    source_ends = [Fraction(0)]  # T(x_0), T(x_1), …
+    delays: list[Fraction] = []
+    target_end: Fraction | None = None
+    t, heard = 0, Fraction(0)
+    for chunk in sorted(set(_exact(g))):
+        sources_before, targets_before = len(source_ends) - 1, t
+        for length in pieces(max(chunk, Fraction(0)) - heard, size):
+            source_ends.append(source_ends[-1] + length)
+        heard = max(chunk, Fraction(0))
+        if sources_before < len(source_ends) - 1:
+            source_ends[-1] = heard  # together with what was rounding
+        here = [(time, lasts) for (delay, time), lasts in zip(outputs, sound, strict=True) if delay == chunk]
+        tokens = [(time, Fraction(0 if speech else 1)) for time, _ in here]
+        if durations is not None:
+            moments = sorted({time for time, _ in here})
+            spoken = {moment: sum((lasts for time, lasts in here if time == moment), Fraction(0)) for moment in moments}
+            tokens = [(moment, length) for moment in moments for length in pieces(spoken[moment], size)]
+        for time, lasts in tokens:
+            t += 1
+            a = min(t - max(0, targets_before - sources_before), len(source_ends) - 1)
+            target_end = (time if target_end is None else max(time, target_end)) + lasts
+            delays.append(target_end - source_ends[a])
+    return sum(delays, Fraction(0)) / len(delays) if delays else None
+
+
+def queued(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
+    """When each token is there if computing overlaps listening: max(its delay, the token before) + its computing."""
+    out: list[Fraction] = []
+    before = Fraction(0)
+    for delay, late in zip(_exact(g), _exact(elapsed), strict=True):
+        computed, before = late - delay - before, late - delay
+        out.append((max(delay, out[-1]) if out else delay) + computed)
+    return out

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
     from lagging.formats import read, scan, validate, write
     from lagging.metrics import Metric, metric, register
+    from lagging.metrics.atd import atd
     from lagging.metrics.sentence import (
         al,
         al_y,
@@ -41,6 +42,7 @@ _HOMES = {
     "lagging.errors": ("DataError", "LaggingError", "MetricError", "MissingExtraError", "UsageError"),
     "lagging.formats": ("read", "scan", "validate", "write"),
     "lagging.metrics": ("Metric", "metric", "register"),
+    "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
         "al",
         "al_y",
@@ -79,6 +81,7 @@ __all__ = [
     "al",
     "al_y",
     "ap",
+    "atd",
     "convention",
     "cw",
     "dal",

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Average Token Delay (Kano et al., 2022).
+
+Every target token is held against a source token: how long after that one ends does this one end? So both sides must be
+cut into tokens, and tokens take time. Text: a token is a token, and lasts 1. Speech: each chunk of sound is cut into
+pieces of 300 ms and one remainder. Text written beside speech takes no time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import DataError, Fault, MetricError, UsageError
+from lagging.metrics import kernels
+from lagging.metrics.paper import EMPTY
+from lagging.metrics.record import Param
+from lagging.metrics.registry import register
+from lagging.metrics.sentence import Delays, _as_float, _sentence
+from lagging.ragged import Floats, Ragged
+from lagging.validation import number
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+__all__ = ["atd"]
+
+Bools = npt.NDArray[np.bool_]
+
+PIECE = 300.0
+"""How many ms of speech are a token."""
+
+MANY = 1e8
+"""As many tokens, a year of speech, are not held in memory."""
+
+NOISE = 1e-9
+"""Part of a token that is no token of its own, but the rounding of 0.1 s + 0.2 s to 300.00000000000006 ms."""
+
+
+def count(lengths: Floats, piece: float) -> Floats:
+    """Into how many tokens a chunk is cut: pieces of one length, and a remainder."""
+    tokens: Floats = np.ceil(np.maximum(lengths / piece - NOISE, 0.0))
+    return tokens
+
+
+def overlapping(g: Floats, elapsed: Floats) -> Floats:
+    """When each token is written if the system computes while it listens, as SimulEval's ATD_CA has it.
+
+    What was computed up to t is elapsed(t) − g(t); where a segment has only zeros for elapsed times, nothing was.
+    """
+    spent = np.where(elapsed.any(axis=1, keepdims=True), elapsed - g, 0.0)
+    return kernels.queue(g, np.diff(spent, axis=1, prepend=0.0))
+
+
+def mean_delay(g: Floats, times: Floats, lasts: Floats | float, counted: Bools | bool, piece: float) -> Floats:
+    """ATD: the mean over t of T(y_t) − T(x_a(t)), in a fixed number of passes over the rectangle.
+
+    Args:
+        g: delays, on the ideal clock: the source is there when it is spoken, whatever the system does with it.
+        times: from when on each token can be put out.
+        lasts: how long each target token lasts.
+        counted: which entries are tokens; a chunk without sound has an entry, for its source, and no token.
+        piece: how long a source token lasts.
+    """
+    read = np.maximum(g, 0.0)  # before the segment began, nothing of it was read
+    waits = kernels.waits(read)
+    tokens = count(waits, piece)
+    chunk = tokens > 0  # a chunk begins where source was read
+    counted = np.broadcast_to(counted, g.shape)
+    sources, targets = np.cumsum(tokens, axis=1), np.cumsum(counted, axis=1, dtype=np.float64)
+    known = np.maximum.accumulate(np.where(chunk, sources - tokens, 0.0), axis=1)  # source tokens before the chunk
+    said = np.maximum.accumulate(np.where(chunk, targets - counted, 0.0), axis=1)  # target tokens before the chunk
+    a = np.minimum(targets - np.maximum(said - known, 0.0), sources)
+    ends = kernels.queue(times, np.broadcast_to(lasts, g.shape))  # T(y_t): one after the other, none before its time
+    late = ends - _spoken(a, read, waits, known, chunk, piece)
+    mean: Floats = np.where(counted, late, 0.0).sum(axis=1) / targets[:, -1]
+    return mean
+
+
+def _spoken(a: Floats, read: Floats, waits: Floats, known: Floats, chunk: Bools, piece: float) -> Floats:
+    """T(x_a): when source token a ends; 0 for a = 0, when nothing of the source was read.
+
+    As a(t) ≤ t ≤ |y|, a table of the first |y| source tokens is enough to find the chunk of each.
+    """
+    rows, length = a.shape
+    first = known + 1.0
+    row, t = np.nonzero(chunk & (first <= length))
+    table = np.zeros((rows, length + 1), dtype=np.int64)
+    table[row, first[row, t].astype(np.int64)] = t
+    np.maximum.accumulate(table, axis=1, out=table)
+    at = np.take_along_axis(table, a.astype(np.int64), axis=1)
+    at += np.arange(0, rows * length, length)[:, None]
+    end: Floats = np.minimum(read.take(at), (read - waits).take(at) + piece * (a - known.take(at)))
+    return end
+
+
+def cut(g: Ragged, times: Ragged, durations: Ragged, piece: float) -> tuple[Ragged, Ragged, Ragged]:
+    """Delays, times and lengths of the tokens that the output speech is cut into.
+
+    What was put out at one time after one delay is one chunk of sound. A silent one keeps an entry, of length 0.
+    """
+    rows = np.repeat(np.arange(len(g)), g.lengths)
+    same = [np.diff(column, prepend=np.nan) == 0 for column in (rows, g.values, times.values)]
+    begins = np.flatnonzero(~np.logical_and.reduce(same))
+    sound = np.add.reduceat(durations.values, begins) if len(begins) else durations.values
+    tokens = np.maximum(count(sound, piece), 1.0)
+    if tokens.sum() > MANY:
+        raise MetricError(f"{sound.sum():.4g} ms of output speech make more tokens than can be handled at once")
+    tokens = tokens.astype(np.int64)
+    place = np.arange(tokens.sum()) - np.repeat(np.cumsum(tokens) - tokens, tokens)
+    lasts = np.minimum(np.repeat(sound, tokens) - piece * place, piece)
+    lengths = np.bincount(rows[begins], weights=tokens, minlength=len(g))
+    entry = np.repeat(begins, tokens)
+    made = [Ragged.from_lengths(v, lengths) for v in (g.values[entry], times.values[entry], lasts)]
+    return made[0], made[1], made[2]
+
+
+def token_delays(g: Ragged, times: Ragged, durations: Ragged | None, piece: float) -> Floats:
+    """ATD of each segment of speech: into text, or, with durations, into speech."""
+    if durations is None:
+        return g.by_row(lambda g, times: mean_delay(g, times, 0.0, True, piece), times)
+    g, times, lasts = cut(g, times, durations, piece)
+    return g.by_row(lambda g, times, lasts: mean_delay(g, times, lasts, lasts > NOISE * piece, piece), times, lasts)
+
+
+def atd(
+    delays: Delays,
+    *,
+    source_length: float | None = None,
+    unit: str = "token",
+    durations: Delays | None = None,
+    piece: float = PIECE,
+) -> float:
+    r"""Average Token Delay (Kano et al., 2022): how long after its source token each target token ends.
+
+    $$ \mathrm{ATD} = \frac{1}{|y|} \sum_{t} T(y_t) - T(x_{a(t)}), \qquad
+       a(t) = \min\{t - \max(0,\, Y_c - X_c),\; X_{c+1}\} $$
+
+    where $T$ is when a token ends, $c$ the chunk (run of equal delays) of $t$, and $X_c$ and $Y_c$ are the source and
+    target tokens before it. A target token begins when its chunk has been read and the token before it has ended.
+    Unlike in AL and DAL, a long translation is late at its end even if nothing was read in between.
+
+    Args:
+        delays: source consumed before each target token, non-decreasing, in source units.
+        source_length: |x|; plays no part unless it is 0, and is taken so that every metric can be called alike.
+        unit: "token": text, where every token on both sides lasts 1; or "ms": speech, where each chunk is cut into
+            tokens of `piece` ms and one remainder, into text, whose tokens last 0.
+        durations: for speech output, how many ms of it follow each delay; it is cut into tokens like the source.
+        piece: length of a token of speech, in ms.
+
+    Returns:
+        Mean delay in source units; NaN when nothing was written (or, with durations, no sound), or the source is empty.
+
+    Example:
+        >>> atd([3, 4, 4, 4]), atd([4, 4, 4, 4, 5])                                  # wait-3; the antagonist of AL
+        (3.0, 4.0)
+        >>> atd([1000, 1000, 1900], unit="ms")                                       # (700 + 400 + 1000) / 3
+        700.0
+        >>> atd([1000, 2000], unit="ms", durations=[400, 700])                       # five tokens, to 2700 ms
+        1240.0
+
+    References:
+        arXiv:2211.13173; arXiv:2311.14353.
+    """
+    s = _sentence(delays, 1.0 if source_length is None else source_length, unit=unit)
+    if not 1 <= piece < math.inf:
+        raise MetricError(f"piece must be a number of ms, 1 or more, but got {piece}")
+    if durations is not None and unit != "ms":
+        raise UsageError("durations are in ms, and so must the delays be: unit='ms'")
+    lasts = None if durations is None else _sound(durations, len(delays))
+    if s is None:
+        return math.nan
+    if unit == "token":
+        return float(mean_delay(s.g, s.g, 1.0, True, 1.0)[0])
+    g = Ragged.from_rows(s.g)
+    with np.errstate(invalid="ignore"):
+        return float(token_delays(g, g, lasts, piece)[0])
+
+
+def _sound(durations: Delays, delays: int) -> Ragged:
+    """The durations of one sentence, checked."""
+    try:
+        lasts = np.array([_as_float(v) for v in durations])
+    except (TypeError, ValueError) as error:
+        raise DataError(Fault("bad-column", f"durations: {error}")) from None
+    if len(lasts) != delays:
+        raise DataError(Fault("column-count", f"{len(lasts)} durations, {delays} delays"))
+    wrong = ~((lasts >= 0) & np.isfinite(lasts))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise DataError(Fault("impossible-step", f"a duration of {number(lasts[place])} ms", token=place + 1))
+    return Ragged.from_rows([lasts])
+
+
+@register(
+    "ATD",
+    needs={"durations"},
+    params=(
+        Param("piece", int(PIECE), "length of a token of speech, in ms", (), float, least=1),
+        Param(
+            "overlap",
+            False,
+            "with clock=elapsed: take it that the system computes while it listens (SimulEval's ATD_CA)",
+            ("False", "True"),
+        ),
+    ),
+    summary="Average Token Delay: how long after its source token each target token ends.",
+    formula="ATD = mean_t [T(y_t) − T(x_{a(t)})], a(t) = min(t − max(0, target − source tokens before the chunk), "
+    "source tokens read), T(y_t) = max(time its chunk was read, T(y_{t−1})) + its duration",
+    latex=r"\mathrm{ATD} = \frac{1}{|y|} \sum_{t=1}^{|y|} \left[ T(y_t) - T(x_{a(t)}) \right], \qquad"
+    r" a(t) = \min\{t - \max(0,\, Y_c - X_c),\; X_{c+1}\}, \quad"
+    r" T(y_t) = \max\{g(t),\; T(y_{t-1})\} + d(y_t)",
+    paper="Kano et al. 2022 (arXiv:2211.13173)",
+    bibtex="""\
+@inproceedings{kano-etal-2023-average,
+  title     = {Average Token Delay: A Latency Metric for Simultaneous Translation},
+  author    = {Kano, Yasumasa and Sudoh, Katsuhito and Nakamura, Satoshi},
+  booktitle = {Proceedings of Interspeech 2023},
+  year      = {2023},
+  doi       = {10.21437/Interspeech.2023-933}
+}""",
+    edge_cases=(
+        EMPTY,
+        "A chunk c is a run of equal delays. X_c and Y_c are the source and target tokens before it, X_{c+1} the "
+        "source tokens up to its end, and T is when a token ends.",
+        "Text: every token lasts 1, on both sides. Speech: the new sound of each chunk is cut into pieces of 300 ms "
+        "and one remainder, each a token. Text written beside speech lasts 0; output speech lasts as long as it plays.",
+        "However short, a remainder is a token: 600.0001 ms are three. Only a billionth of a token is taken for "
+        "rounding, so that 0.1 s + 0.2 s, which a computer makes 300.00000000000006 ms, are one.",
+        "Nothing read yet (g ≤ 0): a(t) = 0, and T(x_0) = 0, when the segment begins; delays may be negative.",
+        "Source tokens are counted in what was read: |x| plays no part, and delays may be beyond it.",
+        "`clock=elapsed`: target tokens on the elapsed clock, source tokens when they were spoken.",
+        "SimulEval's ATD_CA, unlike its other `_CA` metrics, lets the system compute while it listens: T(y_t) = "
+        "max(g(t), T(y_{t−1})) + what it computed for t. That is `clock=queue`, and `clock=elapsed, overlap=True`.",
+        "From a log, SimulEval takes all output for text written beside speech: right for speech → text; but text → "
+        "text gets 0 where 3 is right (wait-3), and the duration of output speech is lost. No convention repeats that.",
+        "Output speech: what follows equal delays is one chunk, played without a break; a chunk without sound has no "
+        "token. No sound at all: undefined. `empty=source` charges one token of full length.",
+        "`mean=token` weighs a segment by its delays, not by the pieces of its sound.",
+    ),
+    undefined="no sound was put out",
+)
+def _atd(s: Schedule, *, piece: float, overlap: bool) -> Floats:
+    g, times, durations = s.ideal, s.g, s.durations
+    if s.run.unit == "token":
+        if durations is not None:
+            raise MetricError("the source is counted in tokens and the output speech in milliseconds")
+        return g.by_row(lambda g: mean_delay(g, g, 1.0, True, 1.0))
+    if overlap and s.clock == "elapsed":
+        times = g.by_token(overlapping, times)
+    if durations is not None:
+        charged = np.isnan(durations.values)
+        durations = Ragged(np.where(charged, piece, durations.values), durations.offsets)
+    return token_delays(g, times, durations, piece)

@@ -27,10 +27,9 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     for row in range(len(run)):
         delays = run.delays[row].tolist()
         name = run.id[row]
-        text = None if run.prediction is None else run.prediction[row]
         record = {
             "index": name if isinstance(name, str) else int(name),
-            "prediction": text,
+            "prediction": None if run.prediction is None else run.prediction[row],
             "delays": as_numbers(delays),
             "elapsed": no_time * len(delays) if elapsed is None else elapsed[row].tolist(),
             "prediction_length": len(delays),
@@ -38,14 +37,32 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
             "source": None if run.source is None else run.source[row],
             "source_length": as_numbers([float(run.source_length[row])])[0],
         }
+        if run.durations is not None:
+            record = _speech(record, run.durations[row].tolist())
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source"}
+    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source", "durations"}
     lost = [c for c in run.to_dict() if c not in kept]
     lost += [f"seg ({run.seg})"] if run.seg != "none" else []
     lost += ["prediction (this Run has no text)"] if run.prediction is None else []
     first = next((text for text in run.source if text), None) if run.source is not None else None
     guessed = guess_unit(first, run.source_length.tolist())[0]
     return [*lost, *([f"unit (read it with --unit {run.unit})"] if guessed != run.unit else [])]
+
+
+def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
+    """What SimulEval writes for output speech. A piece is played when it is there and the piece before has ended."""
+    delays = record["delays"]
+    intervals: list[list[float]] = []
+    for delay, duration in zip(delays, durations, strict=True):
+        intervals.append([max(delay, sum(intervals[-1])) if intervals else delay, duration])
+    more = {
+        "durations": durations,
+        "prediction_offset": delays[0] if delays else record["source_length"],
+        "intervals": intervals,
+        "prediction_length": (sum(intervals[-1]) - delays[0]) / 1000 if delays else 0.0,
+    }
+    order = ("index", "prediction", "delays", "durations", "prediction_offset", "elapsed", "intervals")
+    return {key: (record | more)[key] for key in (*order, "prediction_length", "source_length", "reference", "source")}
 
 
 def write_jsonl(run: Run, file: TextIO) -> list[str]:

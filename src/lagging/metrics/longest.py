@@ -26,6 +26,7 @@ NO_REFERENCE = "No reference: the hypothesis length stands in; the signature cou
 
 @register(
     "LAAL",
+    aliases=("LongLAAL",),
     length="longest",
     needs={"cutoff"},
     summary="Length-Adaptive Average Lagging: AL that does not reward writing more than the reference.",

@@ -39,6 +39,7 @@ EMPTY = "Empty hypothesis, or |x| = 0: undefined (NaN, counted); `empty=source` 
 
 @register(
     "AP",
+    aliases=("LongAP",),
     unit="ratio",
     length="hypothesis",
     summary="Average Proportion: how much of the source had been read, on average over the target tokens.",
@@ -92,6 +93,7 @@ def _cw(s: Schedule) -> Floats:
 
 @register(
     "AL",
+    aliases=("LongAL",),
     length="hypothesis",
     needs={"cutoff"},
     summary="Average Lagging behind an ideal translator, until the source has been read.",
@@ -130,6 +132,7 @@ def _al_y(s: Schedule) -> Floats:
 
 @register(
     "DAL",
+    aliases=("LongDAL",),
     length="hypothesis",
     params=(
         Param(

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from lagging.errors import (
     merge_notes,
 )
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.text import EOS, LEVELS, count_tokens, detect_level, ends_in_eos, is_torn
+from lagging.text import EOS, check_level, count_tokens, detect_level, ends_in_eos, is_torn, noun, settle_level
 from lagging.validation import check, remark, unmatched_tokens
 
 if TYPE_CHECKING:
@@ -79,11 +81,12 @@ class Run:
             NaN if it never was.
         line: line of the segment in the file it came from.
         unit: "token" or "ms": of delays and source_length.
-        level: what a target token is: "word", "char", or "token" (the log's own).
+        level: what a target token is: "word", "char", "token" (the log's own), or a SentencePiece model ("spm-…").
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name: the system's name.
         origin: where it was read from.
         repaired: how many segments each repair has changed.
+        stripped: how many target tokens of each kind were taken out, of hypotheses and references.
         notes: what a reader of its scores must know.
     """
 
@@ -113,6 +116,7 @@ class Run:
     name: str = ""
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
+    stripped: tuple[tuple[str, int], ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -139,6 +143,7 @@ class Run:
         document: Sequence[str | None] | None = None,
         unit: str = "token",
         level: str | None = None,
+        spm_model: str | Path | None = None,
         seg: str = "none",
         name: str = "",
         **more: Any,
@@ -156,7 +161,8 @@ class Run:
             id: names of the segments; 0, 1, 2, … if not given.
             document: the document of each segment.
             unit: "token" or "ms".
-            level: "word", "char" or "token"; found from the predictions if not given.
+            level: "word", "char", "token", or "spm" with a model; found from the predictions if not given.
+            spm_model: the SentencePiece model whose pieces the delays count.
             seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
             more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `erased`, `revisions`,
@@ -175,6 +181,7 @@ class Run:
               AL, LAAL and DAL need non-decreasing delays.
               fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
         """
+        level = settle_level(level, spm_model)
         check_units(unit, level)
         g = _rows(delays, "delays-not-a-list")
         strange = [name for name in more if name not in (*LISTS, *NUMBERS)]
@@ -245,7 +252,7 @@ class Run:
     def __repr__(self) -> str:
         """`Run('base', 2580 segments, 39783 words, ms)`."""
         name = f"{self.name!r}, " if self.name else ""
-        tokens = counted(len(self.delays.values), self.level)
+        tokens = counted(len(self.delays.values), noun(self.level))
         return f"Run({name}{counted(len(self), 'segment')}, {tokens}, {self.unit})"
 
     def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
@@ -298,6 +305,9 @@ class Run:
                 parts = [np.full(len(r), None) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if column in NUMBERS and any(part is not None for part in parts):
                 parts = [np.full(len(r), np.nan) if p is None else p for r, p in zip(runs, parts, strict=True)]
+            if column in PER_TOKEN and any(part is not None for part in parts):
+                # where nothing was written, the list that is not there is empty
+                parts = [_nothing(r) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if any(part is None for part in parts):
                 changed[column] = None
             elif isinstance(parts[0], Ragged):
@@ -306,11 +316,13 @@ class Run:
                 changed[column] = join_ids(parts)
             else:
                 changed[column] = np.concatenate(parts)
-        repaired: dict[str, int] = {}
-        for name, count in (item for run in runs for item in run.repaired):
-            repaired[name] = repaired.get(name, 0) + count
+        for what in ("repaired", "stripped"):
+            total: Counter[str] = Counter()
+            for run in runs:
+                total.update(dict(getattr(run, what)))
+            changed[what] = tuple(sorted(total.items()))
         notes = merge_notes(note for run in runs for note in run.notes)
-        return replace(telling[0], repaired=tuple(sorted(repaired.items())), notes=notes, **changed)
+        return replace(telling[0], notes=notes, **changed)
 
     # ---- to other libraries -----------------------------------------------------------------------------------
 
@@ -355,13 +367,15 @@ class Run:
         return pyarrow.table(self.to_dict())
 
 
-NOT_COLUMNS = {"unit", "level", "seg", "name", "origin", "repaired", "notes"}
+NOT_COLUMNS = {"unit", "level", "seg", "name", "origin", "repaired", "stripped", "notes"}
 COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
 TEXTS = ("prediction", "reference", "source", "document")
 NUMBERS = ("reference_length", "erased", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
 LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "shown")
 """Columns of a list per segment, beside the delays."""
+PER_TOKEN = ("elapsed", "durations", "steps")
+"""Those that have an entry per target token."""
 WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
@@ -372,6 +386,11 @@ def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
         return rows if isinstance(rows, Ragged) else Ragged.from_rows(rows)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(Fault(kind, str(error))) from None
+
+
+def _nothing(run: Run) -> Ragged | None:
+    """A list per segment of a Run in which nothing was written."""
+    return None if len(run.delays.values) else run.delays
 
 
 def _lengths(lengths: npt.ArrayLike, kind: str) -> Floats:
@@ -393,8 +412,8 @@ def check_units(unit: str | None, level: str | None) -> None:
     """Refuse a unit or level that there is not."""
     if unit not in (None, "token", "ms"):
         raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
-    if level is not None and level not in LEVELS:
-        raise UsageError(f"level must be one of {', '.join(LEVELS)}, but got {level!r}")
+    if level is not None:
+        check_level(level)
 
 
 def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> Texts | None:

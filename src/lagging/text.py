@@ -1,45 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target token is: words, characters, or the log's own tokens; how many a text has, and which they are."""
+"""What a target token is: words, characters, pieces of a SentencePiece model, or the log's own tokens.
+
+How many a text has, and which they are.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EOS", "LEVELS", "count_tokens", "detect_level", "ends_in_eos", "tokens", "without_eos"]
+from lagging.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+__all__ = [
+    "EOS",
+    "LEVELS",
+    "check_level",
+    "count_tokens",
+    "detect_level",
+    "ends_in_eos",
+    "is_spm",
+    "load_spm",
+    "noun",
+    "settle_level",
+    "tokens",
+    "unknown_pieces",
+    "without_eos",
+]
 
 EOS = "</s>"
 """The end-of-sentence mark that SimulEval 1.0 leaves in hypotheses, with a delay of its own."""
 
-LEVELS = ("word", "char", "token")
+LEVELS = ("word", "char", "token", "spm")
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
 
 
 def tokens(text: str, level: str) -> list[str]:
-    """The tokens of a text: words between white space, or characters other than white space.
+    """The tokens of a text: words between white space, characters other than white space, or pieces of a loaded model.
 
-    A final end-of-sentence mark is one token, also among characters.
+    A final end-of-sentence mark is one token, also among characters and pieces.
 
     Example:
         >>> tokens("Guten  Tag", "word"), tokens("你 好</s>", "char")
         (['Guten', 'Tag'], ['你', '好', '</s>'])
     """
-    if level == "char":
-        bare, mark = without_eos(text), ends_in_eos(text, level)
-        return [*"".join(bare.split()), *([EOS] if mark else [])]
-    return text.split()
+    if level != "char" and not is_spm(level):
+        return text.split()
+    bare, mark = without_eos(text), ends_in_eos(text, level)
+    units: Iterable[str] = "".join(bare.split()) if level == "char" else _model(level).encode(bare, out_type=str)
+    return [*units, *([EOS] if mark else [])]
 
 
 def ends_in_eos(text: str | None, level: str = "word") -> bool:
     """Whether the last token is the end-of-sentence mark; glued to a word, it is part of that word."""
     bare = (text or "").rstrip()
-    return bare.endswith(EOS) and (level == "char" or bare == EOS or bare[-len(EOS) - 1].isspace())
+    apart = level == "char" or is_spm(level) or bare == EOS
+    return bare.endswith(EOS) and (apart or bare[-len(EOS) - 1].isspace())
 
 
 def without_eos(text: str) -> str:
@@ -53,6 +79,8 @@ def count_tokens(
 ) -> npt.NDArray[np.int64]:
     """Tokens in each text; where there is no text, or the log counts its own tokens, the log's count `own`.
 
+    The pieces of a SentencePiece model are counted over all texts at once.
+
     Example:
         >>> count_tokens(["a b", "", None], "word", [2, 0, 7])
         array([2, 0, 7])
@@ -64,6 +92,11 @@ def count_tokens(
         return count_words(cast("list[str]", texts))
     if level == "word":
         counts = [n if text is None else len(text.split()) for text, n in zip(texts, own, strict=True)]
+    elif is_spm(level):
+        known = [text or "" for text in texts]
+        pieces = _model(level).encode([without_eos(text) for text in known])
+        found = [len(p) + ends_in_eos(text, level) for p, text in zip(pieces, known, strict=True)]
+        counts = [n if text is None else k for text, n, k in zip(texts, own, found, strict=True)]
     elif level == "char":
         counts = [n if text is None else len(tokens(text, "char")) for text, n in zip(texts, own, strict=True)]
     else:
@@ -165,3 +198,105 @@ def is_unspaced(text: str) -> bool:
 def is_torn(text: str) -> bool:
     """Whether a text has half of a surrogate pair in it, which no file can hold."""
     return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+# ---- the pieces of a SentencePiece model --------------------------------------------------------------------------
+
+_MODELS: dict[str, SentencePieceProcessor] = {}
+"""Models by the level that they define."""
+
+
+def load_spm(path: str | Path) -> str:
+    """Load a SentencePiece model, and return the level whose tokens are its pieces: `spm-` and what identifies it.
+
+    Its name has the first 8 hexadecimal digits of the SHA-256 of the file, so that a signature tells models apart.
+
+    Raises:
+        MissingExtraError: sentencepiece is not installed.
+        UsageError: there is no such file, or it is not a model.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the SentencePiece model {path}: {error.strerror or error}") from None
+    level = f"spm-{hashlib.sha256(content).hexdigest()[:8]}"
+    if level not in _MODELS:
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ImportError:
+            raise MissingExtraError("sentencepiece", "spm") from None
+        try:
+            model = SentencePieceProcessor(model_proto=content) if content else None
+        except RuntimeError:
+            model = None
+        if model is None:
+            raise UsageError(f"{path} is not a SentencePiece model\n  fix: give the file that ends in .model.")
+        _MODELS[level] = model
+    return level
+
+
+def is_spm(level: str) -> bool:
+    """Whether the tokens of a level are the pieces of a SentencePiece model."""
+    return level.startswith("spm-")
+
+
+def _model(level: str) -> SentencePieceProcessor:
+    check_level(level)
+    return _MODELS[level]
+
+
+def check_level(level: str, where: str = "") -> None:
+    """Refuse a level that there is not, or whose model has not been loaded.
+
+    Example:
+        >>> check_level("word")
+        >>> check_level("words")
+        Traceback (most recent call last):
+        lagging.errors.UsageError: level must be one of word, char, token, spm, but is 'words'
+    """
+    said = f"{where}: " if where else ""
+    if level == "spm":
+        raise UsageError(f"{said}level spm needs a SentencePiece model\n  fix: --spm-model FILE (spm_model in Python).")
+    if is_spm(level) and level not in _MODELS:
+        raise UsageError(
+            f"{said}the tokens are the pieces of a SentencePiece model, {level}, which has not been given\n"
+            "  fix: --level spm --spm-model FILE (spm_model in Python), or --level token."
+        )
+    if level not in LEVELS and level not in _MODELS:
+        raise UsageError(f"{said}level must be one of {', '.join(LEVELS)}, but is {level!r}")
+
+
+def settle_level(level: str | None, spm_model: str | Path | None) -> str | None:
+    """The level that a level and a model name together; a level that names its model must be given that one.
+
+    Example:
+        >>> settle_level("word", None), settle_level(None, None)
+        ('word', None)
+    """
+    if spm_model is not None:
+        if level is not None and level != "spm" and not is_spm(level):
+            raise UsageError(f"a SentencePiece model goes with level spm, not with {level}")
+        loaded = load_spm(spm_model)
+        if level is not None and is_spm(level) and level != loaded:
+            raise UsageError(f"{spm_model} is the model {loaded}, but {level} is needed")
+        return loaded
+    if level is not None:
+        check_level(level)
+    return level
+
+
+def noun(level: str) -> str:
+    """What one token is called.
+
+    Example:
+        >>> noun("word"), noun("spm-1a2b3c4d")
+        ('word', 'piece')
+    """
+    return "piece" if is_spm(level) else level
+
+
+def unknown_pieces(pieces: Iterable[Any], level: str) -> bool:
+    """Whether some of the pieces that a log shows are not pieces of the model: then it may be the wrong one."""
+    model = _model(level)
+    unknown = model.id_to_piece(model.unk_id())
+    return any(model.piece_to_id(str(piece)) == model.unk_id() for piece in pieces if piece not in (unknown, EOS))

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits of a Run that keep text and times together: a token goes with its delay, its elapsed time and its step."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes
+from lagging.ragged import Ints, Ragged
+from lagging.run import PER_TOKEN, Run, make_texts
+from lagging.text import EOS, ends_in_eos, without_eos
+from lagging.validation import check, remark
+
+__all__ = ["KINDS", "check_kinds", "renoted", "strip"]
+
+KINDS = {
+    "eos": "</s>, <eos> or <|endoftext|> at the end",
+    "tags": "<…> or […], such as <unk> or [laughter]",
+    "punctuation": "nothing but Unicode punctuation and symbols (categories P and S)",
+}
+"""What can be stripped; the place of a kind, from 1, is its code."""
+
+MARKS = (EOS, "<eos>", "<|endoftext|>")
+TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
+LAST_MARKS = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, MARKS))}))+\s*$")
+PIECE = re.compile(r"(\s*)(\S+)")
+
+Codes = npt.NDArray[np.int8]
+CODE = {kind: code for code, kind in enumerate(KINDS, 1)}
+
+
+def strip(run: Run, kinds: Iterable[str] | str) -> Run:
+    """A Run without some kinds of target tokens: with each go its delay, its elapsed time and its step.
+
+    References lose the same kinds, so that both sides are counted alike. The source is left as it is.
+
+    Args:
+        run: a Run whose delays count words or characters.
+        kinds: any of
+
+            - "eos": `</s>`, `<eos>` or `<|endoftext|>` at the end, once or several times;
+            - "tags": `<…>` or `[…]`, such as `<unk>` or `[laughter]`: a whole word, or characters in a row without
+              white space;
+            - "punctuation": tokens of nothing but punctuation and symbols (Unicode categories P and S).
+
+    Returns:
+        The Run; `run.stripped` says how many tokens of each kind are gone. A segment without other tokens has an empty
+        hypothesis.
+
+    Raises:
+        UsageError: the tokens cannot be told apart in the text: the log counts its own, or the pieces of a model.
+
+    Example:
+        >>> texts = {"prediction": ["well , yes </s>"], "reference": ["yes !"]}
+        >>> run = Run.from_delays([[1, 2, 2, 3]], source_length=[3], **texts)
+        >>> bare = strip(run, ["eos", "punctuation"])
+        >>> bare.delays.tolist(), bare.prediction.tolist(), bare.reference.tolist()
+        ([[1.0, 2.0]], ['well yes'], ['yes'])
+        >>> bare.stripped
+        (('eos', 1), ('punctuation', 2))
+    """
+    asked = check_kinds([kinds] if isinstance(kinds, str) else kinds)
+    written = _Side(_texts(run, "prediction"), _level(run, asked), asked, run.delays.lengths)
+    if not np.array_equal(written.lengths, run.delays.lengths):
+        faults = Faults()
+        faults.add(*check(run, token_counts=written.lengths))
+        raise DataError(faults)
+    referred = _Side(_texts(run, "reference"), written.level, asked)
+    counts = np.bincount(written.codes, minlength=4) + np.bincount(referred.codes, minlength=4)
+    found = {kind: int(counts[code]) for kind, code in CODE.items() if counts[code]}
+    if not found:
+        return run
+    changed: dict[str, Any] = {
+        "delays": _keep(run.delays, written),
+        "prediction": written.edited(run.prediction),
+        "reference": referred.edited(run.reference),
+        **{c: _keep(getattr(run, c), written) for c in PER_TOKEN if getattr(run, c) is not None},
+    }
+    for column in ("due", "shown"):
+        if getattr(run, column) is not None:
+            _check_reference(run, getattr(run, column), referred)
+            changed[column] = _keep(getattr(run, column), referred)
+    unknown = np.zeros(len(run), dtype=bool)
+    if run.reference_length is not None:
+        unknown = np.isin(np.arange(len(run)), referred.known, invert=True) & ~np.isnan(run.reference_length)
+        left = np.maximum(run.reference_length - referred.gone, 0)
+        changed["reference_length"] = np.where(unknown, np.nan, left)
+    stripped = Counter(dict(run.stripped)) + Counter(found)
+    after = replace(run, stripped=tuple(sorted(stripped.items())), **changed)
+    emptied = (after.delays.lengths == 0) & (run.delays.lengths > 0)
+    lost = f"hypotheses that lost tokens, with their delays, to --strip {','.join(asked)}"
+    notes = [
+        _note(run, "stripped", lost, written.gone > 0),
+        _note(run, "emptied", "nothing but stripped tokens was written: an empty hypothesis", emptied),
+        _note(run, "unknown length", "no reference text to strip: reference_length is not used", unknown),
+    ]
+    if run.erased is not None and (run.erased > 0).any():
+        notes.append(Note("erased", "tokens that were deleted again are counted with those that are stripped"))
+    return renoted(run, after, *(note for note in notes if note is not None))
+
+
+def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
+    """The kinds, each once and in the order of the table; refuse those that there are not."""
+    asked = list(kinds)
+    for kind in asked:
+        if kind not in KINDS:
+            raise UsageError(f"there is no kind of token {kind!r} to strip.{did_you_mean(kind, KINDS)}")
+    return tuple(kind for kind in KINDS if kind in asked)
+
+
+def renoted(before: Run, after: Run, *more: Note) -> Run:
+    """`after`, with the notes of `before` that still hold, some more, and what is to be said of its columns now."""
+    said = {(note.kind, note.text) for note in remark(before)}
+    kept = [note for note in before.notes if (note.kind, note.text) not in said]
+    return replace(after, notes=merge_notes([*kept, *more, *remark(after)]))
+
+
+def _note(run: Run, kind: str, text: str, where: npt.NDArray[np.bool_]) -> Note | None:
+    rows = np.flatnonzero(where)
+    return Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist())) if len(rows) else None
+
+
+def _level(run: Run, asked: Sequence[str]) -> str:
+    """The level, if tokens can be told apart in the text."""
+    if run.level in ("word", "char") and run.prediction is not None and run.durations is None:
+        return run.level
+    if not len(run.delays.values):
+        return "word"  # what nothing was written in has no level
+    where = run.origin.path or run.name
+    why = (
+        "the delays count pieces of sound"
+        if run.durations is not None
+        else f"there is no text to find {', '.join(asked)} in"
+        if run.prediction is None
+        else "the delays count the log's own tokens"
+        if run.level == "token"
+        else "the delays count the pieces of a model"
+    )
+    raise UsageError(
+        f"{where + ': ' if where else ''}nothing can be stripped: {why}\n"
+        "  Tokens are matched to the text only where there is one delay per word, or per character.\n"
+        "  fix: leave --strip out, or score a log of words or characters."
+    )
+
+
+def _texts(run: Run, column: str) -> list[str | None]:
+    values = getattr(run, column)
+    return [None] * len(run) if values is None else values.tolist()
+
+
+def _check_reference(run: Run, column: Ragged, side: _Side) -> None:
+    """Refuse times of reference tokens that cannot be matched to the reference."""
+    wrong = np.flatnonzero((side.gone > 0) & (column.lengths != side.lengths))
+    if len(wrong):
+        row = int(wrong[0])
+        detail = f"{column.lengths[row]} due, {counted(int(side.lengths[row]), side.level)} in the reference"
+        line = None if run.line is None else int(run.line[row])
+        raise DataError(Fault("column-count", detail, run.origin.path, line, run.id.tolist()[row]))
+
+
+def _keep(column: Ragged, side: _Side) -> Ragged:
+    """The values of the tokens that stay; a row that does not match the text, which nothing uses, is left alone."""
+    keep = np.ones(len(column.values), dtype=bool)
+    same = column.lengths == side.lengths
+    keep[np.repeat(same, column.lengths)] = side.codes[np.repeat(same, side.lengths)] == 0
+    return Ragged(column.values[keep], np.concatenate([[0], np.cumsum(keep)])[column.offsets])
+
+
+# ---- the tokens of one side ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The tokens of all hypotheses, or of all references, and of which kind each is.
+
+    Attributes:
+        texts: one per segment; None where there is none.
+        level: "word" or "char".
+        asked: the kinds that are looked for.
+        own: how many tokens a segment without text has; none if not given.
+    """
+
+    texts: list[str | None]
+    level: str
+    asked: tuple[str, ...]
+    own: Ints | None = None
+
+    @cached_property
+    def known(self) -> list[int]:
+        """The segments with a text."""
+        return [row for row, text in enumerate(self.texts) if text is not None]
+
+    @cached_property
+    def _found(self) -> tuple[Codes, Ints]:
+        """Codes of all tokens, end to end, and how many each segment has."""
+        find = _words if self.level == "word" else _characters
+        codes, lengths = find([text for text in self.texts if text is not None], self.asked)
+        if len(self.known) == len(self.texts):
+            return codes, lengths
+        whole = np.zeros(len(self.texts), dtype=np.int64) if self.own is None else self.own.copy()
+        whole[self.known] = lengths
+        out = np.zeros(int(whole.sum()), dtype=np.int8)
+        out[np.repeat(np.isin(np.arange(len(whole)), self.known), whole)] = codes
+        return out, whole
+
+    @property
+    def codes(self) -> Codes:
+        """Of every token 0, or the code of the kind that it is stripped as."""
+        return self._found[0]
+
+    @property
+    def lengths(self) -> Ints:
+        """How many tokens each segment has."""
+        return self._found[1]
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where each segment begins among the codes."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @cached_property
+    def gone(self) -> Ints:
+        """How many tokens each segment loses."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.codes > 0)])[self.offsets])
+
+    def edited(self, column: npt.NDArray[np.object_] | None) -> npt.NDArray[np.object_] | None:
+        """The texts without what is stripped."""
+        rows = np.flatnonzero(self.gone).tolist() if column is not None else []
+        if not rows:
+            return column
+        texts, gone = list(self.texts), (self.codes > 0).tolist()
+        for row in rows:
+            texts[row] = _without(texts[row] or "", gone[self.offsets[row] : self.offsets[row + 1]], self.level)
+        return make_texts(texts)
+
+
+def _code(token: str, asked: Sequence[str]) -> int:
+    """The code of a token, as if it were not the last one."""
+    if "tags" in asked and TAG.fullmatch(token):
+        return CODE["tags"]
+    if "punctuation" in asked and all(unicodedata.category(c)[0] in "PS" for c in token):
+        return CODE["punctuation"]
+    return 0
+
+
+def _words(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
+    """Codes of all words. Each different word is looked at once."""
+    rows = [text.split() for text in texts]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    flat = list(chain.from_iterable(rows))
+    vocabulary = {word: _code(word, asked) for word in set(flat)}
+    codes = np.fromiter(map(vocabulary.__getitem__, flat), np.int8, len(flat))
+    if "eos" in asked and not vocabulary.keys().isdisjoint(MARKS):
+        marks = np.fromiter(map(MARKS.__contains__, flat), bool, len(flat))
+        ends = np.repeat(np.cumsum(lengths), lengths)
+        before = np.concatenate([[0], np.cumsum(marks)])
+        # nothing but marks from here to the end of the segment
+        codes[marks & (before[ends] - before[:-1] == ends - np.arange(len(flat)))] = CODE["eos"]
+    return codes, lengths
+
+
+def _characters(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
+    """Codes of all characters other than white space, a final `</s>` being one; each is looked at once."""
+    marked = np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
+    bodies = [without_eos(text) if mark else text for text, mark in zip(texts, marked, strict=True)]
+    rows = ["".join(body.split()) for body in bodies]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows)) + marked
+    joined = "".join(row + "\0" * mark for row, mark in zip(rows, marked.tolist(), strict=True))
+    points, places = np.unique(
+        np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32), return_inverse=True
+    )
+    codes = np.array([_code(chr(point), asked) for point in points.tolist()], dtype=np.int8)[places]
+    ends = np.cumsum(lengths)
+    if "tags" in asked or "eos" in asked:
+        codes[ends[marked] - 1] = CODE["eos" if "eos" in asked else "tags"]
+        for row, body in enumerate(bodies):
+            if "<" in body or "[" in body:
+                begin = int(ends[row] - lengths[row])
+                for start, stop, code in _stretches(body, asked):
+                    codes[begin + start : begin + stop] = code
+    return codes, lengths
+
+
+def _stretches(body: str, asked: Sequence[str]) -> Iterable[tuple[int, int, int]]:
+    """Tags and end marks that are characters in a row: from which to before which, white space not counted; code."""
+    last = LAST_MARKS.search(body) if "eos" in asked else None
+
+    def place(at: int) -> int:
+        return len("".join(body[:at].split()))
+
+    for tag in TAG.finditer(body) if "tags" in asked else ():
+        yield place(tag.start()), place(tag.end()), CODE["tags"]
+    if last is not None:
+        yield place(last.start()), place(last.end()), CODE["eos"]
+
+
+def _without(text: str, gone: Sequence[bool], level: str) -> str:
+    """A text without some of its tokens, and without the white space before a word of which nothing is left."""
+    marked = level == "char" and ends_in_eos(text, level)
+    body = without_eos(text) if marked else text
+    kept: list[str] = []
+    place = 0
+    for space, word in PIECE.findall(body):
+        units = list(word) if level == "char" else [word]
+        left = "".join(unit for t, unit in enumerate(units, place) if not gone[t])
+        place += len(units)
+        if left:
+            kept.append((space if kept else "") + left)
+    rest = text[len(body) :] if marked and not gone[-1] else text[len(text.rstrip()) :]
+    return "".join(kept) + rest if kept or rest.strip() else ""

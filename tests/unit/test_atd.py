@@ -147,6 +147,11 @@ def test_an_empty_hypothesis_can_be_charged():
         assert score(f"ATD(empty=source, clock={clock})", **spoken).segments.tolist() == [5000, 1000]
 
 
+def test_sound_of_two_segments_is_not_joined():
+    got = score(delays=[[1000], [1000]], durations=[[200], [200]])
+    assert got.segments.tolist() == [900, 900]
+
+
 def test_no_sound_is_undefined():
     got = score(delays=[[1000, 2000], [1000]], durations=[[0, 0], [300]])
     assert got.undefined.reasons == {"no sound was put out": (0,)}
@@ -210,6 +215,7 @@ def test_fractions_of_a_source_token_are_tokens():
         ({"unit": "ms", "durations": 3}, lagging.DataError, "not made of numbers"),
         ({"unit": "ms", "durations": [[1, 2], [3, 4]]}, lagging.DataError, "not made of numbers"),
         ({"unit": "ms", "piece": 0}, lagging.MetricError, "piece must be a number of ms, 1 or more"),
+        ({"unit": "ms", "piece": 60_001}, lagging.MetricError, "60000 or less"),
         ({"unit": "ms", "piece": math.nan}, lagging.MetricError, "piece must be"),
         ({"source_length": -1}, lagging.DataError, "source_length"),
     ],
@@ -227,7 +233,7 @@ def test_bad_delays():
 
 
 def test_bad_parameters():
-    for wrong in ("piece=0", "piece=nan", "piece=short", "overlap=1"):
+    for wrong in ("piece=0", "piece=60001", "piece=nan", "piece=short", "overlap=1"):
         with pytest.raises(lagging.MetricError, match=wrong.partition("=")[0]):
             lagging.metric(f"ATD({wrong})")
     assert repr(lagging.metric("ATD_CA")) == "ATD(clock=elapsed)"

@@ -33,6 +33,9 @@ Bools = npt.NDArray[np.bool_]
 PIECE = 300.0
 """How many ms of speech are a token."""
 
+LONGEST = 60_000
+"""No token is longer than a minute; far beyond, every wait would be a billionth of a token."""
+
 MANY = 1e8
 """As many tokens, a year of speech, are not held in memory."""
 
@@ -166,8 +169,8 @@ def atd(
         arXiv:2211.13173; arXiv:2311.14353.
     """
     s = _sentence(delays, 1.0 if source_length is None else source_length, unit=unit)
-    if not 1 <= piece < math.inf:
-        raise MetricError(f"piece must be a number of ms, 1 or more, but got {piece}")
+    if not 1 <= piece <= LONGEST:
+        raise MetricError(f"piece must be a number of ms, 1 or more and {LONGEST} or less, but got {piece}")
     if durations is not None and unit != "ms":
         raise UsageError("durations are in ms, and so must the delays be: unit='ms'")
     lasts = None if durations is None else _sound(durations, len(delays))
@@ -199,7 +202,7 @@ def _sound(durations: Delays, delays: int) -> Ragged:
     "ATD",
     needs={"durations"},
     params=(
-        Param("piece", int(PIECE), "length of a token of speech, in ms", (), float, least=1),
+        Param("piece", int(PIECE), "length of a token of speech, in ms", (), float, least=1, most=LONGEST),
         Param(
             "overlap",
             False,

@@ -25,6 +25,9 @@ from lagging.run import Run
 
 __all__ = ["CLOCKS", "clock", "steps"]
 
+ROUNDING = 1.0
+"""By how many ms elapsed − delay may shrink, be it at once or little by little, and still be SimulEval's."""
+
 
 def steps(run: Run) -> tuple[Ragged, Ragged]:
     """Arrival and computing time, in ms, of every step that the system took.
@@ -43,24 +46,30 @@ def steps(run: Run) -> tuple[Ragged, Ragged]:
         return run.arrivals, run.compute
     if run.elapsed is None:
         raise MetricError("it needs elapsed times, or the computing time of each step, and there are none")
-    if run.seg != "none":
-        raise MetricError(
-            "the computing time of a step cannot be had from segments cut out of a stream\n"
-            "  fix: score the log of the whole recordings."
-        )
-    compute = run.elapsed.by_token(lambda e, g: np.diff(e - g, axis=1, prepend=0.0), run.delays)
-    if (compute.values < -1).any():
+    spent = _whole(run).by_token(lambda e, g: e - g, run.delays)
+    so_far = spent.by_token(lambda s: np.maximum.accumulate(np.maximum(s, 0.0), axis=1))  # what rounding took back
+    if (so_far.values - spent.values > ROUNDING).any():
         raise MetricError(
             "elapsed − delay shrinks, so that these elapsed times do not add up computing time as SimulEval's do\n"
             "  fix: ask for clock=elapsed, or score a log that has the computing time of each step."
         )
-    return run.delays, compute.by_token(lambda c: np.maximum(c, 0.0))
+    return run.delays, so_far.by_token(lambda s: np.diff(s, axis=1, prepend=0.0))
 
 
 def _elapsed(run: Run) -> Ragged:
     if run.elapsed is None:
         raise MetricError("it needs elapsed times, and there are none")
     return run.elapsed
+
+
+def _whole(run: Run) -> Ragged:
+    """Elapsed times from the beginning of the recording on, without which no computing time can be had from them."""
+    if run.seg != "none":
+        raise MetricError(
+            "the computing time of a step cannot be had from segments cut out of a stream\n"
+            "  fix: score the log of the whole recordings."
+        )
+    return _elapsed(run)
 
 
 def _queue(run: Run) -> Ragged:
@@ -96,8 +105,8 @@ CLOCKS: dict[str, Callable[[Run], Ragged]] = {
     "ideal": lambda run: run.delays,
     "elapsed": _elapsed,
     "queue": _queue,
-    "omnisteval": lambda run: _elapsed(run).by_token(_by_omnisteval, run.delays),
-    "fbk": lambda run: _elapsed(run).by_token(_by_fbk, run.delays),
+    "omnisteval": lambda run: _whole(run).by_token(_by_omnisteval, run.delays),
+    "fbk": lambda run: _whole(run).by_token(_by_fbk, run.delays),
 }
 
 

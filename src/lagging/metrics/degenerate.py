@@ -51,7 +51,7 @@ def _hidden(s: Schedule, where: str) -> Floats:
     bibtex=CHERRY_FOSTER,
     edge_cases=(
         EMPTY,
-        "Never negative in all; the tail can be, where a system ends better than it began.",
+        "Never negative, nor is either part: lags of g' do not fall, so that those after τ are the larger ones.",
         "wait-k with |x| = |y|: 0. The antagonist of Table 2: 1.8 of 4, all of it free writes.",
         "An offline system hides nothing: AL = DAL = |x|. `Offline` finds it.",
     ),
@@ -72,7 +72,13 @@ def _hidden_lag(s: Schedule, *, where: str) -> Floats:
     latex=r"\frac{\sum (\mathrm{DAL} - \mathrm{AL})}{\sum \mathrm{DAL}}",
     paper="after Cherry & Foster 2019, sections 3.2 and 4",
     bibtex=CHERRY_FOSTER,
-    edge_cases=(EMPTY, "A ratio of sums over the corpus, not a mean of ratios.", "No lag at all: undefined."),
+    edge_cases=(
+        EMPTY,
+        "A ratio of sums over the corpus, not a mean of ratios.",
+        "Where AL is 0, as for wait-1 that writes half as many tokens as it reads (Table 6), it is 1; where AL is "
+        "negative, more.",
+        "No lag at all, or a negative one: undefined.",
+    ),
     undefined="there is no lag, so nothing to hide",
 )
 def _hidden_share(s: Schedule, *, where: str) -> Floats:
@@ -156,7 +162,7 @@ def _difference(rows: Floats) -> float:
     length="longest",
     aggregate=_difference,
     needs={"cutoff"},
-    summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF; it calls a system degenerate from 20 on, either way.",
+    summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF; it calls a system degenerate above 20, either way.",
     formula="DSPTV = EFSW − SWF",
     latex=r"\mathrm{DSPTV} = \mathrm{EFSW} - \mathrm{SWF}",
     paper=OMNISTEVAL,

@@ -84,9 +84,9 @@ def _yaal(s: Schedule) -> Floats:
         NO_REFERENCE,
         "The end T is what the log says (`recording_end`; OmniSTEval: `time_to_recording_end`). OmniSTEval up to 0.1.9 "
         "set it wrongly for simulstream logs: 2171.8 ms where 0.1.10 gives 2621.5.",
-        "Everything written after the end of the recording: undefined.",
+        "Everything written after the end of the recording, or no end known: undefined.",
     ),
-    undefined="nothing was written before the recording ended",
+    undefined="nothing was written before the recording ended, or its end is not known",
 )
 def _long_yaal(s: Schedule) -> Floats:
     return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.column("recording_end")))

@@ -27,13 +27,18 @@ BIBTEX = """\
   year      = {2020}
 }"""
 PLAYED = "Speech out: a piece is played when it is there and the piece before has ended."
+SILENCE = 1e-6
+"""A nanosecond, in ms: a gap below it is rounding."""
 
 
 def _played(s: Schedule) -> Ragged:
     """When each piece of output speech has been played: a queue, whose work is the playing."""
     if s.durations is None:
         raise MetricError("it is defined for output speech, and this log has no `durations`")
-    return s.g.by_token(kernels.queue, s.durations)
+    if s.run.unit != "ms":
+        raise MetricError("the source is counted in tokens and the output speech in milliseconds")
+    # what an empty hypothesis is charged with makes no sound
+    return s.g.by_token(lambda g, length: kernels.queue(g, np.nan_to_num(length)), s.durations)
 
 
 @register(
@@ -71,6 +76,7 @@ def _end_offset(s: Schedule) -> Floats:
 @register(
     "NumChunks",
     unit="count",
+    needs={"durations"},
     params=(Param("of", "chunks", "what is counted: runs of writes, or target tokens", ("chunks", "tokens")),),
     summary="In how many pieces the output came.",
     formula="NumChunks = number of t with g(t) > g(t−1), and the first",
@@ -84,7 +90,7 @@ def _end_offset(s: Schedule) -> Floats:
     ),
 )
 def _num_chunks(s: Schedule, *, of: str) -> Floats:
-    if of == "tokens" or s.run.durations is not None:
+    if of == "tokens" or s.durations is not None:
         return s.g.lengths.astype(np.float64)
     return s.by_row(lambda g: 1.0 + np.count_nonzero(kernels.waits(g)[:, 1:] > 0, axis=1))
 
@@ -115,7 +121,7 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
         "SimulEval calls g(|y|)/|x|, averaged over segments, by this name; `--convention simuleval` does so "
         "(`of=delays`).",
     ),
-    undefined="the log does not say what was computed",
+    undefined="nothing was written, and the log does not say what was computed",
 )
 def _rtf(s: Schedule, *, of: str) -> Floats:
     if of == "delays":
@@ -129,12 +135,12 @@ def _rtf(s: Schedule, *, of: str) -> Floats:
 
 def _silences(s: Schedule) -> Ragged:
     """How long nothing is heard before each piece of output speech; nothing counts before the first."""
-    return _played(s).by_token(
-        lambda end, length: np.concatenate(
-            [np.zeros((len(end), 1)), np.maximum(end[:, 1:] - length[:, 1:] - end[:, :-1], 0)], axis=1
-        ),
-        s.column("durations") if s.durations is None else s.durations,
-    )
+
+    def gaps(end: Floats, g: Floats) -> Floats:
+        wait = g - np.concatenate([g[:, :1], end[:, :-1]], axis=1)
+        return np.where(wait > SILENCE, wait, 0.0)
+
+    return _played(s).by_token(gaps, s.g)
 
 
 NO_TEXT = "Text out: not defined."

@@ -208,6 +208,12 @@ class Metric:
         """Of the identity."""
         return hash(repr(self))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the identity, which parses back where the metric is registered."""
+        from lagging.metrics.registry import metric
+
+        return metric, (repr(self),)
+
     # ---- the two functions ------------------------------------------------------------------------------------
 
     @property
@@ -229,6 +235,8 @@ class Metric:
             raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")
         undefined = schedule.undefined(self) > 0
         if isinstance(rows, Ragged):
+            if len(rows) != len(schedule.run):
+                raise MetricError(f"its function gave {len(rows)} rows for {len(schedule.run)} segments")
             return rows.keep(~undefined) if undefined.any() else rows
         rows = np.array(rows, dtype=np.float64)
         if rows.ndim not in (1, 2) or len(rows) != len(schedule.run):

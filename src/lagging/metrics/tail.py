@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
@@ -61,14 +63,13 @@ def _largest(rows: Floats) -> float:
     "MaxLag",
     length="hypothesis",
     aggregate=_largest,
-    params=(EFFECTIVE,),
     summary="The lag of the worst target token.",
     formula="MaxLag = max_t [g(t) − (t−1)/γ]; of the corpus, the largest of all segments",
     latex=r"\mathrm{MaxLag} = \max_t \left[ g(t) - \frac{t-1}{\gamma} \right]",
     paper="–",
     edge_cases=(EMPTY, "The same for g and g': the running maximum of the lags ends at their maximum.", OWN),
 )
-def _max_lag(s: Schedule, *, effective: bool) -> Floats:
+def _max_lag(s: Schedule) -> Floats:
     return s.lags.by_row(lambda lag: lag.max(axis=1))
 
 
@@ -92,6 +93,8 @@ PER = {"ms": 60_000.0, "token": 100.0}
         "Seconds per minute for speech; source tokens per 100 source tokens for text.",
         "Segments cut from a stream: one slope per recording, over all its segments, placed by `offset` or "
         "`recording_end`; the recordings are pooled by least squares. The value of a segment is its own slope.",
+        "Segments of the same `document` are one recording; without that column, all are.",
+        "OmniSTEval up to 0.1.9 wrote wrong ends for simulstream logs: segments placed by them are misplaced.",
         "One token has no slope: such a segment counts for nothing.",
         "On the queue clock a system with a real-time factor above 1 drifts for ever.",
     ),
@@ -99,11 +102,11 @@ PER = {"ms": 60_000.0, "token": 100.0}
     segment_values=lambda rows: np.asarray(rows[:, 2] / np.where(rows[:, 3] > 0, rows[:, 3], np.nan)),
 )
 def _lag_drift(s: Schedule, *, effective: bool) -> Floats:
-    some = s.g.lengths > 1
+    some = (s.g.lengths > 1) & (s.x > 0) & (s.y > 0)
     lag = _lags(s, effective).keep(some)
-    due = lag.by_token(lambda lag, x, y: np.arange(lag.shape[1]) * (x / y) + 0 * lag, s.x, s.y)
+    due = lag.by_token(lambda lag, x, y: np.arange(lag.shape[1]) * (x / y), s.x, s.y)
     own = _sums(due, lag, np.arange(len(s.x)))
-    recordings, begin = _recordings(s)
+    recordings, begin = _recordings(s, some)
     placed = due.by_token(lambda due, begin: begin + due, begin)
     rows = np.concatenate([_sums(placed, lag, recordings), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
     return np.where(some[:, None], rows, np.nan)
@@ -121,12 +124,14 @@ def _sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
     return np.stack([np.bincount(row, t * v, minlength=len(lag)) for v in (late, t)], axis=1)
 
 
-def _recordings(s: Schedule) -> tuple[Ints, Floats]:
-    """The recording of each segment, by number, and when in it the segment begins."""
+def _recordings(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
+    """The recording of each segment, by number, and when in it the segment begins, at least for some of them."""
     run = s.run
-    if run.seg == "none" or (run.offset is None and run.recording_end is None):
+    if run.seg == "none":
         return np.arange(len(run)), np.zeros(len(run))
     names = [None] * len(run) if run.document is None else run.document.tolist()
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    begin = run.offset if run.offset is not None else -np.asarray(run.recording_end)
-    return np.array([numbers[name] for name in names]), begin
+    for known, sign in ((run.offset, 1.0), (run.recording_end, -1.0)):
+        if known is not None and not np.isnan(known[some]).any():
+            return np.array([numbers[name] for name in names], dtype=np.int64), sign * known
+    raise MetricError("it needs to know where in its recording each segment lies: `offset`, or `recording_end`")

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables: what their columns are called, how a cell becomes numbers, and what holds for the whole of a table."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import msgspec
+
+from lagging.errors import Fault, Note, UsageError, did_you_mean
+from lagging.formats.line import Trouble, shown
+from lagging.formats.options import Options
+from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, WRONG, Run
+
+__all__ = ["COUNTS", "Matched", "held", "listed", "match", "number", "restored", "scalars", "stored", "usable"]
+
+ALIASES = {
+    "id": ("index", "idx", "segment", "segment_id", "sentence_id"),
+    "delays": ("delay",),
+    "source_length": ("source_len", "src_length", "src_len"),
+    "reference_length": ("reference_len", "ref_length", "ref_len"),
+    "prediction": ("hypothesis", "hyp", "pred"),
+    "reference": ("ref",),
+    "source": ("src",),
+    "document": ("doc", "doc_id", "docid", "document_id"),
+    "name": ("system",),
+}
+"""Other names that tables give to a column. The column's own name wins if a table has both."""
+
+NEEDED = ("delays", "source_length")
+SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
+"""What holds for the whole of a Run: unit, level, …, the repairs that it has seen."""
+COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
+"""Those that count, by name, what was done to it."""
+
+KNOWN = (*(c for c in COLUMNS if c != "line"), *SCALARS)
+
+WRONG_LIST = {"delays": ("delays-not-a-list", "bad-delay"), **{c: (w, w) for c, w in WRONG.items()}}
+"""Kinds of fault of a column of lists: one that is no list, and one whose entries are no numbers."""
+
+WRONG_NUMBER = {"source_length": "bad-source-length", **WRONG}
+
+
+# ---- names ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Which columns a table has.
+
+    Attributes:
+        places: position of each column that is known, by our name for it.
+        unknown: names of the others.
+    """
+
+    places: Mapping[str, int]
+    unknown: tuple[str, ...]
+
+
+def plain_name(name: str) -> str:
+    """A column's name without regard to case, spaces and hyphens.
+
+    Example:
+        >>> plain_name(" Source-Length")
+        'source_length'
+    """
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def match(names: Sequence[str]) -> Matched:
+    """Find our columns among the names that a table has.
+
+    Example:
+        >>> match(["index", "hyp", "delays", "src len", "BLEU"]).places
+        {'delays': 2, 'source_length': 3, 'id': 0, 'prediction': 1}
+    """
+    found = [plain_name(name) for name in names]
+    places: dict[str, int] = {}
+    for column in KNOWN:
+        called = next((n for n in (column, *ALIASES.get(column, ())) if n in found), None)
+        if called is not None:
+            places[column] = found.index(called)
+    taken = set(places.values())
+    return Matched(places, tuple(names[place] for place in range(len(names)) if place not in taken))
+
+
+def usable(matched: Matched, names: Sequence[str], options: Options, path: str, line: int | None = None) -> bool:
+    """Whether a table has what a log must have; faults and notes are recorded."""
+    plain = [plain_name(name) for name in names]
+    used = {plain[place] for place in matched.places.values()}
+    faults = [Fault("repeated-column", name, path, line) for name in sorted(used) if plain.count(name) > 1]
+    for column in (c for c in NEEDED if c not in matched.places):
+        hints = {name: did_you_mean(plain_name(name), [column]) for name in matched.unknown}
+        near = next((f", but `{name}`.{hint}" for name, hint in hints.items() if "Did you mean" in hint), None)
+        faults.append(Fault("missing-column", f"no `{column}`{near or f' among: {_listed(names)}'}", path, line))
+    options.faults.add(*faults)
+    if matched.unknown and not faults:
+        text = f"{_listed(matched.unknown)}: ignored, in {path}"
+        options.notes.append(Note("unknown column", text))
+    return not faults
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of columns as a message shows them."""
+    text = ", ".join(name.strip() or "(a column without a name)" for name in names)
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+# ---- cells ------------------------------------------------------------------------------------------------------
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+", re.ASCII)
+LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
+
+
+def number(cell: str, column: str) -> tuple[float | None, list[Trouble]]:
+    """The number in a cell, None if it is empty, and what is wrong with it.
+
+    Example:
+        >>> number("3.5", "source_length"), number("3,5", "source_length")
+        ((3.5, []), (None, [('decimal-comma', 'source_length 3,5', None)]))
+    """
+    text = cell.strip()
+    if not text or NUMBER.fullmatch(text):
+        return float(text) if text else None, []
+    if DECIMAL_COMMA.fullmatch(text):
+        return None, [("decimal-comma", f"{column} {text}", None)]
+    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}", None)]
+
+
+def listed(cell: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
+    """The numbers in a cell, None if it is empty, and what is wrong with them.
+
+    Example:
+        >>> [listed(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
+        [[1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [], None]
+        >>> listed("[1, x]", "delays"), listed("1,5 2,5", "delays")
+        ((None, [('bad-delay', '"x"', 2)]), (None, [('decimal-comma', 'delays 1,5', 1)]))
+    """
+    text = cell.strip()
+    if not text:
+        return None, []
+    try:
+        return LIST_OF_NUMBERS.decode(text), []
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return _explained(text, column)
+
+
+def _explained(text: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
+    """Numbers that are not a list in JSON: as NumPy shows them, or with nothing but spaces or semicolons between."""
+    no_list, no_number = WRONG_LIST.get(column, ("bad-column", "bad-column"))
+    name = "" if column == "delays" else f"{column} "
+    bracketed = text.startswith("[")
+    if bracketed != text.endswith("]") or (bracketed and len(text) == 1):
+        return None, [(no_list, name + shown(text), None)]
+    inner = text[1:-1] if bracketed else text
+    pieces = re.split(r"\s*[,;]\s*|\s+" if bracketed else r"\s*;\s*|\s+", inner.strip()) if inner.strip() else []
+    values = []
+    for token, piece in enumerate(pieces, 1):
+        if piece == "null" and column == "shown":
+            values.append(math.nan)
+        elif NUMBER.fullmatch(piece):
+            values.append(float(piece))
+        elif DECIMAL_COMMA.fullmatch(piece):
+            return None, [("decimal-comma", f"{column} {piece}", token)]
+        elif len(pieces) == 1 and not bracketed:
+            return None, [(no_list, name + shown(text), None)]
+        else:
+            return None, [(no_number, name + (piece if piece == "null" else shown(piece)), token)]
+    return values, []
+
+
+# ---- what holds for all of it -----------------------------------------------------------------------------------
+
+
+def scalars(run: Run) -> dict[str, Any]:
+    """What holds for the whole of a Run, without what is as everywhere.
+
+    Example:
+        >>> scalars(Run.from_delays([[1, 2]], source_length=[2], name="base"))
+        {'unit': 'token', 'level': 'token', 'name': 'base'}
+    """
+    said = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
+    usual = {f.name: f.default for f in fields(Run) if f.name not in ("unit", "level")}
+    kept = {name: value for name, value in said.items() if value != usual.get(name)}
+    return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
+
+
+def stored(said: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """What a file says of the whole of its Run, if it makes sense.
+
+    Raises:
+        UsageError: it does not.
+    """
+    said = {name: value for name, value in said.items() if name in SCALARS}
+    for name, value in said.items():
+        counts = value.values() if isinstance(value, dict) and name in COUNTS else ["no counts"]
+        if name in COUNTS and any(type(count) is not int for count in counts):
+            raise UsageError(f"{path}: `{name}` is {shown(value)}; it is an object such as {{'monotone': 3}}")
+        if name not in COUNTS and not isinstance(value, str):
+            raise UsageError(f"{path}: `{name}` is {shown(value)}, not text")
+    return said
+
+
+def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:
+    """The parts of a Run with the name that it had when it was written, and what had been done to it before."""
+    for part, run in enumerate(runs):
+        counts: dict[str, Any] = {}
+        for scalar in COUNTS:
+            now = dict(getattr(run, scalar))
+            before = said.get(scalar, {}) if part == 0 else {}  # of the whole, so counted once
+            total = {name: now.get(name, 0) + before.get(name, 0) for name in {**now, **before}}
+            counts[scalar] = tuple(sorted(total.items()))
+        yield replace(run, name=str(said.get("name", "")), **counts)
+
+
+def held(run: Run) -> list[str]:
+    """The columns that a Run has, in the order in which tables have them."""
+    order = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS)
+    rest = [c for c in COLUMNS if c not in (*order, "line")]
+    return [c for c in (*order, *rest) if getattr(run, c) is not None]

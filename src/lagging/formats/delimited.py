@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""CSV and TSV: a row per segment, with the names of the columns in the first line.
+
+    id,delays,source_length,prediction,reference,unit,level
+    0,"[3, 4, 5]",5,guten Tag auch,good day to you,token,word
+    1,[],4,,\N,token,word
+
+Names of columns are ours, or common others for them (`index`, `hyp`, `ref`, `src_len`, …), without regard to case,
+spaces and hyphens. The separator (comma, semicolon, tab) is the one that makes the first line a line of known names.
+A list is JSON in one cell, or numbers with spaces or semicolons between. `\N` is a text that there is not, where an
+empty cell is an empty text; a text that reads `\N` itself has one more backslash. An empty cell among numbers is a
+number that there is not. Unit, level and whatever else holds for the whole log are columns too, alike in every row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, TextIO
+
+import numpy as np
+from msgspec import UNSET
+
+from lagging.errors import Fault, Note, counted
+from lagging.formats.columns import COUNTS, Matched, held, listed, match, number, restored, scalars, stored, usable
+from lagging.formats.facts import OPTIONAL, SETTINGS
+from lagging.formats.jsonl import Rows, collect
+from lagging.formats.line import Line, Trouble, name_of, shown
+from lagging.formats.options import Options
+from lagging.formats.source import Source
+from lagging.ragged import Ragged
+from lagging.run import LISTS, TEXTS, Run
+from lagging.text import is_torn
+
+__all__ = ["recognise", "scan", "write_csv", "write_tsv"]
+
+SEPARATORS = ",;\t"
+ROWS_PER_CHUNK = 512
+LONGEST_HEADER = 1 << 14
+LARGEST_CELL = 1 << 26
+"""Characters in a cell: beyond it, a quote was opened and never closed."""
+
+NOTHING = r"\N"
+WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
+
+
+# ---- the first line ---------------------------------------------------------------------------------------------
+
+
+def recognise(head: bytes) -> str | None:
+    """`csv` or `tsv` if the first line that is not blank names columns of ours, else None."""
+    first = next((line for line in head.splitlines() if line.strip()), b"").decode("utf-8", "replace")
+    separator, known = _separator(first)
+    if len(known) < 2 and not {"delays", "source_length"} & known:
+        return None
+    return "tsv" if separator == "\t" else "csv"
+
+
+def _separator(line: str) -> tuple[str, set[str]]:
+    """What separates the names in the first line, and which of them are known with it."""
+    known = {separator: set(match(_names(line, separator)).places) for separator in SEPARATORS}
+    best = max(known, key=lambda separator: len(known[separator]))
+    return best, known[best]
+
+
+def _names(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line[:LONGEST_HEADER]], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def scan(source: Source, options: Options) -> Iterator[Run]:
+    """The segments of a table, in parts; faults go into `options.faults`."""
+    decoder = _Decoder(source, options)
+    return restored(collect(source, options, decoder), decoder.said)
+
+
+class _Decoder:
+    """Rows of text to rows of values."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source, self.options = source, options
+        self.said: dict[str, Any] = {}
+        self.head = b""
+        self._unwanted: frozenset[str] = frozenset()
+        self._blank = 0
+        self._cut = False
+
+    def only(self, columns: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for."""
+        self._unwanted = frozenset(OPTIONAL) - frozenset(columns)
+
+    def chunks(self) -> Iterator[Rows]:
+        """The rows, some at a time."""
+        lines = self._lines()
+        before = []
+        for line in lines:
+            before.append(line)
+            if line.strip():
+                break
+        if not before or not before[-1].strip():
+            return
+        if is_torn(before[-1]):
+            self.options.faults.add(Fault("not-utf8", f"byte {_byte(before[-1])}", self.source.path, len(before)))
+            return
+        separator, _ = _separator(before[-1])
+        names = _names(before[-1], separator)
+        matched = match(names)
+        self._blank = len(before) - 1
+        if not usable(matched, names, self.options, self.source.path, len(before)):
+            return
+        table = csv.reader(chain(before, lines), delimiter=separator, strict=True)
+        for _ in before:
+            next(table)
+        place = self.options.placed
+        more = True
+        while more:
+            chunk = Rows()
+            # a limit of the whole process, and meant for the rows of this file alone
+            usual = csv.field_size_limit(LARGEST_CELL)
+            try:
+                more = self._fill(chunk, table, matched, len(names), place)
+            finally:
+                csv.field_size_limit(usual)
+            place = chunk.places[-1] + 1 if chunk.places else place
+            yield chunk
+        if self._blank:
+            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
+
+    def _lines(self) -> Iterator[str]:
+        """The lines of the file; bytes that are no text are marked, to be told of with the row they are in."""
+        for batch in self.source.batches():
+            for line in io.StringIO(batch.text.decode("utf-8", "surrogateescape"), newline="\n"):
+                self._cut = not line.endswith("\n")
+                yield line
+
+    def _fill(self, chunk: Rows, table: Any, matched: Matched, width: int, place: int) -> bool:
+        """Read some rows; False at the end of the file."""
+        path = self.source.path
+        for _ in range(ROWS_PER_CHUNK):
+            line = table.line_num + 1
+            try:
+                cells = next(table)
+            except StopIteration:
+                return False
+            except csv.Error as error:
+                endless = "field larger" in str(error)
+                detail = "a quote that is not closed" if endless or "end of data" in str(error) else str(error)
+                self.options.faults.add(Fault("not-csv", detail, path, line))
+                if endless:
+                    return False
+                place += 1
+                continue
+            if not "".join(cells).strip() and len(cells) <= 1:
+                self._blank += 1
+                continue
+            row, trouble = self._row(cells, matched, width)
+            if trouble:
+                name = name_of(row)
+                self.options.faults.add(*(Fault(kind, what, path, line, name, token) for kind, what, token in trouble))
+                self.options.refused.append((name, line, path))
+            else:
+                chunk.rows.append(row)
+                chunk.lines.append(line)
+                chunk.places.append(place)
+            place += 1
+        return True
+
+    def _row(self, cells: list[str], matched: Matched, width: int) -> tuple[Line, list[Trouble]]:
+        """One row, and what is wrong with it."""
+        row = Line()
+        trouble: list[Trouble] = []
+        if len(cells) != width:
+            kind = "truncated" if self._cut and len(cells) < width else "not-csv"
+            return row, [(kind, f"{counted(len(cells), 'cell')}, but {width} columns", None)]
+        for column, at in matched.places.items():
+            cell = cells[at]
+            if column in self._unwanted:
+                continue
+            if is_torn(cell):
+                trouble.append(("not-utf8", f"{column} has the byte {_byte(cell)}", None))
+            elif column == "id":
+                row.id = UNSET if cell == NOTHING else int(cell) if WHOLE.fullmatch(cell) else _text(cell)  # type: ignore[assignment]
+            elif column in TEXTS:
+                setattr(row, column, _text(cell))
+            elif column in SETTINGS:
+                setattr(row, column, UNSET if cell in ("", NOTHING) else cell)
+            elif column in ("name", *COUNTS):
+                trouble += self._say(column, cell)
+            else:
+                reader = listed if column in LISTS or column == "delays" else number
+                value, wrong = reader("" if cell == NOTHING else cell, column)
+                trouble += wrong
+                setattr(row, column, value)
+        if row.durations is not UNSET and row.durations is not None:
+            self.head = b'"durations"'  # what was written is sound
+        return row, trouble
+
+    def _say(self, column: str, cell: str) -> list[Trouble]:
+        """Take note of what holds for the whole table."""
+        value: Any = _text(cell) or ""
+        if column in COUNTS:
+            try:
+                value = json.loads(value or "{}")
+                stored({column: value}, self.source.path)
+            except ValueError:
+                return [("bad-value", f"{column} {shown(cell)}", None)]
+        if self.said.setdefault(column, value) != value:
+            return [("several-systems", f"{column} {shown(value)}, but {shown(self.said[column])} before", None)]
+        return []
+
+
+def _text(cell: str) -> str | None:
+    """The text in a cell; None for a text that there is not."""
+    if cell == NOTHING:
+        return None
+    return cell[1:] if cell.endswith("N") and cell[:-1].strip("\\") == "" and len(cell) > 2 else cell
+
+
+def _byte(cell: str) -> str:
+    return next(f"0x{ord(c) - 0xDC00:02x}" for c in cell if "\ud800" <= c <= "\udfff")
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------
+
+
+class _Unix:
+    """Lines that end in a line feed: the csv module must be told of both line ends, to put both in quotes."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+
+    def write(self, line: str) -> None:
+        self.file.write(line[:-2] + "\n")
+
+
+def write_csv(run: Run, file: TextIO) -> list[str]:
+    """Write a table with commas. Returns what it could not hold."""
+    return _write(run, file, ",")
+
+
+def write_tsv(run: Run, file: TextIO) -> list[str]:
+    """Write a table with tabs. Returns what it could not hold."""
+    return _write(run, file, "\t")
+
+
+def _write(run: Run, file: TextIO, separator: str) -> list[str]:
+    columns, said = held(run), scalars(run)
+    table = csv.writer(_Unix(file), delimiter=separator, lineterminator="\r\n")
+    table.writerow([*columns, *said])
+    same = [json.dumps(v, ensure_ascii=False) if isinstance(v, dict) else _cell(v) for v in said.values()]
+    for start in range(0, len(run), ROWS_PER_CHUNK):
+        cells = [_cells(getattr(run, column)[start : start + ROWS_PER_CHUNK]) for column in columns]
+        table.writerows([*row, *same] for row in zip(*cells, strict=True))
+    named = run.id.dtype == object and len(run) and all(WHOLE.fullmatch(name) for name in run.id)
+    return ["id (names that are numbers are read as numbers)"] if named else []
+
+
+def _cells(values: Any) -> list[str]:
+    """Some values of a column as text."""
+    if isinstance(values, Ragged):
+        return ["[" + ", ".join(map(_digits, row)) + "]" for row in values.tolist()]
+    if values.dtype == np.float64:
+        return ["" if math.isnan(value) else _digits(value) for value in values.tolist()]
+    return [_cell(value) for value in values.tolist()]
+
+
+def _cell(value: str | int | None) -> str:
+    """A text, or a whole number, as a cell."""
+    if value is None:
+        return NOTHING
+    text = str(value)
+    return "\\" + text if text.endswith("N") and text[:-1] and text[:-1].strip("\\") == "" else text
+
+
+def _digits(value: float) -> str:
+    """A number to the last bit, whole ones without a decimal point."""
+    if math.isnan(value):
+        return "null"
+    whole = value.is_integer() and abs(value) < 2**53 and (value or math.copysign(1, value) > 0)
+    return str(int(value)) if whole else repr(value)

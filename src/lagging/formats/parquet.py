@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet, and Arrow's own files: a row per segment, lists as lists. Needs pyarrow (the extra `arrow`).
+
+Columns are found by our names, or by the others that CSV may have. Numbers may be of any width, lists of any kind,
+texts plain or as a dictionary. What holds for the whole log (unit, level, name, repairs) is in the metadata of the
+schema, as JSON under `lagging`; a table without it is looked at as JSON lines are. Some rows are read at a time, and
+their lists go from Arrow's memory into a Run without a copy. The line of a segment is its row, from 1.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from lagging.errors import DataError, Fault, MissingExtraError
+from lagging.formats import jsonl
+from lagging.formats.columns import COUNTS, WRONG_LIST, WRONG_NUMBER, held, match, restored, scalars, stored, usable
+from lagging.formats.facts import OPTIONAL, SETTINGS, settle, wanted
+from lagging.formats.line import Line
+from lagging.formats.options import Options
+from lagging.formats.source import Source
+from lagging.ragged import Floats, Ragged
+from lagging.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["recognise", "scan", "write_arrow", "write_parquet"]
+
+KEY = b"lagging"
+MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+SAMPLED_TABLES = 4
+"""How many parts are looked at for one in which something was written, before it is settled what the log is."""
+
+
+def recognise(head: bytes) -> str | None:
+    """`parquet` or `arrow`, by the first bytes."""
+    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError("pyarrow", "arrow") from None
+    return pyarrow
+
+
+# ---- a file -----------------------------------------------------------------------------------------------------
+
+
+def scan(source: Source, options: Options) -> Iterator[Run]:
+    """The segments of a file, in parts; faults go into `options.faults`."""
+    pa = _arrow()
+    try:
+        with _opened(source, options.format) as (schema, batches):
+            said = _said(schema, source.path)
+            yield from restored(_runs(source, options, schema, batches, said), said)
+    except (pa.ArrowException, OSError) as error:
+        options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
+
+
+Batches = Callable[[list[str]], Iterator["pyarrow.RecordBatch"]]
+
+
+@contextmanager
+def _opened(source: Source, format: str | None) -> Iterator[tuple[pyarrow.Schema, Batches]]:
+    """The schema of a file, and a function that reads some columns of it, some rows at a time."""
+    pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
+    # such a file is read from its end: a pipe, or what is compressed, is taken into memory
+    plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
+    with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
+        if format == "arrow":
+            ipc = pa.ipc.open_file(file)
+            yield ipc.schema, lambda names: _slices(ipc, names, size)
+        else:
+            from pyarrow.parquet import ParquetFile
+
+            parquet = ParquetFile(file)
+            yield parquet.schema_arrow, lambda names: parquet.iter_batches(size, columns=names, use_threads=False)
+
+
+def _start(file: Any) -> bytes:
+    with file.open("rb") as stream:
+        return bytes(stream.read(8))
+
+
+def _all(source: Source) -> bytes:
+    return b"".join(batch.text for batch in source.batches())
+
+
+def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:
+    for number in range(ipc.num_record_batches):
+        batch = ipc.get_batch(number).select(names)
+        yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
+
+
+def _said(schema: pyarrow.Schema, path: str) -> dict[str, Any]:
+    """What the metadata say of the whole table."""
+    text = (schema.metadata or {}).get(KEY, b"{}")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise DataError(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", path))
+    return stored(said, path)
+
+
+def _runs(
+    source: Source, options: Options, schema: pyarrow.Schema, batches: Batches, said: dict[str, Any]
+) -> Iterator[Run]:
+    """The parts, once it is settled from the first of them what the table is."""
+    matched = match(schema.names)
+    if not usable(matched, schema.names, options, source.path):
+        return
+    types = {column: schema.field(place).type for column, place in matched.places.items()}
+    misfits = [fault for column, kind in types.items() for fault in _misfit(column, kind, source.path)]
+    if misfits:
+        options.faults.add(*misfits)
+        return
+    read = [c for c in types if c not in COUNTS and (c not in OPTIONAL or wanted(c, options, "ms"))]
+    names = [schema.names[matched.places[column]] for column in read]
+    tables = (_Table(source, options, said, read, row, batch) for row, batch in _numbered(batches(names), source))
+    sample: list[_Table] = []
+    for table in tables:
+        sample.append(table)
+        if len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES:
+            break
+    if not sample:
+        return
+    lines = [line for table in sample for line in table.sample()]
+    facts = settle(source, options, lines, b'"durations"' if "durations" in types else b"")
+    reader = jsonl.Reader(source, options, facts)
+    while sample:
+        yield from sample.pop(0).runs(reader)
+    for table in tables:
+        yield from table.runs(reader)
+
+
+def _numbered(batches: Iterator[pyarrow.RecordBatch], source: Source) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+    """The batches, each with the number of rows before it."""
+    rows = 0
+    for batch in batches:
+        yield rows, batch
+        rows += batch.num_rows
+        if source.progress is not None:
+            source.progress(batch.nbytes)
+
+
+# ---- types ------------------------------------------------------------------------------------------------------
+
+
+def _misfit(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Fault]:
+    """Why a column cannot be what its name says."""
+    types = _arrow().types
+
+    def numeric(kind: Any) -> bool:
+        return any(t(kind) for t in (types.is_integer, types.is_floating, types.is_decimal, types.is_null))
+
+    def textual(kind: Any) -> bool:
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
+        return any(t(kind) for t in tests)
+
+    def a_list(kind: Any, of: Callable[[Any], bool]) -> bool:
+        tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+        return any(t(kind) for t in tests) and of(kind.value_type)
+
+    if column == "delays" or column in LISTS:
+        fits, wrong = a_list(kind, numeric) or types.is_null(kind), WRONG_LIST.get(column, ("bad-column",))[0]
+    elif column == "source_length" or column in NUMBERS:
+        fits, wrong = numeric(kind), WRONG_NUMBER.get(column, "bad-column")
+    elif column == "id":
+        fits, wrong = textual(kind) or numeric(kind), "bad-id"
+    elif column in ("source", "document"):
+        fits, wrong = textual(kind) or types.is_integer(kind) or a_list(kind, textual), "bad-value"
+    else:
+        fits, wrong = textual(kind) or column in COUNTS, "bad-value"
+        wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)
+    if not fits:
+        yield Fault(wrong, f"the column {column} is of {kind}", path)
+
+
+def _floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Numbers, NaN where there is none, and where that is."""
+    pa = _arrow()
+    if array.type != pa.float64():
+        array = array.cast(pa.float64(), safe=False)
+    return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
+
+
+def _ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Lists, where there is none, and which of their entries are null."""
+    pa = _arrow()
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_null(array.type):
+        return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
+    values, null = _floats(array.flatten())
+    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return Ragged.from_lengths(values, lengths), missing, null
+
+
+def _python(array: pyarrow.Array) -> list[Any]:
+    """Texts, numbers or lists of texts as Python has them; bytes that are no text stay bytes."""
+    pa = _arrow()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        try:
+            return list(array.to_pylist())
+        except UnicodeDecodeError:
+            array = array.cast(pa.large_binary())
+    return [_decoded(value) if isinstance(value, bytes) else value for value in array.to_pylist()]
+
+
+def _decoded(value: bytes) -> str | bytes:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
+# ---- some rows --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Table:
+    """Some rows of a file, by column."""
+
+    source: Source
+    options: Options
+    said: dict[str, Any]
+    read: list[str]
+    before: int
+    batch: Any
+
+    def __post_init__(self) -> None:
+        """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
+        self.columns: dict[str, Any] = {}
+        self.missing: dict[str, npt.NDArray[np.bool_]] = {}
+        self.faults: dict[int, list[tuple[str, str, int | None]]] = {}
+        for column, array in zip(self.read, self.batch.columns, strict=True):
+            if column == "delays" or column in LISTS:
+                ragged, self.missing[column], null = _ragged(array)
+                self.columns[column] = ragged
+                if null.any() and column != "shown":
+                    rows, tokens = ragged.owner(np.flatnonzero(null))
+                    rows, first = np.unique(rows, return_index=True)
+                    for row, token in zip(rows.tolist(), tokens[first].tolist(), strict=True):
+                        self._wrong(row, WRONG_LIST.get(column, ("", "bad-column"))[1], f"{column} null", token + 1)
+            elif column == "source_length" or column in NUMBERS:
+                self.columns[column], self.missing[column] = _floats(array)
+            else:
+                self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
+
+    def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:
+        self.faults.setdefault(row, []).append((kind, detail, token))
+
+    def _text(self, row: int, column: str, value: Any) -> Any:
+        """A text, or a name, or what else is neither number nor list."""
+        if isinstance(value, bytes):
+            self._wrong(row, "not-utf8", f"{column} has bytes that are no text")
+        elif column == "id" and isinstance(value, float):
+            if value.is_integer():
+                return int(value)
+            self._wrong(row, "bad-id", str(value))
+        elif column == "name" and value is not None and self.said.setdefault("name", value) != value:
+            self._wrong(row, "several-systems", f"{value!r}, but {self.said['name']!r} before")
+        return value
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.batch.num_rows)
+
+    def line(self, row: int) -> Line:
+        """One row by itself."""
+        values: dict[str, Any] = {setting: self.said.get(setting, UNSET) for setting in SETTINGS}
+        for column in self.read:
+            value = self.columns[column][row]
+            if column in self.missing:
+                value = None if self.missing[column][row] else value.tolist()
+            if column in Line.__struct_fields__:
+                values[column] = UNSET if value is None and column in ("id", *SETTINGS) else value
+        return Line(**values)
+
+    def sample(self) -> list[Line]:
+        """The first rows, and the first in which something was written."""
+        rows = range(min(len(self), jsonl.SAMPLE))
+        written = np.flatnonzero(self.columns["delays"].lengths)[: jsonl.SAMPLE]
+        return [self.line(row) for row in (*rows, *written.tolist()) if row not in self.faults]
+
+    def runs(self, reader: jsonl.Reader) -> Iterator[Run]:
+        """The rows as a Run, without those that cannot be in one; nothing if none can."""
+        kept = self._kept(reader)
+        if not kept.any():
+            return
+        some = slice(None) if kept.all() else kept
+        rows = np.arange(1, len(self) + 1) + self.before
+        facts = reader.facts
+        texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
+        ids = self.columns["id"] if facts.has_id else (rows - 1 + self.options.placed).tolist()
+        names = [name for name, keep in zip(ids, kept.tolist(), strict=True) if keep]
+        columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in facts.columns and c in self.columns}
+        columns |= {c: self.columns[c] for c in ("delays", "source_length")}
+        yield reader.checked(
+            **{c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()},
+            **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in facts.columns},
+            id=make_ids(names),
+            prediction=make_texts(texts["prediction"]) if facts.has_text or facts.keeps_sound else None,
+            reference=reader.references({"id": names, "reference": texts["reference"].tolist()})
+            if "reference" in texts
+            else None,
+            line=rows[some],
+        )
+
+    def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
+        """Which rows have what a segment must have; faults of the others are recorded."""
+        facts, path = reader.facts, self.source.path
+        doubtful = self.missing["delays"] | self.missing["source_length"]
+        for column in ("id", *SETTINGS, *(["prediction"] if facts.has_text else [])):
+            if column in self.columns:
+                settled = (None, getattr(facts, column)) if column in SETTINGS else ()
+                doubtful |= np.array([(v is None) if not settled else v not in settled for v in self.columns[column]])
+        kept = np.ones(len(self), dtype=bool)
+        for row, wrong in self.faults.items():
+            name = self.line(row).id
+            known = None if isinstance(name, bytes | float) or name is UNSET else name
+            line = self.before + row + 1
+            self.options.faults.add(*(Fault(kind, what, path, line, known, token) for kind, what, token in wrong))
+            self.options.refused.append((known, line, path))
+            kept[row] = False
+        for row in np.flatnonzero(doubtful & kept).tolist():
+            kept[row] = not reader.refuse(self.line(row), self.before + row + 1)
+        return kept
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------
+
+
+def write_parquet(run: Run, file: IO[bytes]) -> list[str]:
+    """Write a Parquet file, compressed. Nothing is lost."""
+    pa = _arrow()
+    from pyarrow.parquet import ParquetWriter
+
+    compression = next((codec for codec in ("zstd", "snappy") if pa.Codec.is_available(codec)), "none")
+    _write(run, file, lambda sink, schema: ParquetWriter(sink, schema, compression=compression))
+    return []
+
+
+def write_arrow(run: Run, file: IO[bytes]) -> list[str]:
+    """Write a file of Arrow's own format. Nothing is lost."""
+    _write(run, file, _arrow().ipc.new_file)
+    return []
+
+
+def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], Any]) -> None:
+    """The rows of a Run, some at a time, and before them what holds for all."""
+    pa, columns = _arrow(), held(run)
+    sink = file if file.seekable() else io.BytesIO()  # what is written to must know its place
+    schema = pa.schema(
+        [(column, _type(getattr(run, column))) for column in columns],
+        metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},
+    )
+    with writer(sink, schema) as table:
+        for start in range(0, len(run), jsonl.SEGMENTS_PER_PART):
+            rows = slice(start, start + jsonl.SEGMENTS_PER_PART)
+            arrays = [_array(column, getattr(run, column)[rows]) for column in columns]
+            table.write_batch(pa.record_batch(arrays, schema=schema))
+    if isinstance(sink, io.BytesIO) and sink is not file:
+        file.write(sink.getbuffer())
+
+
+def _type(values: Any) -> pyarrow.DataType:
+    pa = _arrow()
+    if isinstance(values, Ragged):
+        return pa.list_(pa.float64())
+    return pa.string() if values.dtype == object else pa.from_numpy_dtype(values.dtype)
+
+
+def _array(column: str, values: Any) -> pyarrow.Array:
+    """Some values of a column; what is unknown is null."""
+    pa = _arrow()
+    if isinstance(values, Ragged):
+        flat = pa.array(values.values, from_pandas=column == "shown")
+        return pa.ListArray.from_arrays(pa.array(values.offsets.astype(np.int32)), flat)
+    if values.dtype == object:
+        return pa.array(values.tolist(), pa.string())
+    return pa.array(values, from_pandas=column in NUMBERS)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs for property tests, with any of the columns a Run may have, and what it means that two are the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from lagging.ragged import Ragged
+from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, Run
+
+SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
+
+times = st.floats(0, 1e17, width=64) | st.floats(0, 1e6) | st.integers(0, 50).map(float) | st.just(-0.0)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["", "\\N", "\\\\N", "N", "a\nb", "\r", 'quo"ted', "a,b;c\td", "007", "nan", "null", " a ", "▁ab", "Ha@@ us </s>"]
+)
+words = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=4).filter(
+    lambda word: word.split() == [word]
+)
+names = st.one_of(
+    st.none(),
+    st.lists(st.integers(-(2**70), 2**70), min_size=5, max_size=5, unique=True),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=5, max_size=5, unique=True),
+    st.lists(texts, min_size=5, max_size=5, unique=True),
+)
+
+
+@st.composite
+def runs(draw) -> Run:
+    """Any Run that has no fault."""
+    lengths = draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+    n = len(lengths)
+
+    def rows(sizes: list[int], values=times, rising: bool = True) -> list[list[float]]:
+        made = [draw(st.lists(values, min_size=k, max_size=k)) for k in sizes]
+        return [sorted(row) for row in made] if rising else made
+
+    more: dict[str, object] = {}
+    level, speech_out = draw(st.sampled_from(["word", "token"])), draw(st.booleans())
+    if speech_out:
+        level = "token"
+        more["durations"] = rows(lengths, rising=False)
+        more["prediction"] = [f"{row}.wav" for row in range(n)]
+    elif level == "word" or draw(st.booleans()):
+        more["prediction"] = [" ".join(draw(st.lists(words, min_size=k, max_size=k))) for k in lengths]
+    for column in ("reference", "source", "document"):
+        if draw(st.booleans()):
+            more[column] = draw(st.lists(st.none() | texts, min_size=n, max_size=n))
+    if draw(st.booleans()):
+        more["elapsed"] = rows(lengths)
+    if draw(st.booleans()):
+        steps = draw(st.lists(st.integers(1, 4), min_size=n, max_size=n))
+        more |= {"arrivals": rows(steps), "compute": rows(steps, rising=False)}
+        more["steps"] = [
+            sorted(draw(st.lists(st.integers(0, s - 1), min_size=k, max_size=k)))
+            for k, s in zip(lengths, steps, strict=True)
+        ]
+    if draw(st.booleans()):
+        due = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+        more |= {"due": rows(due), "shown": rows(due, times | st.just(np.nan), rising=False)}
+    for column in NUMBERS:
+        if draw(st.booleans()):
+            more[column] = draw(st.lists(times | st.just(np.nan), min_size=n, max_size=n))
+    ids = draw(names)
+    run = Run.from_delays(
+        rows(lengths),
+        source_length=draw(st.lists(times, min_size=n, max_size=n)),
+        id=None if ids is None else ids[:n],
+        unit=draw(st.sampled_from(["token", "ms"])),
+        level=level,
+        seg=draw(st.sampled_from(["none", "given"])),
+        name=draw(texts),
+        **more,
+    )
+    repaired = draw(st.sampled_from([(), (("clip", 1),), (("first", 2), ("monotone", 3))]))
+    return replace(run, repaired=repaired, name=run.name or "base", notes=())
+
+
+def bare(run: Run) -> Run:
+    """Without the columns that hold nothing: in a file, they are as if they were not there."""
+    empty = [c for c in LISTS if getattr(run, c) is not None and not len(getattr(run, c).values)]
+    empty += [c for c in NUMBERS if getattr(run, c) is not None and np.isnan(getattr(run, c)).all()]
+    empty += [c for c in TEXTS if getattr(run, c) is not None and all(text is None for text in getattr(run, c))]
+    return replace(run, **dict.fromkeys(empty))
+
+
+def same(one: Run, other: Run, lost: tuple[str, ...] = ()) -> None:
+    """The same to the last bit, but for the columns that are lost."""
+    one, other = bare(one), bare(other)
+    for column in COLUMNS:
+        if column == "line" or column in lost:
+            continue
+        a, b = getattr(one, column), getattr(other, column)
+        assert (a is None) == (b is None), column
+        if isinstance(a, Ragged):
+            assert a.offsets.tolist() == b.offsets.tolist(), column
+            a, b = a.values, b.values
+        if a is not None:
+            assert a.dtype == b.dtype, column
+            assert a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes(), (column, a, b)
+    for scalar in SCALARS:
+        if scalar not in lost:
+            assert getattr(one, scalar) == getattr(other, scalar), scalar

@@ -69,6 +69,22 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "A line of this format holds only R (read) and W (write).",
         "remove the character, or name the format with `--format-in`.",
     ),
+    "not-an-update": (
+        "not a line of SLTev's formats",
+        "A line of a log is `P` or `C`, display time, start, end, and a text; of an .OStt file, the same without the "
+        "display time.",
+        "write it so, or remove it.",
+    ),
+    "never-completed": (
+        "lines P that no line C completes",
+        "A segment of SLTev's formats ends in a line C, with the final text.",
+        "write the line C, or remove the lines P; the run that wrote them may have been interrupted.",
+    ),
+    "reference-count": (
+        "the reference has not as many lines as the transcript has lines C",
+        "SLTev compares them line by line.",
+        "mend one of the two files; moved elsewhere, they are not read, and SLTevDelay cannot be computed.",
+    ),
     "missing-id": (
         "no `index`",
         "Other lines have one, and segments are matched between systems by it.",

@@ -16,7 +16,7 @@ import numpy as np
 
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
-from lagging.formats import jsonl, rw, writers
+from lagging.formats import jsonl, rw, sltev, writers
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.ragged import Ints
@@ -70,6 +70,7 @@ FORMATS = {
             (".jsonl", ".json", ".ndjson"),
         ),
         Format("rw", "READ/WRITE strings", rw.recognise, rw.scan, rw.write, (".rw", ".txt")),
+        Format("sltev", "SLTev's .slt", sltev.recognise, sltev.scan, sltev.write, (".slt", ".asrt")),
     )
 }
 

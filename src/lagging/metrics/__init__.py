@@ -8,6 +8,7 @@ from lagging.metrics import (  # noqa: F401  importing registers the metrics
     offsets,
     paper,
     quality,
+    revision,
     tail,
 )
 from lagging.metrics.record import Metric, Param

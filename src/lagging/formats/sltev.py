@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SLTev's logs of re-translation: `P display start end text` for a text that will be replaced, `C …` for the last one.
+
+One segment per line C, made of the lines P before it. The delay of a token is the time since which it and all before it
+are final, counted from the beginning of the segment. An update cannot be shown before the one that it replaces: where
+display times go back, they are raised to it, and a note counts them.
+
+SLTev (Ansari et al. 2021, version 1.2.3) says nowhere what its times are measured in, and converts none. They are taken
+as they are, for milliseconds; those of its own test set (elitr-testset) are hundredths of a second.
+
+Beside `NAME.SOURCE.TARGET.slt` SLTev expects `NAME.SOURCE.OStt`, the timed transcript (`P start end text`, `C …`), and
+`NAME.TARGET.OSt`, the reference, a line for each C of the transcript. Where both are there, they give the times that
+`SLTevDelay` compares (see `lagging.formats.pairing`). Each reference sentence belongs to the segment that it shares
+most of its time with, or is nearest to.
+
+Tokens are SLTev's (see `lagging.formats.moses`), unless another level is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from lagging.errors import DataError, Fault, Note
+from lagging.formats.moses import moses
+from lagging.formats.options import Options
+from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.source import Source
+from lagging.ragged import Floats, Ragged
+from lagging.run import COLUMNS, Origin, Run, make_texts
+from lagging.text import is_spm, noun, tokens
+from lagging.validation import check, number, remark
+
+__all__ = ["recognise", "scan", "write"]
+
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+LINES = {times: re.compile(rf"([PC])((?:\s+{NUMBER}){{{times}}})(?:\s+(.*))?", re.DOTALL) for times in (2, 3)}
+"""A line with two times is one of a transcript, a line with three one of a log."""
+
+PART = 1024
+"""Segments per part."""
+
+UNKNOWN = Note("time unit", "SLTev's files do not name theirs: taken for ms (those of elitr-testset are 10 ms each)")
+
+Tokenize = Callable[[str], list[str]]
+
+
+def recognise(head: bytes) -> bool:
+    """Whether the first line that is not blank is P or C with three times."""
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    return LINES[3].fullmatch(first.decode("utf-8", "replace").strip()) is not None
+
+
+def _tokenizer(level: str) -> Tokenize:
+    """What cuts a text into tokens; SLTev cuts lines whole, so that a text never stands at the beginning."""
+    return (lambda text: moses(f"C 0 {text}")[2:]) if level == "token" else (lambda text: tokens(text, level))
+
+
+# ---- lines to segments --------------------------------------------------------------------------------------------
+
+
+def _texts(source: Source, options: Options) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    for batch in source.batches():
+        if source.bom and batch.first == 1:
+            options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
+        for line, raw in enumerate(batch.lines, batch.first):
+            try:
+                text = raw.decode("utf-8").strip()
+            except UnicodeDecodeError as error:
+                detail = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
+                options.faults.add(Fault("not-utf8", detail, source.path, line))
+                continue
+            if text:
+                yield line, text
+
+
+def _segments(source: Source, options: Options, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
+    """The updates of each segment, the final one last; faults go into `options.faults`."""
+    updates: list[Update] = []
+    for line, text in _texts(source, options):
+        match = LINES[times].fullmatch(text)
+        said = [math.nan, *map(float, match[2].split())][-3:] if match else []
+        if match is None or math.inf in map(abs, said) or (times == 2 and not match[3]):
+            shown = text if len(text) <= 40 else text[:39] + "…"
+            options.faults.add(Fault("not-an-update", repr(shown), source.path, line))
+            continue
+        content = match[3] or ""
+        updates.append(Update(said[0], said[1], said[2], tokenize(content), content, line, match[1] == "C"))
+        if updates[-1].final:
+            yield updates
+            updates = []
+    if updates:
+        options.faults.add(Fault("never-completed", f"{len(updates)} updates", source.path, updates[0].line))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """What became of a segment: the final update, and what it took to come there."""
+
+    final: Update
+    delays: Floats
+    erased: int
+    gone: int
+    revisions: int
+    back: int
+    foreign: int
+    words: Sequence[Any]
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many tokens two texts have in common before the first difference."""
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _settle(updates: list[Update]) -> _Segment:
+    final = updates[-1]
+    shown = np.array([update.shown for update in updates])
+    since = np.maximum.accumulate(shown)
+    agreed = np.array([common(update.words, final.words) for update in updates])
+    settled = np.minimum.accumulate(agreed[::-1])[::-1]  # tokens that no later update changes
+    first = np.searchsorted(settled, np.arange(len(final.words)), side="right")
+    erased = [old.words[common(old.words, new.words) :] for old, new in pairwise(updates)]
+    gone = [set(old).difference(new.words) for old, new in zip(erased, updates[1:], strict=True)]
+    return _Segment(
+        final=final,
+        delays=since[first] - final.start,
+        erased=sum(map(len, erased)),
+        gone=sum(word in words for old, words in zip(erased, gone, strict=True) for word in old),
+        revisions=sum(map(bool, erased)),
+        back=int((shown < since).sum()),
+        foreign=sum(update.end < final.start or update.start > final.end for update in updates),
+        words=first_seen(updates),
+    )
+
+
+# ---- what stands beside the log -----------------------------------------------------------------------------------
+
+
+def _beside(source: Source) -> tuple[list[Path], str]:
+    """Transcript and reference, or nothing; and what to say about them."""
+    if source.file is None:
+        return [], "no transcript and no reference beside standard input"
+    parts = source.file.name.removesuffix(".gz").split(".")
+    if len(parts) < 4:
+        return [], "not called NAME.SOURCE.TARGET.slt, so no NAME.SOURCE.OStt and no NAME.TARGET.OSt is looked for"
+    stem, (spoken, written, _) = parts[:-3], parts[-3:]
+    files = [source.file.with_name(".".join([*stem, *end])) for end in ((spoken, "OStt"), (written, "OSt"))]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        return [], f"{' and '.join(missing)} not found beside it"
+    return files, f"source times from {files[0].name}, reference from {files[1].name}"
+
+
+def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, options: Options) -> dict[str, Any]:
+    """The columns that compare the log with transcript and reference."""
+    transcript, reference = (Source(str(file), file) for file in files)
+    sentences = list(_segments(transcript, options, 2, _tokenizer(level)))
+    cut = moses if level == "token" else _tokenizer(level)
+    translations = [cut(text) for _, text in _texts(reference, options)]
+    if len(sentences) != len(translations):
+        detail = f"{len(translations)} lines, but {len(sentences)} lines C in {transcript.path}"
+        options.faults.add(Fault("reference-count", detail, reference.path))
+        return {}
+    others = sorted(file.name for file in files[1].parent.glob(f"{files[1].name}[0-9]*"))
+    if others:
+        text = f"{', '.join(others)} not read: SLTev takes, sentence by sentence, the reference with the least delay"
+        options.notes.append(Note("several references", text))
+    for sentence in sentences:
+        if sentence[-1].end < sentence[0].start:
+            detail = f"{number(sentence[0].start)} → {number(sentence[-1].end)}"
+            options.faults.add(Fault("bad-source-length", detail, transcript.path, sentence[-1].line))
+    seen = Seen(segment.words for segment in segments)
+    starts = np.array([segment.final.start for segment in segments])
+    ends = np.array([segment.final.end for segment in segments])
+    rows: dict[str, list[list[float]]] = {c: [[] for _ in segments] for c in ("due", "due_partial", "shown")}
+    lengths = np.full(len(segments), np.nan)
+    for sentence, words in zip(sentences, translations, strict=True):
+        start, end = sentence[-1].start, sentence[-1].end
+        owner = int(np.argmax(np.minimum(ends, end) - np.maximum(starts, start)))
+        found = seen.between(start, end)
+        rows["due"][owner] += due(sentence, words).tolist()
+        rows["due_partial"][owner] += due_by_partials(sentence, words).tolist()
+        rows["shown"][owner] += [found.get(word, math.nan) for word in dict.fromkeys(words)]
+        lengths[owner] = np.nansum([lengths[owner], len(words)])
+    return {"reference_length": lengths, **{column: Ragged.from_rows(row) for column, row in rows.items()}}
+
+
+# ---- segments to Runs ---------------------------------------------------------------------------------------------
+
+
+def scan(source: Source, options: Options) -> Iterator[Run]:
+    """The segments of a log, in parts; in one part if it is compared with a transcript and a reference."""
+    level = options.level or "token"
+    files, told = _beside(source)
+    counted = "SLTev's tokens" if level == "token" else f"{noun(level)}s"
+    described = (
+        f"SLTev log, re-translation, times as they are (SLTev names no unit), target counted in {counted}; {told}"
+    )
+    origin = Origin(source.path, "sltev", described)
+    settled = map(_settle, _segments(source, options, 3, _tokenizer(level)))
+    place = options.placed
+    while segments := list(settled if files else islice(settled, PART)):
+        more = _times(segments, files, level, options) if files else {}
+        run = _run(segments, place, source, origin, options, more)
+        options.faults.add(*check(run))
+        options.notes.extend([*([] if options.unit else [UNKNOWN]), *remark(run), *_told(segments)])
+        place += len(run)
+        yield run
+
+
+def _run(
+    segments: Sequence[_Segment], place: int, source: Source, origin: Origin, options: Options, more: dict[str, Any]
+) -> Run:
+    finals = [segment.final for segment in segments]
+    columns: dict[str, Any] = {
+        "erased": np.array([float(segment.erased) for segment in segments]),
+        "gone": np.array([float(segment.gone) for segment in segments]),
+        "revisions": np.array([float(segment.revisions) for segment in segments]),
+        "offset": np.array([final.start for final in finals]),
+        **more,
+    }
+    name = None if source.file is None else Path(source.file.name.removesuffix(".gz")).stem
+    return Run(
+        delays=Ragged.from_rows([segment.delays for segment in segments]),
+        source_length=np.array([final.end - final.start for final in finals]),
+        id=np.arange(place, place + len(segments)),
+        prediction=make_texts([final.text for final in finals]),
+        document=None if name is None else make_texts([name] * len(segments)),
+        line=np.array([final.line for final in finals]),
+        unit=options.unit or "ms",
+        level=options.level or "token",
+        seg="given",
+        origin=origin,
+        **{column: values for column, values in columns.items() if column in COLUMNS},
+    )
+
+
+def _told(segments: Sequence[_Segment]) -> Iterator[Note]:
+    """What a reader of the scores must know of these segments, apart from what holds for any log."""
+    kinds = {
+        "back": ("display time goes back", "shown, it says, before the update it replaces: taken to be shown with it"),
+        "foreign": ("foreign update", "its source does not touch that of the line C it is counted with, as SLTev does"),
+    }
+    for what, (kind, text) in kinds.items():
+        count = sum(getattr(segment, what) for segment in segments)
+        if count:
+            yield Note(kind, text, count, noun="update")
+
+
+# ---- Runs to lines ------------------------------------------------------------------------------------------------
+
+
+def write(run: Run, file: TextIO) -> list[str]:
+    """Write a line P whenever tokens were added, and a line C with the last of them. Returns what it could not hold.
+
+    Raises:
+        DataError: a prediction whose tokens are not known, or none.
+    """
+    tokenize, late = _tokenizer(run.level), 0
+    for row in range(len(run)):
+        text = None if run.prediction is None else run.prediction[row]
+        g, words = run.delays[row], tokenize(text or "")
+        if (text is None and len(g)) or len(words) != len(g):
+            kind, detail = ("missing-prediction", "") if text is None else ("token-count", _counts(g, words, run.level))
+            name = run.id[row]
+            raise DataError(Fault(kind, detail, run.origin.path, segment=name if isinstance(name, str) else int(name)))
+        start = 0.0 if run.offset is None or math.isnan(run.offset[row]) else float(run.offset[row])
+        end = start + float(run.source_length[row])
+        for k in np.flatnonzero(np.diff(g)) + 1:
+            shown = start + float(g[k - 1])
+            part = _joined(words[:k], run.level)
+            late += tokenize(part) != words[:k]
+            file.write(f"P {number(shown)} {number(start)} {number(max(start, min(shown, end)))} {part}\n")
+        last = start + float(g[-1]) if len(g) else end
+        file.write(f"C {number(last)} {number(start)} {number(end)} {' '.join((text or '').split())}".rstrip() + "\n")
+    kept = {"delays", "source_length", "prediction"}
+    kept |= {"id"} if (run.id == np.arange(len(run))).all() else set()
+    kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
+    empty = {c for c in ("erased", "gone", "revisions") if c in COLUMNS and not np.any(getattr(run, c))}
+    lost = [column for column in run.to_dict() if column not in kept | empty]
+    lost += [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    lost += [] if run.level == "token" else [f"level (read it with --level {run.level})"]
+    lost += [] if run.unit == "ms" else [f"unit (read it with --unit {run.unit})"]
+    return lost + ([] if run.seg == "given" else [f"seg ({run.seg}, read back as given)"])
+
+
+def _joined(words: list[str], level: str) -> str:
+    """A text that has these tokens."""
+    if is_spm(level):
+        return "".join(words).replace("▁", " ").strip()
+    return ("" if level == "char" else " ").join(words)
+
+
+def _counts(g: Floats, words: list[str], level: str) -> str:
+    return f"{len(g)} delays, {len(words)} {'SLTev tokens' if level == 'token' else noun(level) + 's'}"

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of re-translation: how late a text is that may still change, and how much of it is taken back.
+
+An *update* replaces the text shown. The tokens that it *erases* are those of the old text after the first difference
+between old and new, whether or not they come again. An update that erases at least one token is a *revision*; one that
+only adds tokens is none. Of the erased tokens those are *gone* that the new text has nowhere.
+
+Logs have these counts in `erased`, `revisions` and `gone`, per segment and in tokens of the Run's level. SLTev's four
+numbers of flicker are
+
+    count_changed_content       Erased
+    count_changed_Tokens        Erased(gone=True)
+    flicker across sentences    NormalizedErasure(mean=segment)
+    … across whole documents    NormalizedErasure
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lagging.errors import MetricError
+from lagging.metrics.record import MEANS, Param, exact_sum
+from lagging.metrics.registry import register
+from lagging.ragged import Floats, Ragged
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+ANSARI = """\
+@inproceedings{ansari-etal-2021-sltev,
+  title     = {{SLTEV}: Comprehensive Evaluation of Spoken Language Translation},
+  author    = {Ansari, Ebrahim and Bojar, Ond{\\v{r}}ej and Haddow, Barry and Mahmoudi, Mohammad},
+  booktitle = {Proceedings of the 16th Conference of the European Chapter of the Association for Computational
+               Linguistics: System Demonstrations},
+  year      = {2021}
+}"""
+
+ARIVAZHAGAN = """\
+@inproceedings{arivazhagan-etal-2020-retranslation,
+  title     = {Re-translation versus Streaming for Simultaneous Translation},
+  author    = {Arivazhagan, Naveen and Cherry, Colin and Macherey, Wolfgang and Foster, George},
+  booktitle = {Proceedings of the 17th International Conference on Spoken Language Translation},
+  year      = {2020}
+}"""
+
+
+def _column(s: Schedule, name: str) -> Any:
+    """A column that a Run may lack."""
+    if not hasattr(s.run, name):
+        raise MetricError(f"it needs `{name}`, and this log has none")
+    return s.column(name)
+
+
+COUNTED = "Counted in the tokens of the log: those of SLTev for `.slt` files, unless `--level` says otherwise."
+
+
+@register(
+    "NormalizedErasure",
+    unit="ratio",
+    clocked=False,
+    needs={"erased", "level"},
+    params=(Param("mean", "token", "tokens erased per token of the corpus, or the mean of the segments", MEANS),),
+    summary="Tokens that were erased again, per token of the final text.",
+    formula="NE = Σ erased ÷ Σ |y|; `mean=segment`: the mean of erased ÷ |y|",
+    latex=r"\mathrm{NE} = \frac{\sum \mathrm{erased}}{\sum |y|}",
+    paper="Arivazhagan et al. 2020; SLTev's flicker (Ansari et al. 2021)",
+    bibtex=ARIVAZHAGAN,
+    edge_cases=(
+        "Nothing is left in the end, be it that everything was erased or that nothing was written: undefined.",
+        "A system that never takes anything back: 0. There is no upper bound.",
+        COUNTED,
+    ),
+    undefined="nothing is left of the hypothesis, or what was erased is not known",
+)
+def _normalized_erasure(s: Schedule) -> Floats:
+    y = s.g.lengths.astype(np.float64)
+    ratio: Floats = s.column("erased") / np.where(y > 0, y, np.nan)
+    return ratio
+
+
+@register(
+    "Erased",
+    unit="count",
+    clocked=False,
+    aggregate=lambda rows: exact_sum(rows[:, 0]),
+    needs={"erased", "gone", "level"},
+    params=(Param("gone", False, "only the erased tokens that the new text has nowhere", ("False", "True")),),
+    summary="How many tokens were erased again, in all.",
+    formula="Erased = Σ erased; with `gone=True`, Σ gone",
+    latex=r"\sum \mathrm{erased}",
+    paper="Ansari et al. 2021",
+    bibtex=ANSARI,
+    edge_cases=(
+        "A sum over the corpus, not a mean: it grows with the corpus.",
+        "`gone=True` is SLTev's count_changed_Tokens: a word that only moved is not gone.",
+        COUNTED,
+    ),
+    undefined="what was erased is not known",
+)
+def _erased(s: Schedule, *, gone: bool) -> Floats:
+    counts: Floats = _column(s, "gone" if gone else "erased")
+    return counts
+
+
+@register(
+    "Flicker",
+    unit="count",
+    clocked=False,
+    aggregate="ratio",
+    needs={"erased", "revisions", "level"},
+    summary="How many tokens a revision erases.",
+    formula="Flicker = Σ erased ÷ Σ revisions",
+    latex=r"\frac{\sum \mathrm{erased}}{\sum \mathrm{revisions}}",
+    paper="after Ansari et al. 2021",
+    bibtex=ANSARI,
+    edge_cases=(
+        "Never revised: undefined; such a segment changes neither sum.",
+        "An update that only adds tokens is no revision.",
+        "Not what SLTev calls flicker: that is `NormalizedErasure` and `Erased`.",
+        COUNTED,
+    ),
+    undefined="never revised, or what was erased is not known",
+)
+def _flicker(s: Schedule) -> Floats:
+    revisions = s.column("revisions")
+    return np.stack([s.column("erased"), np.where(revisions > 0, revisions, np.nan)], axis=1)
+
+
+def _times(s: Schedule, partial: bool) -> tuple[Ragged, Ragged]:
+    """When each reference token was due, and when it was shown."""
+    if s.run.due is None or s.run.shown is None:
+        where = f" ({s.run.origin.description})" if s.run.origin.format == "sltev" else ""
+        raise MetricError(
+            f"there are no times of source and reference to compare with{where}\n"
+            "  fix: put NAME.SOURCE.OStt and NAME.TARGET.OSt beside NAME.SOURCE.TARGET.slt."
+        )
+    return _column(s, "due_partial" if partial else "due"), s.run.shown
+
+
+def _row_sums(like: Ragged, values: Floats) -> Floats:
+    """The sum of the values of each row; 0 for an empty one."""
+    return np.nan_to_num(Ragged(values, like.offsets).by_row(lambda row: row.sum(axis=1)))
+
+
+@register(
+    "SLTevDelay",
+    clocked=False,
+    aggregate="ratio",
+    needs={"due", "shown", "level"},
+    params=(
+        Param("partial", False, "take source times from the partial transcripts (SLTev's PT)", ("False", "True")),
+        Param(
+            "over",
+            "matched",
+            "mean over the words that were shown, or over all of the reference",
+            ("matched", "reference"),
+        ),
+    ),
+    summary="SLTev's delay: how long after its source was spoken a word of the reference was shown.",
+    formula="SLTevDelay = Σ max(0, shown − due) ÷ words of the reference that were shown",
+    latex=r"\frac{\sum \max(0, \mathrm{shown} - \mathrm{due})}{|\{\text{words shown}\}|}",
+    paper="Ansari et al. 2021; the rules of version 1.2.3",
+    bibtex=ANSARI,
+    edge_cases=(
+        "SLTev divides by all tokens of the reference, so that a word never shown counts as one without delay, and the "
+        "worse a translation, the sooner it seems to be there: `over=reference` gives its number.",
+        "A word counts from when it is first shown in its segment, if it is there in the end, though it may have been "
+        "gone meanwhile; shown before it was due, it counts as 0.",
+        "A word that occurs several times in a sentence is looked for once.",
+        "No word of the reference was shown: undefined.",
+        "Segments by time (T and PT); SLTev's W variants resegment the text and are something else.",
+    ),
+    undefined="no word of the reference was shown",
+)
+def _sltev_delay(s: Schedule, *, partial: bool, over: str) -> Floats:
+    due, shown = _times(s, partial)
+    late = np.nan_to_num(np.maximum(shown.values - due.values, 0.0))
+    found = _row_sums(shown, (~np.isnan(shown.values)).astype(np.float64))
+    words = found if over == "matched" else np.nan_to_num(s.column("reference_length"))
+    return np.stack([_row_sums(shown, late), np.where(words > 0, words, np.nan)], axis=1)
+
+
+@register(
+    "Missed",
+    unit="ratio",
+    clocked=False,
+    aggregate="ratio",
+    needs={"due", "shown", "level"},
+    summary="Which share of the words of the reference was never shown: those that SLTevDelay says nothing about.",
+    formula="Missed = Σ words never shown ÷ Σ words looked for",
+    latex=r"\frac{\sum |\{\text{words never shown}\}|}{\sum |\{\text{words looked for}\}|}",
+    paper="Ansari et al. 2021 (MissedTokens)",
+    bibtex=ANSARI,
+    edge_cases=(
+        "A word that occurs several times in a sentence is looked for once.",
+        "A segment that no reference belongs to: undefined.",
+    ),
+    undefined="no reference belongs to it",
+)
+def _missed(s: Schedule) -> Floats:
+    _, shown = _times(s, partial=False)
+    looked = shown.lengths.astype(np.float64)
+    return np.stack(
+        [_row_sums(shown, np.isnan(shown.values).astype(np.float64)), np.where(looked > 0, looked, np.nan)], 1
+    )

@@ -74,11 +74,13 @@ class Run:
         arrivals, compute: of each step that the system took, the source that had arrived, and the ms it computed.
         steps: the step that wrote each target token, from 0.
         erased: target tokens deleted again, over all revisions of the segment.
+        gone: those of them that the revised text had nowhere.
         revisions: how many updates changed what had been written before.
         offset: when the segment begins in its recording.
         recording_end: when the recording ends, counted from the beginning of the segment.
-        due, shown: of each reference token, when its source was spoken and when its translation was shown for good;
-            NaN if it never was.
+        due, shown: of each reference token, when its source was spoken and when its translation was shown; NaN if it
+            never was.
+        due_partial: when its source was spoken, by the partial transcripts.
         line: line of the segment in the file it came from.
         unit: "token" or "ms": of delays and source_length.
         level: what a target token is: "word", "char", "token" (the log's own), or a SentencePiece model ("spm-…").
@@ -104,10 +106,12 @@ class Run:
     compute: Ragged | None = None
     steps: Ragged | None = None
     erased: Floats | None = None
+    gone: Floats | None = None
     revisions: Floats | None = None
     offset: Floats | None = None
     recording_end: Floats | None = None
     due: Ragged | None = None
+    due_partial: Ragged | None = None
     shown: Ragged | None = None
     line: Ints | None = None
     unit: str = "token"
@@ -370,9 +374,9 @@ class Run:
 NOT_COLUMNS = {"unit", "level", "seg", "name", "origin", "repaired", "stripped", "notes"}
 COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
 TEXTS = ("prediction", "reference", "source", "document")
-NUMBERS = ("reference_length", "erased", "revisions", "offset", "recording_end")
+NUMBERS = ("reference_length", "erased", "gone", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
-LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "shown")
+LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "due_partial", "shown")
 """Columns of a list per segment, beside the delays."""
 PER_TOKEN = ("elapsed", "durations", "steps")
 """Those that have an entry per target token."""

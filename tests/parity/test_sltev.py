@@ -10,7 +10,6 @@ import pytest
 import lagging
 from lagging.formats.moses import moses
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
-from lagging.run import COLUMNS
 
 pytestmark = pytest.mark.data
 
@@ -36,11 +35,7 @@ def value(run, name):
 
 VARIANTS = [
     ("Delay_T", "False"),
-    pytest.param(
-        "Delay_PT",
-        "True",
-        marks=pytest.mark.skipif("due_partial" not in COLUMNS, reason="NOT RUN: a Run has no column `due_partial`"),
-    ),
+    ("Delay_PT", "True"),
 ]
 
 
@@ -65,7 +60,6 @@ def test_flicker(run, expected):
     assert round(value(run, "NormalizedErasure"), 3) == flicker["mean_across_documents"]
 
 
-@pytest.mark.skipif("gone" not in COLUMNS, reason="NOT RUN: a Run has no column `gone`")
 def test_changed_tokens(run, expected):
     assert value(run, "Erased(gone=True)") == expected["slt"]["Flicker"]["changed_tokens"]
 

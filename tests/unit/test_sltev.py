@@ -22,7 +22,6 @@ from lagging.errors import DataError, MetricError
 from lagging.formats import read, scan, sltev, validate, write
 from lagging.formats.moses import moses
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
-from lagging.run import COLUMNS
 
 LOG = """\
 P 5 0 4 we see
@@ -36,9 +35,6 @@ TRANSCRIPT = "P 0 3 wir\nC 0 9 wir sahen bellen\nC 11 19 Katze sass\n"
 REFERENCE = "we saw a dog bark.\nthe cat sat\n"
 
 LEFT = "nothing is left of the hypothesis, or what was erased is not known"
-
-needs_gone = pytest.mark.skipif("gone" not in COLUMNS, reason="NOT RUN: a Run has no column `gone`")
-needs_partial = pytest.mark.skipif("due_partial" not in COLUMNS, reason="NOT RUN: a Run has no column `due_partial`")
 
 
 @pytest.fixture
@@ -90,7 +86,6 @@ def test_erased_are_the_tokens_after_the_first_difference(log):
     assert run.revisions.tolist() == [2, 0]
 
 
-@needs_gone
 def test_gone_are_those_that_the_new_text_has_nowhere(log):
     assert read(log()).gone.tolist() == [1 + 1, 0]
     assert read(log("P 1 0 1 a b c\nC 2 0 2 c b a\n")).gone.tolist() == [0]
@@ -380,11 +375,10 @@ def test_everything_agrees_with_the_oracle(recording):
         "documents": "NormalizedErasure",
         "revision": "Flicker",
     }
-    if "gone" in COLUMNS:
-        names["tokens"] = "Erased(gone=True)"
+    names["tokens"] = "Erased(gone=True)"
     for key, name in names.items():
         assert close(lagging.score(run, [name])[name].value, exact[key]), key
-    for partial in (False, True) if "due_partial" in COLUMNS else (False,):
+    for partial in (False, True):
         total, shown, missed = oracle.delay(segments, transcripts, references, partial)
         length = sum(map(len, references))
         for name, value in (
@@ -467,7 +461,6 @@ def test_missed_words_are_not_words_without_delay():
     assert scores["Missed"].undefined.reasons == {"no reference belongs to it": (1,)}
 
 
-@needs_partial
 def test_partial_transcripts_have_times_of_their_own():
     run = Run.from_delays([[1]], source_length=[3], due=[[10]], due_partial=[[12]], shown=[[15]])
     scores = lagging.score(run, ["SLTevDelay", "SLTevDelay(partial=True)"])
@@ -495,7 +488,7 @@ def test_layout(tmp_path):
 def test_what_is_written_is_read_back(log, tmp_path):
     run = read(log())
     lost = write(run, tmp_path / "again.slt")
-    assert lost == ["document", "erased", *(["gone"] if "gone" in COLUMNS else []), "revisions"]
+    assert lost == ["document", "erased", "gone", "revisions"]
     again = read(tmp_path / "again.slt")
     for column in ("delays", "source_length", "prediction", "offset", "id"):
         assert getattr(again, column).tolist() == getattr(run, column).tolist()

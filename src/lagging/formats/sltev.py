@@ -34,7 +34,7 @@ from lagging.formats.options import Options
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
-from lagging.run import COLUMNS, Origin, Run, make_texts
+from lagging.run import Origin, Run, make_texts
 from lagging.text import is_spm, noun, tokens
 from lagging.validation import check, number, remark
 
@@ -239,7 +239,7 @@ def _run(
         level=options.level or "token",
         seg="given",
         origin=origin,
-        **{column: values for column, values in columns.items() if column in COLUMNS},
+        **columns,
     )
 
 
@@ -284,7 +284,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept = {"delays", "source_length", "prediction"}
     kept |= {"id"} if (run.id == np.arange(len(run))).all() else set()
     kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
-    empty = {c for c in ("erased", "gone", "revisions") if c in COLUMNS and not np.any(getattr(run, c))}
+    empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
     lost = [column for column in run.to_dict() if column not in kept | empty]
     lost += [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
     lost += [] if run.level == "token" else [f"level (read it with --level {run.level})"]

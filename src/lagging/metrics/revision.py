@@ -16,7 +16,7 @@ numbers of flicker are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,13 +44,6 @@ ARIVAZHAGAN = """\
   booktitle = {Proceedings of the 17th International Conference on Spoken Language Translation},
   year      = {2020}
 }"""
-
-
-def _column(s: Schedule, name: str) -> Any:
-    """A column that a Run may lack."""
-    if not hasattr(s.run, name):
-        raise MetricError(f"it needs `{name}`, and this log has none")
-    return s.column(name)
 
 
 COUNTED = "Counted in the tokens of the log: those of SLTev for `.slt` files, unless `--level` says otherwise."
@@ -100,7 +93,7 @@ def _normalized_erasure(s: Schedule) -> Floats:
     undefined="what was erased is not known",
 )
 def _erased(s: Schedule, *, gone: bool) -> Floats:
-    counts: Floats = _column(s, "gone" if gone else "erased")
+    counts: Floats = s.column("gone" if gone else "erased")
     return counts
 
 
@@ -136,7 +129,7 @@ def _times(s: Schedule, partial: bool) -> tuple[Ragged, Ragged]:
             f"there are no times of source and reference to compare with{where}\n"
             "  fix: put NAME.SOURCE.OStt and NAME.TARGET.OSt beside NAME.SOURCE.TARGET.slt."
         )
-    return _column(s, "due_partial" if partial else "due"), s.run.shown
+    return s.column("due_partial" if partial else "due"), s.run.shown
 
 
 def _row_sums(like: Ragged, values: Floats) -> Floats:

@@ -28,7 +28,7 @@ from msgspec import UNSET
 
 from lagging.errors import Fault, Note, counted
 from lagging.formats.columns import COUNTS, Matched, held, listed, match, number, restored, scalars, stored, usable
-from lagging.formats.facts import OPTIONAL, SETTINGS
+from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, Trouble, name_of, shown
 from lagging.formats.options import Options
@@ -91,7 +91,7 @@ class _Decoder:
         self.source, self.options = source, options
         self.said: dict[str, Any] = {}
         self.head = b""
-        self._unwanted: frozenset[str] = frozenset()
+        self._unwanted = frozenset(column for column in OPTIONAL if not wanted(column, options, "ms"))
         self._blank = 0
         self._cut = False
 
@@ -145,7 +145,6 @@ class _Decoder:
 
     def _fill(self, chunk: Rows, table: Any, matched: Matched, width: int, place: int) -> bool:
         """Read some rows; False at the end of the file."""
-        path = self.source.path
         for _ in range(ROWS_PER_CHUNK):
             line = table.line_num + 1
             try:
@@ -154,8 +153,9 @@ class _Decoder:
                 return False
             except csv.Error as error:
                 endless = "field larger" in str(error)
-                detail = "a quote that is not closed" if endless or "end of data" in str(error) else str(error)
-                self.options.faults.add(Fault("not-csv", detail, path, line))
+                unclosed = endless or "end of data" in str(error)
+                kind = "truncated" if unclosed and self._cut else "not-csv"
+                self._tell(None, line, [(kind, "a quote that is not closed" if unclosed else str(error), None)])
                 if endless:
                     return False
                 place += 1
@@ -165,15 +165,22 @@ class _Decoder:
                 continue
             row, trouble = self._row(cells, matched, width)
             if trouble:
-                name = name_of(row)
-                self.options.faults.add(*(Fault(kind, what, path, line, name, token) for kind, what, token in trouble))
-                self.options.refused.append((name, line, path))
+                self._tell(name_of(row), line, trouble)
             else:
                 chunk.rows.append(row)
                 chunk.lines.append(line)
                 chunk.places.append(place)
             place += 1
         return True
+
+    def _tell(self, name: int | str | None, line: int, trouble: list[Trouble]) -> None:
+        """Record the faults of a row, which is left out."""
+        options, path = self.options, self.source.path
+        if "torn" in options.repair and trouble[0][0] == "truncated":
+            options.torn.append(f"{path}:{line}")
+            return
+        options.faults.add(*(Fault(kind, what, path, line, name, token) for kind, what, token in trouble))
+        options.refused.append((name, line, path))
 
     def _row(self, cells: list[str], matched: Matched, width: int) -> tuple[Line, list[Trouble]]:
         """One row, and what is wrong with it."""

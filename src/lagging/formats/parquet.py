@@ -64,7 +64,7 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
         with _opened(source, options.format) as (schema, batches):
             said = _said(schema, source.path)
             yield from restored(_runs(source, options, schema, batches, said), said)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
 
 
@@ -100,6 +100,7 @@ def _all(source: Source) -> bytes:
 def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:
     for number in range(ipc.num_record_batches):
         batch = ipc.get_batch(number).select(names)
+        batch.validate(full=True)  # Arrow's own files are taken at their word, and a damaged one would be read astray
         yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 

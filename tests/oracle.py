@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 Number = int | float | Fraction
 
@@ -167,30 +168,46 @@ def atd(
     """
     size = Fraction(piece if speech else 1)
     outputs = list(zip(_exact(g), _exact(g if times is None else times), strict=True))
-    sound = _exact([0] * len(outputs) if durations is None else durations)
+    tokens = [(delay, time, Fraction(0 if speech else 1)) for delay, time in outputs]
+    if durations is not None:
+        tokens = [
+            (delay, time, length)
+            for delay, time, sound in _sounds(outputs, _exact(durations), size / 10**9)
+            for length in pieces(sound, size) or [None]
+        ]
     source_ends = [Fraction(0)]  # T(x_0), T(x_1), …
-    delays: list[Fraction] = []
-    target_end: Fraction | None = None
-    t, heard = 0, Fraction(0)
-    for chunk in sorted(set(_exact(g))):
-        sources_before, targets_before = len(source_ends) - 1, t
-        for length in pieces(max(chunk, Fraction(0)) - heard, size):
-            source_ends.append(source_ends[-1] + length)
-        heard = max(chunk, Fraction(0))
-        if sources_before < len(source_ends) - 1:
+    late: list[Fraction] = []
+    t = sources_before = targets_before = 0
+    heard, target_end = Fraction(0), None
+    for delay, time, lasts in tokens:
+        begin, heard = heard, max(delay, Fraction(0))
+        new = pieces(heard - begin, size)
+        if new:  # source was read: a chunk begins
+            sources_before, targets_before = len(source_ends) - 1, t
+            source_ends += [begin + sum(new[: n + 1]) for n in range(len(new))]
             source_ends[-1] = heard  # together with what was rounding
-        here = [(time, lasts) for (delay, time), lasts in zip(outputs, sound, strict=True) if delay == chunk]
-        tokens = [(time, Fraction(0 if speech else 1)) for time, _ in here]
-        if durations is not None:
-            moments = sorted({time for time, _ in here})
-            spoken = {moment: sum((lasts for time, lasts in here if time == moment), Fraction(0)) for moment in moments}
-            tokens = [(moment, length) for moment in moments for length in pieces(spoken[moment], size)]
-        for time, lasts in tokens:
-            t += 1
-            a = min(t - max(0, targets_before - sources_before), len(source_ends) - 1)
-            target_end = (time if target_end is None else max(time, target_end)) + lasts
-            delays.append(target_end - source_ends[a])
-    return sum(delays, Fraction(0)) / len(delays) if delays else None
+        if lasts is None:
+            continue
+        t += 1
+        a = min(t - max(0, targets_before - sources_before), len(source_ends) - 1)
+        target_end = (time if target_end is None else max(time, target_end)) + lasts
+        late.append(target_end - source_ends[a])
+    return sum(late, Fraction(0)) / len(late) if late else None
+
+
+def _sounds(
+    outputs: list[tuple[Fraction, Fraction]], durations: list[Fraction], rounding: Fraction
+) -> list[tuple[Fraction, Fraction, Fraction]]:
+    """Delay, time and length of what was put out at one time, be they equal or equal but for rounding."""
+    out: list[tuple[Fraction, Fraction, Fraction]] = []
+    before: tuple[Fraction, Fraction] | None = None
+    for (delay, time), lasts in zip(outputs, durations, strict=True):
+        if before is not None and delay - before[0] <= rounding and time - before[1] <= rounding:
+            out[-1] = (*out[-1][:2], out[-1][2] + lasts)
+        else:
+            out.append((delay, time, lasts))
+        before = delay, time
+    return out
 
 
 def queued(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
@@ -201,3 +218,118 @@ def queued(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
         computed, before = late - delay - before, late - delay
         out.append((max(delay, out[-1]) if out else delay) + computed)
     return out
+
+
+# ---- clocks -----------------------------------------------------------------------------------------------------
+
+
+def finishes(arrivals: Sequence[Number], compute: Sequence[Number]) -> list[Fraction]:
+    """When each step is done: it starts when its source is there and the step before is done."""
+    out: list[Fraction] = []
+    for arrival, cost in zip(_exact(arrivals), _exact(compute), strict=True):
+        out.append((max(arrival, out[-1]) if out else arrival) + cost)
+    return out
+
+
+def by_omnisteval(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
+    """e(t) − e(t−1) + g(t−1), and never before the token before; e(0) = g(0) = 0."""
+    out: list[Fraction] = []
+    delays, late = _exact(g), _exact(elapsed)
+    for t in range(len(delays)):
+        time = late[t] - late[t - 1] + delays[t - 1] if t else late[t]
+        out.append(max(time, out[-1]) if out else time)
+    return out
+
+
+def by_fbk(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
+    """e(t) − e(t−1) + g(t−1); a token with the elapsed time of the one before has the same cost on top of its delay."""
+    out: list[Fraction] = []
+    delays, late = _exact(g), _exact(elapsed)
+    cost = Fraction(0)
+    for t in range(len(delays)):
+        if t == 0 or late[t] != late[t - 1]:
+            cost = (late[t] - late[t - 1] + delays[t - 1] if t else late[t]) - delays[t]
+        out.append(delays[t] + cost)
+    return out
+
+
+# ---- the tail of the lags, and their drift ----------------------------------------------------------------------
+
+
+def percentile(values: Sequence[Number], p: Number) -> Fraction | None:
+    """Sorted, and read at the place p/100 of the way from the first to the last; between two of them linearly."""
+    if not values:
+        return None
+    ordered = sorted(_exact(values))
+    place = Fraction(p) / 100 * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def slope(recordings: Sequence[Sequence[tuple[Fraction, Fraction]]]) -> Fraction | None:
+    """Of points (time, lag): by least squares, one slope for all recordings, each with an intercept of its own."""
+    top = bottom = Fraction(0)
+    for points in recordings:
+        n = len(points)
+        times, late = [time for time, _ in points], [lag for _, lag in points]
+        top += sum((time * lag for time, lag in points), Fraction(0)) - sum(times) * sum(late) / n if n else 0
+        bottom += sum((time * time for time in times), Fraction(0)) - sum(times) ** 2 / n if n else 0
+    return top / bottom if bottom else None
+
+
+def points(
+    g: Sequence[Number], x: Number, y: Number | None = None, begin: Number = 0, effective: bool = False
+) -> list[tuple[Fraction, Fraction]]:
+    """When each token was due, and its lag."""
+    each = effective_lags(g, x, y) if effective else lags(g, x, y)
+    d = write_cost(g, x, y)
+    if each is None or d is None:
+        return []
+    return [(Fraction(begin) + t * d, lag) for t, lag in enumerate(each)]
+
+
+# ---- output speech ----------------------------------------------------------------------------------------------
+
+
+def played(g: Sequence[Number], durations: Sequence[Number]) -> list[tuple[Fraction, Fraction]]:
+    """Beginning and end of each piece: it is played when it is there and the piece before has ended."""
+    out: list[tuple[Fraction, Fraction]] = []
+    for delay, lasts in zip(_exact(g), _exact(durations), strict=True):
+        start = max(delay, out[-1][1]) if out else delay
+        out.append((start, start + lasts))
+    return out
+
+
+def silences(g: Sequence[Number], durations: Sequence[Number]) -> list[Fraction]:
+    """How long nothing is heard between two pieces, where that happens."""
+    return [start - end for (_, end), (start, _) in pairwise(played(g, durations)) if start > end]
+
+
+# ---- what a mean hides ------------------------------------------------------------------------------------------
+
+
+def hidden(
+    g: Sequence[Number], x: Number, y: Number | None = None, reach: Number | None = None
+) -> tuple[Fraction, Fraction] | None:
+    """The two parts of DAL − AL: free writes up to τ, and the tail."""
+    plain, paid = lags(g, x, y), effective_lags(g, x, y)
+    if plain is None or paid is None:
+        return None
+    last = tau(g, x if reach is None else reach)
+    writes = sum((paid[t] - plain[t] for t in range(last)), Fraction(0)) / last
+    tail = sum(paid, Fraction(0)) / len(paid) - sum(paid[:last], Fraction(0)) / last
+    return writes, tail
+
+
+def simultaneous(g: Sequence[Number], reach: Number) -> int:
+    """How many tokens were written before the source ended."""
+    return sum(delay < Fraction(reach) for delay in _exact(g))
+
+
+def expected_simultaneous(
+    g: Sequence[Number], x: Number, reference: Number | None, reach: Number | None = None
+) -> Fraction | None:
+    """max(0, |x| − YAAL): how much of the source was left after YAAL; None where that is."""
+    average = yaal(g, x, reference, reach)
+    return None if average is None else max(Fraction(0), Fraction(x) - average)

@@ -119,7 +119,7 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
         "A ratio of sums over the corpus, not a mean of ratios.",
         "From a SimulEval log: elapsed − delay of the last target token; undefined where nothing was written.",
         "SimulEval calls g(|y|)/|x|, averaged over segments, by this name; `--convention simuleval` does so "
-        "(`of=delays`).",
+        "(`of=delays`). Speech out: from its logs it takes when the last piece came, not when it ended.",
     ),
     undefined="nothing was written, and the log does not say what was computed",
 )

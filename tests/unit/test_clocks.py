@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import lagging
+import oracle
+from lagging.cli import cli
+from lagging.clocks import CLOCKS, clock, steps
+from lagging.metrics.record import CLOCK_COLUMNS
+
+NOT_IDEAL = [name for name in CLOCKS if name != "ideal"]
+
+
+def speech(delays, elapsed=None, **more):
+    given = {"source_length": [max([0, *row]) for row in delays], "unit": "ms", **more}
+    return lagging.Run.from_delays(delays, elapsed=elapsed, **given)
+
+
+def test_every_clock_has_a_name_and_columns():
+    assert list(CLOCKS) == list(CLOCK_COLUMNS) == list(lagging.metric("DAL").param("clock").choices)
+
+
+# ---- what they say ------------------------------------------------------------------------------------------------
+
+
+def test_the_worked_example():
+    # a chunk each second, 1 s and 1.5 s of computing, then hardly any
+    run = speech([[1000, 2000, 3000]], [[2000, 4500, 5600]])
+    assert {name: clock(run, name).tolist() for name in CLOCKS} == {
+        "ideal": [[1000, 2000, 3000]],
+        "elapsed": [[2000, 4500, 5600]],
+        "queue": [[2000, 3500, 3600]],  # the second step starts at 2000, the third at 3500
+        "omnisteval": [[2000, 3500, 3500]],  # 5600 − 4500 + 2000 is 3100, but not before the token before
+        "fbk": [[2000, 3500, 3100]],
+    }
+    assert steps(run)[1].tolist() == [[1000, 1500, 100]]
+
+
+def test_computing_that_is_faster_than_listening_does_not_add_up():
+    # 100 ms of computing after each 500 ms of listening: nobody waits longer than 100 ms
+    g = [500 * t for t in range(1, 21)]
+    run = speech([g], [[delay + 100 * t for t, delay in enumerate(g, 1)]])
+    assert (clock(run, "queue")[0] - g).tolist() == [100] * 20
+    assert (clock(run, "elapsed")[0] - g).tolist() == [100 * t for t in range(1, 21)]
+    scores = lagging.score(run, ["LagDrift(clock=queue)", "LagDrift(clock=elapsed)", "RTF", "EndOffset(clock=queue)"])
+    assert scores["LagDrift(clock=queue)"].value == pytest.approx(0, abs=1e-9)
+    assert scores["LagDrift(clock=elapsed)"].value == pytest.approx(12_000)  # 12 s a minute
+    assert scores["RTF"].value == pytest.approx(0.2)
+    assert scores["EndOffset(clock=queue)"].value == 100
+
+
+def test_computing_that_is_slower_than_listening_adds_up():
+    # 600 ms after each 500 ms: every step waits 100 ms longer for the one before
+    g = [500 * t for t in range(1, 11)]
+    run = speech([g], [[delay + 600 * t for t, delay in enumerate(g, 1)]])
+    assert (clock(run, "queue")[0] - g).tolist() == [500 + 100 * t for t in range(1, 11)]
+    assert lagging.score(run, ["RTF"])["RTF"].value == pytest.approx(1.2)
+
+
+def test_tokens_written_at_once_are_there_at_once():
+    run = speech([[400, 400, 800, 800]], [[500, 500, 1100, 1100]])
+    for name in ("queue", "fbk", "omnisteval"):
+        assert clock(run, name).tolist() == [[500, 500, 1000, 1000]]
+
+
+def test_steps_of_the_log_are_taken_where_it_has_them():
+    # the second step writes nothing, and holds up the third all the same
+    run = speech(
+        [[1000, 3000]], arrivals=[[1000, 2000, 3000]], compute=[[200, 1500, 300]], steps=[[0, 2]], elapsed=[[1, 2]]
+    )
+    assert steps(run)[1].tolist() == [[200, 1500, 300]]
+    assert clock(run, "queue").tolist() == [[1200, 3800]]
+    assert oracle.finishes([1000, 2000, 3000], [200, 1500, 300]) == [1200, 3500, 3800]
+    assert clock(run, "elapsed").tolist() == [[1, 2]]
+    assert lagging.score(run, ["RTF"])["RTF"].value == 2000 / 3000
+
+
+def test_several_segments_keep_their_own_steps():
+    run = speech(
+        [[1000, 2000], [], [500, 500, 1500]],
+        arrivals=[[1000, 2000], [700], [500, 1000, 1500]],
+        compute=[[100, 1], [50], [900, 10, 20]],
+        steps=[[0, 1], [], [0, 0, 2]],
+    )
+    assert clock(run, "queue").tolist() == [[1100, 2001], [], [1400, 1400, 1520]]
+
+
+def test_computing_in_vain_counts_in_rtf():
+    run = speech(
+        [[1000], []], arrivals=[[1000], [1000]], compute=[[500], [300]], steps=[[0], []], source_length=[1000] * 2
+    )
+    score = lagging.score(run, ["RTF"])["RTF"]
+    assert score.value == 0.4
+    assert score.segments.tolist() == [0.5, 0.3]
+
+
+def test_empty_and_single():
+    run = speech([[], [700]], [[], [900]], source_length=[500, 800])
+    for name in NOT_IDEAL:
+        assert clock(run, name).tolist() == [[], [900]]
+    empty = speech([[], []], [[], []], source_length=[500, 800])
+    for name in CLOCKS:
+        assert clock(empty, name).tolist() == [[], []]
+        (score,) = lagging.score(empty, [f"DAL(clock={name})"])
+        assert np.isnan(score.value)
+        assert score.undefined.reasons == {"empty hypothesis": (0, 1)}
+
+
+def test_an_end_mark_goes_with_its_time():
+    columns = {"source_length": [3000], "unit": "ms", "level": "word"}
+    with_mark = lagging.Run.from_delays(
+        [[1000, 2000, 3000]], elapsed=[[1500, 4000, 9000]], prediction=["a b </s>"], **columns
+    )
+    without = lagging.Run.from_delays([[1000, 2000]], elapsed=[[1500, 4000]], prediction=["a b"], **columns)
+    names = [f"DAL(clock={name})" for name in CLOCKS]
+    for one, other in zip(lagging.score(with_mark, names), lagging.score(without, names), strict=True):
+        assert one.value == other.value
+        assert one.signature["eos"] == "stripped"
+    # but what was computed was computed
+    assert lagging.score(with_mark, ["RTF"])["RTF"].value == 2
+    late = [f"EndOffset(clock={name})" for name in CLOCKS]
+    assert [score.value for score in lagging.score(with_mark, late)] == [-1000, 1000, 500, 500, 500]
+    kept = lagging.score(with_mark, late, convention="simuleval")
+    assert [score.value for score in kept] == [0, 6000, 4500, 4000, 4000]
+    assert {score.signature["eos"] for score in kept} == {"kept"}
+
+
+def test_an_empty_hypothesis_is_charged_the_source_on_every_clock():
+    run = speech([[], [700]], [[], [900]], source_length=[500, 800])
+    for name in NOT_IDEAL:
+        got = lagging.score(run, [f"DAL(clock={name}, empty=source)", f"Offline(clock={name}, empty=source)"])
+        assert [score.segments.tolist() for score in got] == [[500, 900], [1, 1]]
+
+
+# ---- rounding -----------------------------------------------------------------------------------------------------
+
+
+def test_rounding_of_elapsed_times_does_not_add_up():
+    g = [100.0 * t for t in range(1, 201)]
+    elapsed = [delay + 50 + 0.9 * (t % 2) for t, delay in enumerate(g)]  # to and fro by 0.9 ms
+    run = speech([g], [elapsed])
+    assert steps(run)[1].values.sum() == pytest.approx(50.9)
+    assert clock(run, "queue")[0].max() <= g[-1] + 50.9 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "elapsed",
+    [
+        [150, 240, 340],  # by 10 ms at once
+        [150 + 99.2 * t for t in range(3)],  # by 1.6 ms little by little
+        [90, 190, 290],  # before the source was there
+    ],
+)
+def test_elapsed_times_that_are_not_simulevals_are_refused(elapsed):
+    run = speech([[100, 200, 300]], [elapsed])
+    with pytest.raises(lagging.MetricError, match="elapsed − delay shrinks"):
+        clock(run, "queue")
+    with pytest.raises(lagging.MetricError, match=r"RTF: elapsed − delay shrinks"):
+        lagging.score(run, ["RTF"])
+    assert clock(run, "elapsed").tolist() == [elapsed]
+
+
+# ---- what they refuse ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NOT_IDEAL)
+def test_without_times_there_is_no_clock(name):
+    with pytest.raises(lagging.MetricError, match=f"DAL.clock={name}.: it needs elapsed times"):
+        lagging.score(speech([[1000]]), [f"DAL(clock={name})"])
+
+
+@pytest.mark.parametrize("name", NOT_IDEAL)
+def test_tokens_have_no_time(name):
+    run = lagging.Run.from_delays([[1, 2]], elapsed=[[100, 200]], source_length=[2])
+    with pytest.raises(lagging.MetricError, match="counted in tokens and elapsed time in milliseconds"):
+        clock(run, name)
+
+
+@pytest.mark.parametrize("name", ["queue", "omnisteval", "fbk"])
+def test_segments_cut_from_a_stream_do_not_tell_what_was_computed(name):
+    run = speech([[100, 200]], [[90_000, 90_100]], seg="given")
+    with pytest.raises(lagging.MetricError, match="segments cut out of a stream"):
+        clock(run, name)
+    assert clock(run, "elapsed").tolist() == [[90_000, 90_100]]
+
+
+def test_steps_without_tokens_are_refused():
+    run = speech([[100]], arrivals=[[100]], compute=[[10]])
+    with pytest.raises(lagging.MetricError, match="which step wrote which token"):
+        clock(run, "queue")
+    assert lagging.score(run, ["RTF"])["RTF"].value == 0.1
+
+
+# ---- in a signature -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+def test_a_signature_names_the_clock_and_repeats_it(name, tmp_path):
+    path = tmp_path / "log.jsonl"
+    lines = [
+        {"delays": [1000, 2000, 3000], "elapsed": [2000, 4500, 5600], "source_length": 3000, "unit": "ms"},
+        {"delays": [500], "elapsed": [700], "source_length": 900, "unit": "ms"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    metric = f"DAL(clock={name})"
+    score = lagging.score(lagging.read(path), [metric])[metric]
+    assert score.signature["clock"] == name
+    args = ["score", str(path), "-q", "-f", "json"]
+    shown = [CliRunner().invoke(cli, [*args, *more]) for more in (["-m", metric], ["--like", str(score.signature)])]
+    assert [result.exit_code for result in shown] == [0, 0]
+    for result in shown:
+        (row,) = json.loads(result.stdout)["scores"]
+        assert row["score"] == score.value
+        assert row["signature"] == str(score.signature)

@@ -15,8 +15,10 @@ from lagging.version import __version__
 if TYPE_CHECKING:
     from lagging import metrics, policies
     from lagging.conventions import CONVENTIONS, Convention, convention
+    from lagging.edits import strip
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
     from lagging.formats import read, scan, validate, write
+    from lagging.merging import merge
     from lagging.metrics import Metric, metric, register
     from lagging.metrics.atd import atd
     from lagging.metrics.sentence import (
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "lagging.conventions": ("CONVENTIONS", "Convention", "convention"),
     "lagging.errors": ("DataError", "LaggingError", "MetricError", "MissingExtraError", "UsageError"),
+    "lagging.edits": ("strip",),
     "lagging.formats": ("read", "scan", "validate", "write"),
+    "lagging.merging": ("merge",),
     "lagging.metrics": ("Metric", "metric", "register"),
     "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
@@ -88,6 +92,7 @@ __all__ = [
     "effective_delays",
     "laal",
     "lags",
+    "merge",
     "metric",
     "metrics",
     "over_budget",
@@ -96,6 +101,7 @@ __all__ = [
     "register",
     "scan",
     "score",
+    "strip",
     "validate",
     "waits",
     "write",

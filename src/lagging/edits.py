@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes
+from lagging.errors import DataError, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.ragged import Ints, Ragged
 from lagging.run import PER_TOKEN, Run, make_texts
-from lagging.text import EOS, ends_in_eos, without_eos
-from lagging.validation import check, remark
+from lagging.text import EOS, as_bytes, count_words, ends_in_eos, has_other_space, in_blocks, without_eos
+from lagging.validation import about, check, remark
 
 __all__ = ["KINDS", "check_kinds", "renoted", "strip"]
 
@@ -33,10 +33,14 @@ KINDS = {
 MARKS = (EOS, "<eos>", "<|endoftext|>")
 TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 LAST_MARKS = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, MARKS))}))+\s*$")
+PER_REFERENCE = ("due", "due_partial", "shown")
+"""Columns that have an entry per reference token, if the log counts those as we do."""
 PIECE = re.compile(r"(\s*)(\S+)")
 
 Codes = npt.NDArray[np.int8]
 CODE = {kind: code for code, kind in enumerate(KINDS, 1)}
+MARK = len(CODE) + 1
+"""An end mark, until it is known whether it is at the end."""
 
 
 def strip(run: Run, kinds: Iterable[str] | str) -> Run:
@@ -86,10 +90,9 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         "reference": referred.edited(run.reference),
         **{c: _keep(getattr(run, c), written) for c in PER_TOKEN if getattr(run, c) is not None},
     }
-    for column in ("due", "shown"):
-        if getattr(run, column) is not None:
-            _check_reference(run, getattr(run, column), referred)
-            changed[column] = _keep(getattr(run, column), referred)
+    timed = [column for column in PER_REFERENCE if getattr(run, column) is not None]
+    matched = all((getattr(run, c).lengths == referred.lengths)[referred.gone > 0].all() for c in timed)
+    changed |= {c: _keep(getattr(run, c), referred) if matched else None for c in timed}
     unknown = np.zeros(len(run), dtype=bool)
     if run.reference_length is not None:
         unknown = np.isin(np.arange(len(run)), referred.known, invert=True) & ~np.isnan(run.reference_length)
@@ -100,13 +103,17 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
     emptied = (after.delays.lengths == 0) & (run.delays.lengths > 0)
     lost = f"hypotheses that lost tokens, with their delays, to --strip {','.join(asked)}"
     notes = [
-        _note(run, "stripped", lost, written.gone > 0),
-        _note(run, "emptied", "nothing but stripped tokens was written: an empty hypothesis", emptied),
-        _note(run, "unknown length", "no reference text to strip: reference_length is not used", unknown),
+        *about(run, "stripped", lost, written.gone > 0),
+        *about(run, "emptied", "nothing but stripped tokens was written: an empty hypothesis", emptied),
+        *about(run, "unknown length", "no reference text to strip: reference_length is not used", unknown),
     ]
+    if not matched:
+        notes.append(
+            Note("reference times", "left out: they are not one per word of the references that were stripped")
+        )
     if run.erased is not None and (run.erased > 0).any():
         notes.append(Note("erased", "tokens that were deleted again are counted with those that are stripped"))
-    return renoted(run, after, *(note for note in notes if note is not None))
+    return renoted(run, after, *notes)
 
 
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
@@ -123,11 +130,6 @@ def renoted(before: Run, after: Run, *more: Note) -> Run:
     said = {(note.kind, note.text) for note in remark(before)}
     kept = [note for note in before.notes if (note.kind, note.text) not in said]
     return replace(after, notes=merge_notes([*kept, *more, *remark(after)]))
-
-
-def _note(run: Run, kind: str, text: str, where: npt.NDArray[np.bool_]) -> Note | None:
-    rows = np.flatnonzero(where)
-    return Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist())) if len(rows) else None
 
 
 def _level(run: Run, asked: Sequence[str]) -> str:
@@ -156,16 +158,6 @@ def _level(run: Run, asked: Sequence[str]) -> str:
 def _texts(run: Run, column: str) -> list[str | None]:
     values = getattr(run, column)
     return [None] * len(run) if values is None else values.tolist()
-
-
-def _check_reference(run: Run, column: Ragged, side: _Side) -> None:
-    """Refuse times of reference tokens that cannot be matched to the reference."""
-    wrong = np.flatnonzero((side.gone > 0) & (column.lengths != side.lengths))
-    if len(wrong):
-        row = int(wrong[0])
-        detail = f"{column.lengths[row]} due, {counted(int(side.lengths[row]), side.level)} in the reference"
-        line = None if run.line is None else int(run.line[row])
-        raise DataError(Fault("column-count", detail, run.origin.path, line, run.id.tolist()[row]))
 
 
 def _keep(column: Ragged, side: _Side) -> Ragged:
@@ -238,14 +230,16 @@ class _Side:
         rows = np.flatnonzero(self.gone).tolist() if column is not None else []
         if not rows:
             return column
-        texts, gone = list(self.texts), (self.codes > 0).tolist()
+        texts, keep, offsets = list(self.texts), (self.codes == 0).tolist(), self.offsets.tolist()
         for row in rows:
-            texts[row] = _without(texts[row] or "", gone[self.offsets[row] : self.offsets[row + 1]], self.level)
+            texts[row] = _only(texts[row] or "", keep[offsets[row] : offsets[row + 1]], self.level)
         return make_texts(texts)
 
 
 def _code(token: str, asked: Sequence[str]) -> int:
     """The code of a token, as if it were not the last one."""
+    if token[0].isalnum():  # as nearly every token begins
+        return 0
     if "tags" in asked and TAG.fullmatch(token):
         return CODE["tags"]
     if "punctuation" in asked and all(unicodedata.category(c)[0] in "PS" for c in token):
@@ -254,19 +248,48 @@ def _code(token: str, asked: Sequence[str]) -> int:
 
 
 def _words(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
-    """Codes of all words. Each different word is looked at once."""
-    rows = [text.split() for text in texts]
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    flat = list(chain.from_iterable(rows))
-    vocabulary = {word: _code(word, asked) for word in set(flat)}
-    codes = np.fromiter(map(vocabulary.__getitem__, flat), np.int8, len(flat))
-    if "eos" in asked and not vocabulary.keys().isdisjoint(MARKS):
-        marks = np.fromiter(map(MARKS.__contains__, flat), bool, len(flat))
-        ends = np.repeat(np.cumsum(lengths), lengths)
-        before = np.concatenate([[0], np.cumsum(marks)])
-        # nothing but marks from here to the end of the segment
-        codes[marks & (before[ends] - before[:-1] == ends - np.arange(len(flat)))] = CODE["eos"]
+    """Codes of all words. Only texts that may have something to strip are cut; a word that comes again is known."""
+    lengths = count_words(texts)
+    suspects = in_blocks(lambda some: _suspects(some, asked), texts)
+    codes = np.zeros(int(lengths.sum()), dtype=np.int8)
+    if suspects.any():
+        codes[np.repeat(suspects, lengths)] = _found([*compress(texts, suspects)], lengths[suspects], asked)
     return codes, lengths
+
+
+PLAIN = np.array([chr(byte).isalnum() and byte < 128 for byte in range(256)])
+
+
+def _suspects(texts: list[str], asked: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which texts may have something to strip: a closing bracket, or a word without a plain letter or digit."""
+    raw, breaks = as_bytes(texts)
+    if len(breaks) != len(texts) or has_other_space(raw):
+        return np.ones(len(texts), dtype=bool)
+    out = np.zeros(len(texts), dtype=bool)
+    if "eos" in asked or "tags" in asked:
+        out |= np.logical_or.reduceat((raw == ord(">")) | (raw == ord("]")), breaks)
+    if "punctuation" in asked:
+        space = raw <= ord(" ")
+        begins = np.flatnonzero(space[:-1] > space[1:]) + 1
+        strange = begins[~np.logical_or.reduceat(PLAIN[raw], begins)] if len(begins) else begins
+        out[np.searchsorted(breaks, strange) - 1] = True
+    return out
+
+
+def _found(texts: list[str], lengths: Ints, asked: Sequence[str]) -> Codes:
+    flat = "\n".join(texts).split()
+    known = {word: code for word in set(flat) if (code := _code(word, asked))}
+    marks = dict.fromkeys(MARKS, MARK) if "eos" in asked else {}
+    codes = np.fromiter(map((known | marks).get, flat, repeat(0)), np.int8, len(flat))
+    marked = codes == MARK
+    if marked.any():
+        ends = np.repeat(np.cumsum(lengths), lengths)
+        before = np.concatenate([[0], np.cumsum(marked)])
+        # nothing but marks from here to the end of the segment
+        last = marked & (before[ends] - before[:-1] == ends - np.arange(len(flat)))
+        codes[marked] = CODE["tags"] if "tags" in asked else 0
+        codes[last] = CODE["eos"]
+    return codes
 
 
 def _characters(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
@@ -304,17 +327,22 @@ def _stretches(body: str, asked: Sequence[str]) -> Iterable[tuple[int, int, int]
         yield place(last.start()), place(last.end()), CODE["eos"]
 
 
-def _without(text: str, gone: Sequence[bool], level: str) -> str:
-    """A text without some of its tokens, and without the white space before a word of which nothing is left."""
+def _only(text: str, keep: Sequence[bool], level: str) -> str:
+    """A text with only some of its tokens, and without the white space before a word of which nothing is left."""
+    end = text[len(text.rstrip()) :]
+    words = text.split() if level == "word" else []
+    if text == " ".join(words) + end:
+        left = " ".join(compress(words, keep))
+        return left + end if left else ""
     marked = level == "char" and ends_in_eos(text, level)
     body = without_eos(text) if marked else text
     kept: list[str] = []
     place = 0
     for space, word in PIECE.findall(body):
         units = list(word) if level == "char" else [word]
-        left = "".join(unit for t, unit in enumerate(units, place) if not gone[t])
+        left = "".join(compress(units, keep[place:]))
         place += len(units)
         if left:
             kept.append((space if kept else "") + left)
-    rest = text[len(body) :] if marked and not gone[-1] else text[len(text.rstrip()) :]
+    rest = text[len(body) :] if marked and keep[-1] else end
     return "".join(kept) + rest if kept or rest.strip() else ""

@@ -32,6 +32,9 @@ __all__ = [
 SHOWN = 5
 """How many segments, or kinds of fault, a message names before it says how many more there are."""
 
+LISTED = ("conflict",)
+"""Kinds of fault of which a message names every one: each has to be decided."""
+
 # kind -> (what is wrong, why it matters, how to mend it)
 KINDS: dict[str, tuple[str, str, str]] = {
     "empty-log": (
@@ -57,7 +60,37 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "truncated": (
         "the last line breaks off",
         "The run that wrote this log was interrupted.",
-        "remove the last line, or resume the run.",
+        "remove the last line, or resume the run; `--repair torn` leaves it out (the signature then says so).",
+    ),
+    "not-csv": (
+        "not a row of the table",
+        "A row has one cell per column; a cell with a separator, a quote or a line break in it is in double quotes.",
+        "re-export the table with a tool that writes CSV, or convert the log.",
+    ),
+    "missing-column": (
+        "a column is missing",
+        "Every segment has `delays` and a `source_length`, and the table names its columns.",
+        "name the columns as the page on formats does; in CSV the first line holds their names.",
+    ),
+    "repeated-column": (
+        "two columns have the same name",
+        "It cannot be known which of them counts.",
+        "remove or rename one of them.",
+    ),
+    "several-systems": (
+        "rows of more than one system",
+        "A log is what one system wrote.",
+        "write one file per system.",
+    ),
+    "decimal-comma": (
+        "a decimal comma",
+        "Numbers have a decimal point; a comma stands between two numbers.",
+        "re-export the table with decimal points (a spreadsheet takes them from its locale).",
+    ),
+    "not-arrow": (
+        "not a Parquet or Arrow file that can be read",
+        "Its end holds the key to its content: a file that was cut off, or changed, cannot be read at all.",
+        "write the file again, or name its format with `--format-in`.",
     ),
     "not-an-object": (
         "the line is not a JSON object",
@@ -128,8 +161,13 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "id-in-two-files": (
         "the index was used in another file",
         "Several files given as one path are read as one system.",
-        "without quotes around a pattern each file is a system of its own; to merge them, `--repair first` or "
-        "`--repair last` keeps one of the lines (the signature then says so).",
+        "without quotes around a pattern each file is a system of its own; `lagging convert` merges logs that belong "
+        "together; `--repair first` or `--repair last` keeps one of the lines (the signature then says so).",
+    ),
+    "conflict": (
+        "lines of one segment that differ",
+        "Only one of them can be counted. Elapsed times count as well: two runs of a sentence are two measurements.",
+        "`--repair first` or `--repair last` decides for all of them, or remove one line of each.",
     ),
     "json-array": (
         "one JSON array, not one object per line",
@@ -236,6 +274,26 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Source arrives in order, computing takes no less than no time, and a token is written by a step there is.",
         "re-export the log, or leave `arrivals`, `compute` and `steps` out.",
     ),
+    "missing-audio": (
+        "no `total_audio_processed`",
+        "It says when the tokens of the line were written.",
+        "write the seconds of audio processed so far.",
+    ),
+    "impossible-time": (
+        "a time that cannot be",
+        "Seconds of audio and of computing are finite and not negative, and the audio of a stream only grows.",
+        "re-export the log; a stream that begins anew needs an id of its own.",
+    ),
+    "other-tokens-deleted": (
+        "the deleted tokens are not the last ones written",
+        "Only the end of a text is deleted; otherwise it is not known what is left of it, and since when.",
+        "re-export the log: `deleted_tokens` repeats the last tokens of the stream, in their order.",
+    ),
+    "stream-twice": (
+        "two streams of one id or of one recording",
+        "Put together, they would have the times of neither.",
+        "remove one of them, or give each an id and a recording of its own.",
+    ),
     "bad-value": (
         "a value has the wrong type",
         "It cannot be read.",
@@ -245,6 +303,42 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "columns of different lengths",
         "Every column has one entry per segment.",
         "pass as many entries as there are lists of delays.",
+    ),
+    "not-scores": (
+        "not a score file of a known kind",
+        "Known are the score files of SimulEval, OmniSTEval and StreamLAAL, a JSON object of metrics and numbers, and "
+        "what `lagging score` prints with `-f json` or `-f tsv`.",
+        "name the file that holds the scores; a log is scored with `lagging score`.",
+    ),
+    "no-scores": (
+        "the score file holds no scores",
+        "There is nothing to compare.",
+        "check that the evaluation that wrote it has finished.",
+    ),
+    "bad-score": (
+        "a score is not a number",
+        "A score is one finite number such as 18.2, or nan, or nothing where there is none.",
+        "write it with a decimal point, and without a unit.",
+    ),
+    "repeated-metric": (
+        "a metric has two scores",
+        "It cannot be known which of them counts.",
+        "remove one of them, or write a file per system.",
+    ),
+    "score-cells": (
+        "names and scores do not match",
+        "Every score has one name, and every name one score.",
+        "write the file again, or mend the line.",
+    ),
+    "several-rows": (
+        "more than one row of scores",
+        "A score file has one row of values below the names; a table with a row per sentence is none.",
+        "name SimulEval's scores.tsv, not its metrics.tsv.",
+    ),
+    "elided-scores": (
+        "scores were left out where the table was printed",
+        "pandas prints `...` instead of the columns that do not fit into the terminal.",
+        "name SimulEval's scores.tsv, or score the log with `lagging score --convention simuleval`.",
     ),
 }
 
@@ -418,7 +512,10 @@ class DataError(LaggingError, ValueError):
         where += "" if first.segment is None else f" (segment {first.segment})"
         where += "" if first.token is None else f", token {first.token}"
         lines = [first.what + where + (f": {first.detail}" if first.detail else ""), f"  {first.why}"]
-        if others:
+        if kind in LISTED:
+            lines += [f"  also in {f.place} (segment {f.segment}): {f.detail}" for f in alike[1:]]
+            lines += [f"  and {others + 1 - len(alike)} more"] * (others >= len(alike))
+        elif others:
             named = [f.segment if f.segment is not None else f"line {f.line}" for f in alike[1 : 1 + SHOWN]]
             lines[-1] += f" {others} more with the same fault: {_listed(named, others)}."
         return "\n".join([*lines, f"  fix: {first.fix}"])

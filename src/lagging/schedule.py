@@ -18,7 +18,7 @@ from lagging.metrics import kernels
 from lagging.metrics.record import Metric
 from lagging.ragged import Floats, Kernel, Ragged
 from lagging.run import Run
-from lagging.text import count_spaces, count_words, without_eos
+from lagging.text import count_spaces, count_tokens, count_words, is_spm, without_eos
 
 __all__ = ["REASONS", "Schedule", "Schedules"]
 
@@ -189,6 +189,9 @@ class Schedules:
         if texts is None or (level == "token" and count == "standard"):
             return None
         known = texts.tolist()
+        if is_spm(level):  # SimulEval counts the pieces of a reference no otherwise
+            pieces = count_tokens(known, level, np.zeros(len(known), dtype=np.int64)).astype(np.float64)
+            return np.where([text is None for text in known], np.nan, pieces)
         if level != "char" and None not in known:
             return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
         way = COUNTING.get((level, count), COUNTING["word", count])

@@ -182,6 +182,7 @@ class Scorer:
         self._referenced = False
         self._stood_in: dict[Metric, int] = dict.fromkeys(self.metrics, 0)
         self._repaired: dict[str, int] = {}
+        self._edited: dict[str, int] = {}
         self._facts: tuple[str, str, str] | None = None
         self._told = False
         self._lengths: dict[Metric, str] = {}
@@ -219,6 +220,8 @@ class Scorer:
         self._marked += int(run.marked.sum())
         for name, count in run.repaired:
             self._repaired[name] = self._repaired.get(name, 0) + count
+        for kind, count in run.stripped:
+            self._edited[kind] = self._edited.get(kind, 0) + count
         if any(m.has("tok") and m.get("tok") == "13a" for m in self.metrics) and _unspaced(run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
@@ -265,10 +268,10 @@ class Scorer:
         tol, count = self.convention.tolerance, self.convention.count
         by_reference = m.uses("length") and self._lengths[m] != "hypothesis"
         known: dict[str, str | None] = {
-            "unit": unit if counted else None,
+            "unit": unit if counted or m.unit == "time" else None,
             "length": self._lengths[m] if m.uses("length") else None,
             "clock": str(m.get("clock")) if timed else None,
-            "level": level if counted else None,
+            "level": level if counted or "level" in m.needs else None,
             "empty": str(m.get("empty")) if m.has("empty") else None,
             "seg": seg,
             "mean": str(m.get("mean")) if m.has("mean") else None,
@@ -277,6 +280,7 @@ class Scorer:
             "count": count if by_reference and count != "standard" else None,
             "noref": str(self._stood_in[m]) if self._stood_in[m] else None,
             "repair": "+".join(sorted(name for name, times in self._repaired.items() if times)) or None,
+            "strip": "+".join(sorted(kind for kind, times in self._edited.items() if times)) or None,
         }
         more = m.describe(m) if m.describe is not None else ()
         return Signature.make(self._settled[m].head, known, more, n, __version__)
@@ -300,6 +304,8 @@ class Scorer:
             notes.append(Note("</s>", text, self._marked - self._stripped))
         for name, count in sorted(self._repaired.items()):
             notes.append(Note("repaired", f"by --repair {name}", count))
+        for kind, count in sorted(self._edited.items()):
+            notes.append(Note("stripped", f"{kind}, of hypotheses and references", count, noun="token"))
         stood_in = max(self._stood_in.values())
         if stood_in:
             notes.append(Note("no reference", "the hypothesis length stands in for that of the reference", stood_in))
@@ -378,6 +384,7 @@ class Settings:
         convention: how lengths, the end of the source and `</s>` are treated.
         level, unit: what to read the log as.
         repair: repairs to make.
+        strip: kinds of tokens to strip.
     """
 
     metric: Metric
@@ -385,6 +392,7 @@ class Settings:
     level: str | None
     unit: str | None
     repair: tuple[str, ...]
+    strip: tuple[str, ...] = ()
 
 
 def settings(signature: str | Signature) -> Settings:
@@ -412,7 +420,7 @@ def settings(signature: str | Signature) -> Settings:
         tolerance = float(said.get("tol") or 1.0)
     except ValueError:
         raise UsageError(f"tol must be a number of ms, but is {said['tol']!r}") from None
-    repairs = said.get("repair")
+    repairs, stripped = said.get("repair"), said.get("strip")
     return Settings(
         metric=base(**chosen),
         convention=Convention(
@@ -421,4 +429,5 @@ def settings(signature: str | Signature) -> Settings:
         level=said.get("level"),
         unit=said.get("unit"),
         repair=tuple(repairs.split("+")) if repairs else (),
+        strip=tuple(stripped.split("+")) if stripped else (),
     )

@@ -9,7 +9,7 @@ from lagging.errors import UsageError
 
 __all__ = ["Signature"]
 
-ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair")
+ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip")
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
 
 
@@ -31,6 +31,7 @@ class Signature:
     | count | how references were counted, where it is not the standard way |
     | noref | how many hypothesis lengths stood in for a missing reference |
     | repair | which repairs changed something |
+    | strip | which kinds of target tokens were stripped, with their delays |
     | n, v | number of segments, version of lagging |
 
     Example:

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -108,15 +108,18 @@ BLOCK = 512
 """Texts counted together: few enough for their bytes to stay in the cache (measured)."""
 
 
-def _bytes(texts: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+Counts = TypeVar("Counts", np.int64, np.bool_)
+
+
+def as_bytes(texts: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The texts as UTF-8, a NUL before each, and where the NULs are: as many as texts, unless a text contains one."""
     raw = np.frombuffer(("\0" + "\0".join(texts)).encode("utf-8", "surrogatepass"), np.uint8)
     return raw, np.flatnonzero(raw == 0)
 
 
-def _in_blocks(count: Callable[[list[str]], npt.NDArray[np.int64]], texts: list[str]) -> npt.NDArray[np.int64]:
-    blocks = [count(texts[i : i + BLOCK]) for i in range(0, len(texts), BLOCK)]
-    return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.int64)
+def in_blocks(count: Callable[[list[str]], npt.NDArray[Counts]], texts: list[str]) -> npt.NDArray[Counts]:
+    """What `count` says of each text, asked about some of them at a time."""
+    return np.concatenate([count(texts[i : i + BLOCK]) for i in range(0, max(len(texts), 1), BLOCK)])
 
 
 def count_words(texts: list[str]) -> npt.NDArray[np.int64]:
@@ -129,12 +132,12 @@ def count_words(texts: list[str]) -> npt.NDArray[np.int64]:
         >>> count_words(["guten  Tag", "", "a\tb"])
         array([2, 0, 2])
     """
-    return _in_blocks(_count_words, texts)
+    return in_blocks(_count_words, texts)
 
 
 def _count_words(texts: list[str]) -> npt.NDArray[np.int64]:
-    raw, breaks = _bytes(texts)
-    if np.count_nonzero(raw < ord(" ")) != len(texts) or _has_other_space(raw):
+    raw, breaks = as_bytes(texts)
+    if np.count_nonzero(raw < ord(" ")) != len(texts) or has_other_space(raw):
         return np.array([len(text.split()) for text in texts], dtype=np.int64)
     space = raw <= ord(" ")
     begins = np.append(space[:-1] > space[1:], False)
@@ -148,11 +151,11 @@ def count_spaces(texts: list[str]) -> npt.NDArray[np.int64]:
         >>> count_spaces(["guten  Tag", "", "ja"])
         array([2, 0, 0])
     """
-    return _in_blocks(_count_spaces, texts)
+    return in_blocks(_count_spaces, texts)
 
 
 def _count_spaces(texts: list[str]) -> npt.NDArray[np.int64]:
-    raw, breaks = _bytes(texts)
+    raw, breaks = as_bytes(texts)
     if len(breaks) != len(texts):
         return np.array([text.count(" ") for text in texts], dtype=np.int64)
     return np.add.reduceat(raw == ord(" "), breaks, dtype=np.int64)
@@ -162,7 +165,7 @@ OTHER_SPACES = (b"\xc2\x85", b"\xc2\xa0", b"\xe1\x9a\x80", b"\xe2\x80", b"\xe2\x
 GENERAL_SPACES = re.compile(rb"\xe2\x80[\x80-\x8a\xa8\xa9\xaf]")
 
 
-def _has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
+def has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
     """Whether UTF-8 text contains white space outside ASCII, as `str.split` understands it."""
     text = raw.tobytes()
     if text.isascii():

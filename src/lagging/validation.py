@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.ragged import Ragged
-from lagging.text import is_unspaced
+from lagging.text import is_unspaced, noun
 
 if TYPE_CHECKING:
     from lagging.run import Run
 
-__all__ = ["REPAIRS", "check", "check_repairs", "remark", "repair"]
+__all__ = ["REPAIRS", "about", "check", "check_repairs", "remark", "repair"]
 
 FAR = 1e18
 """Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
@@ -29,6 +29,7 @@ REPAIRS = {
     "clip": "a negative delay becomes 0",
     "first": "of several lines with one index, the first counts",
     "last": "of several lines with one index, the last counts",
+    "torn": "a last line that breaks off is left out",
 }
 
 
@@ -54,7 +55,8 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         )
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
-        yield from _rows(run, "token-count", wrong, lambda i: f"{g.lengths[i]} delays, {token_counts[i]} {run.level}s")
+        unit = noun(run.level)
+        yield from _rows(run, "token-count", wrong, lambda i: f"{g.lengths[i]} delays, {token_counts[i]} {unit}s")
     yield from _tokens(run, "not-finite", g, np.flatnonzero(~(np.abs(g.values) < FAR)))
     if run.seg == "none" and (g.values < 0).any():
         yield from _tokens(run, "negative-delay", g, np.flatnonzero(g.values < 0))
@@ -70,7 +72,7 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     yield from _duplicates(run)
 
 
-BELONG = (("steps", "delays"), ("durations", "delays"), ("compute", "arrivals"), ("shown", "due"))
+BELONG = (("steps", "delays"), ("durations", "delays"), ("compute", "arrivals"), ("shown", "due"), ("due_partial", "due"))
 """Columns that have an entry for each entry of another."""
 
 
@@ -82,11 +84,11 @@ def _check_steps(run: Run) -> Iterator[Fault]:
             a, b = known[one].lengths, known[other].lengths
             for row in np.flatnonzero(a != b).tolist():
                 yield Fault("column-count", f"{a[row]} {one}, {b[row]} {other}", **_where(run, row))
-    for column in ("arrivals", "compute", "steps", "durations", "due"):
+    for column in ("arrivals", "compute", "steps", "durations", "due", "due_partial"):
         if column in known:
             values = known[column].values
             yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(~(np.abs(values) < FAR)))
-            if column != "due" and run.seg == "none":
+            if not column.startswith("due") and run.seg == "none":
                 yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(values < 0))
     for column in ("arrivals", "steps"):
         if column in known:
@@ -140,7 +142,8 @@ def _duplicates(run: Run) -> Iterator[Fault]:
             seen[name] = row
 
 
-def _note(run: Run, kind: str, text: str, where: npt.NDArray[np.bool_]) -> Iterator[Note]:
+def about(run: Run, kind: str, text: str, where: npt.ArrayLike) -> Iterator[Note]:
+    """A note about some segments of a Run, if there are any."""
     rows = np.flatnonzero(where)
     if len(rows):
         yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
@@ -149,23 +152,23 @@ def _note(run: Run, kind: str, text: str, where: npt.NDArray[np.bool_]) -> Itera
 def remark(run: Run) -> Iterator[Note]:
     """What a reader of the scores must know of these columns."""
     x, last = run.source_length, run.delays.last()
-    yield from _note(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
-    yield from _note(run, "empty source", "source_length is 0, so there is no latency", x == 0)
+    yield from about(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
+    yield from about(run, "empty source", "source_length is 0, so there is no latency", x == 0)
     beyond = last > (x + 1 if run.unit == "ms" else x)
-    yield from _note(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
+    yield from about(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
     if run.seg != "none" and (run.delays.values < 0).any():
         early = np.zeros(len(run), dtype=bool)
         early[run.delays.owner(np.flatnonzero(run.delays.values < 0))[0]] = True
-        yield from _note(run, "before the segment", "negative delays: written before the segment began", early)
+        yield from about(run, "before the segment", "negative delays: written before the segment began", early)
     if run.unit == "ms":
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"
-        yield from _note(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
+        yield from about(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
             flat = np.flatnonzero(run.elapsed.values < run.delays.values - 1)
             early = np.zeros(len(run), dtype=bool)
             early[run.delays.owner(flat)[0]] = True
-            yield from _note(run, "elapsed below ideal", "written before its source was there, says the log", early)
+            yield from about(run, "elapsed below ideal", "written before its source was there, says the log", early)
     if run.reference is not None:
         texts = run.reference.tolist()
         none = np.array([text is None for text in texts] if None in texts else np.zeros(len(run)), dtype=bool)
@@ -173,8 +176,8 @@ def remark(run: Run) -> Iterator[Note]:
             [text is not None and not text.strip() for text in texts] if _any_blank(texts) else none & ~none
         )
         text = "left out where a reference is needed"
-        yield from _note(run, "no reference", text, none)
-        yield from _note(run, "empty reference", text, blank)
+        yield from about(run, "no reference", text, none)
+        yield from about(run, "empty reference", text, blank)
     if run.level == "word" and run.prediction is not None:
         sample = [text for text in islice(run.prediction, 200) if text]
         if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):

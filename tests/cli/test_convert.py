@@ -97,11 +97,12 @@ def test_several_logs_become_one(lagging):
     assert (code, out) == (0, RW + "RRRW\n")
 
 
-def test_an_index_that_two_logs_use(lagging):
-    code, out, err = lagging("convert", "good.jsonl", "good.jsonl", "-o", "-")
+def test_an_index_that_one_log_uses_twice(lagging):
+    Path("bad.jsonl").write_text(GOOD + GOOD, "utf-8")
+    code, out, err = lagging("convert", "bad.jsonl", "-o", "-")
     assert (code, out) == (1, "")
     assert err.splitlines() == [
-        "error: the index was used before in good.jsonl:1 (segment a): first at good.jsonl:1",
+        "error: the index was used before in bad.jsonl:3 (segment a): line 1",
         "  Two lines for one segment: only one of them can be counted. 1 more with the same fault: b.",
         "  fix: `--repair first` or `--repair last` keeps one of them (the signature then says so), or remove one.",
     ]

@@ -360,7 +360,7 @@ def test_a_repair_that_does_not_exist():
         repair(raw([[1]]), ["frist"])
     with pytest.raises(UsageError, match="exclude each other"):
         repair(raw([[1]]), ["first", "last"])
-    assert set(REPAIRS) == {"monotone", "clip", "first", "last"}
+    assert set(REPAIRS) == {"monotone", "clip", "first", "last", "torn"}
 
 
 def test_a_repair_shows_in_the_signature_and_among_the_notes():

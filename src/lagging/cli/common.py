@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from lagging.edits import KINDS
 from lagging.errors import Note, UsageError, counted
 from lagging.formats import FORMATS
 from lagging.formats.source import resolve
@@ -32,13 +33,17 @@ def reading(command: Command) -> Command:
     """Options of every subcommand that reads logs; they arrive as `how`, the arguments of `lagging.read`."""
 
     @wraps(command)
-    def call(*args: Any, format_in: str | None, level: str | None, unit: str | None, **rest: Any) -> Any:
-        names = [name.strip() for text in rest.pop("repair", ()) for name in text.split(",") if name.strip()]
-        how = {"format": format_in, "level": level, "unit": unit, "repair": tuple(names)}
+    def call(*args: Any, format_in: str | None, **rest: Any) -> Any:
+        how = {"format": format_in, **{key: rest.pop(key) for key in ("level", "unit", "spm_model")}}
+        for key in ("repair", "strip"):
+            how[key] = tuple(name.strip() for text in rest.pop(key) for name in text.split(",") if name.strip())
         return command(*args, how=how, **rest)
 
     mending = click.option("--repair", multiple=True, metavar="NAME", help=f"Mend faults by name: {MENDING}.")
-    return recognised(mending(call))
+    stripping = click.option(
+        "--strip", multiple=True, metavar="KIND", help=f"Leave out tokens with their delays: {STRIPPING}."
+    )
+    return recognised(mending(stripping(call)))
 
 
 def recognised(command: Command) -> Command:
@@ -51,9 +56,11 @@ def recognised(command: Command) -> Command:
 RECOGNISED = (
     click.option("--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; recognised if not given."),
     click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given."),
+    click.option("--spm-model", metavar="FILE", help="The SentencePiece model whose pieces --level spm counts."),
     click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given."),
 )
 MENDING = "; ".join(f"{name}: {what}" for name, what in REPAIRS.items()) + ". May be repeated"
+STRIPPING = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". May be repeated"
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,13 @@ class Talk:
             self.say(f"note: {name}: {note}")
 
     def repairs(self, run: Run, warning: str = "") -> None:
-        """What was mended."""
+        """What was mended, and what was stripped."""
         for repair, count in run.repaired:
             self.say(f"note: {run.name}: repaired: {counted(count, 'segment')}: by --repair {repair}{warning}")
+        for kind, count in run.stripped:
+            self.say(
+                f"note: {run.name}: stripped: {counted(count, 'token')}: {kind}, of hypotheses and references{warning}"
+            )
 
 
 def talking(command: Command) -> Command:

@@ -9,6 +9,8 @@ import click
 
 from lagging.cli.common import Talk, reading, system, talking
 from lagging.formats import FORMATS, format_for, read, write
+from lagging.formats.source import resolve
+from lagging.merging import merge
 
 __all__ = ["command"]
 
@@ -26,17 +28,23 @@ def command(
     talk: Talk,
     how: dict[str, Any],
 ) -> None:
-    """Convert a log to another format; several logs become one, and an index that two of them use is a fault.
+    """Convert a log to another format, or merge several logs of one system: shards, a run and what resumed it, copies.
+
+    Segments are matched by their index. One that occurs again with the same content is kept once; with other content,
+    it is a fault that --repair first or last decides. Whole numbers are sorted.
 
     \b
     lagging convert runs/wait-3 -o wait-3.jsonl
     lagging convert schedule.rw -o - --to jsonl
+    lagging convert shard-*.log -o all.log --repair torn
     """
     target = format_for(output, to or ("simuleval" if output == "-" else None))
-    run = read([path for _, path in map(system, logs)], **how)
+    paths = [path for _, path in map(system, logs)]
+    several = sum(len(resolve(path)) for path in paths) > 1
+    run = merge(paths, **how) if several else read(paths, **how)
     talk.say(f"{run.name}: {run.origin.description}")
     talk.notes(run.notes, run.name)
-    talk.repairs(run, "; the new file, and its scores, will not say so")
+    talk.repairs(run, "" if target.remembers else "; the new file, and its scores, will not say so")
     lost = write(run, output, format=target.name)
     if lost:
         talk.say(f"note: this format cannot hold: {', '.join(lost)}")

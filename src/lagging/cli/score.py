@@ -23,6 +23,7 @@ from lagging.render.documents import segment_table
 from lagging.run import Run
 from lagging.scoring import DEFAULT_METRICS, Score, Scorer, Scores, Settings, settings
 from lagging.signature import Signature
+from lagging.text import is_spm
 
 __all__ = ["command"]
 
@@ -121,12 +122,13 @@ def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
         wanted = said.pop() if said else None
         if key == "unit":
             how["unit_hint"] = wanted  # what the log itself says of its unit goes before
-        else:
-            how[key] = how[key] or wanted
+        elif how[key] is None or (how[key] == "spm" and is_spm(wanted or "")):
+            how[key] = wanted  # a level that names its model must be given that one
     for s in all_of:
-        if (s.convention, s.repair) != (first.convention, first.repair):
+        if (s.convention, s.repair, s.strip) != (first.convention, first.repair, first.strip):
             raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
-    how["repair"] = (*how["repair"], *first.repair)
+    for key in ("repair", "strip"):
+        how[key] = (*how[key], *getattr(first, key))
     return first.convention
 
 
@@ -194,7 +196,7 @@ def _distinct(results: list[Scores], paths: list[str]) -> list[Scores]:
 
 
 def _made(signature: Signature) -> Iterator[tuple[str, str]]:
-    aside = {"n": "", "v": "", "eos": "stripped"}  # these do not make two scores incomparable
+    aside = {"n": "", "v": "", "strip": "", "eos": "stripped"}  # these do not make two scores incomparable
     kept = ((key, value) for key, value in signature.fields if aside.get(key) not in ("", value))
     return ((key, "some" if key == "noref" else value) for key, value in kept)
 

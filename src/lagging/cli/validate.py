@@ -26,6 +26,7 @@ def command(
     form: str,
     format_in: str | None,
     level: str | None,
+    spm_model: str | None,
     unit: str | None,
     output: str | None,
     talk: Talk,
@@ -34,7 +35,8 @@ def command(
 
     Exit code 1 if anything is; `lagging score` refuses the same faults with the same words.
     """
-    found = {path: validate(path, format=format_in, level=level, unit=unit) for _, path in map(system, logs)}
+    how: dict[str, Any] = {"format": format_in, "level": level, "unit": unit, "spm_model": spm_model}
+    found = {path: validate(path, **how) for _, path in map(system, logs)}
     if form == "json":
         emit(
             json.dumps({"schema": 1, "logs": [_record(p, v) for p, v in found.items()]}, ensure_ascii=False, indent=1),

@@ -7,20 +7,22 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from lagging.edits import check_kinds
+from lagging.edits import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
-from lagging.formats import jsonl, rw, sltev, writers
+from lagging.formats import delimited, fairseq, jsonl, parquet, rw, sltev, writers
+from lagging.formats.ids import SeenIds
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
-from lagging.ragged import Ints
-from lagging.run import Ids, Origin, Run, check_units
+from lagging.run import Origin, Run, check_units
+from lagging.text import settle_level
 from lagging.validation import check_repairs, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
@@ -31,6 +33,7 @@ class Format:
     """A log format: how it is recognised, read and written.
 
     `write` takes a Run and an open file (of bytes if `binary`), and returns what the format could not hold.
+    A format `remembers` if its files say what had been repaired and stripped.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Format:
     write: Callable[[Run, Any], list[str]]
     suffixes: tuple[str, ...]
     binary: bool = False
+    remembers: bool = False
 
 
 FORMATS = {
@@ -71,6 +75,52 @@ FORMATS = {
         ),
         Format("rw", "READ/WRITE strings", rw.recognise, rw.scan, rw.write, (".rw", ".txt")),
         Format("sltev", "SLTev's .slt", sltev.recognise, sltev.scan, sltev.write, (".slt", ".asrt")),
+        Format(
+            "fairseq",
+            "`Delay-` and `RW-` lines of programs derived from fairseq",
+            fairseq.recognise,
+            fairseq.scan,
+            fairseq.write,
+            (".fairseq", ".out"),
+        ),
+        Format(
+            "csv",
+            "a table with commas or semicolons, and names of columns in the first line",
+            lambda head: delimited.recognise(head) == "csv",
+            delimited.scan,
+            delimited.write_csv,
+            (".csv",),
+            remembers=True,
+        ),
+        Format(
+            "tsv",
+            "the same with tabs",
+            lambda head: delimited.recognise(head) == "tsv",
+            delimited.scan,
+            delimited.write_tsv,
+            (".tsv", ".tab"),
+            remembers=True,
+        ),
+        Format(
+            "parquet",
+            "a Parquet file with a row per segment",
+            lambda head: parquet.recognise(head) == "parquet",
+            parquet.scan,
+            parquet.write_parquet,
+            (".parquet", ".pq"),
+            binary=True,
+            remembers=True,
+        ),
+        Format(
+            "arrow",
+            "the same as a file of Arrow's own format",
+            lambda head: parquet.recognise(head) == "arrow",
+            parquet.scan,
+            parquet.write_arrow,
+            (".arrow", ".feather"),
+            binary=True,
+            remembers=True,
+        ),
     )
 }
 
@@ -102,61 +152,6 @@ def _recognise(source: Source) -> Format | None:
     )
 
 
-class _SeenIds:
-    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up."""
-
-    def __init__(self) -> None:
-        self._highest: int | None = None
-        self._parts: list[tuple[Ids, Ints | None, str | None]] = []
-        self._growing = True
-
-    def __len__(self) -> int:
-        """Number of segments so far."""
-        return sum(len(ids) for ids, _, _ in self._parts)
-
-    def add(self, run: Run) -> None:
-        """Take note of the ids of a part."""
-        growing = run.id.dtype != object and bool((np.diff(run.id) > 0).all())
-        if growing and len(run) and (self._highest is None or int(run.id[0]) > self._highest):
-            self._highest = int(run.id[-1])
-        else:
-            self._growing = False
-        self._parts.append((run.id, run.line, run.origin.path))
-
-    def gaps(self) -> Iterator[Note]:
-        """Whole numbers that are missing between the lowest and the highest id: perhaps a run that did not finish."""
-        if not self._parts or any(ids.dtype == object for ids, _, _ in self._parts):
-            return
-        low = min(int(ids.min()) for ids, _, _ in self._parts)
-        high = max(int(ids.max()) for ids, _, _ in self._parts)
-        distinct = len(self) if self._growing else len(set(np.concatenate([ids for ids, _, _ in self._parts]).tolist()))
-        missing = high - low + 1 - distinct
-        if missing > 0:
-            yield Note(
-                "index gap", f"{missing} of the indices between {low} and {high} are missing: is the log complete?"
-            )
-
-    def faults(self, refused: list[tuple[int | str | None, int, str]]) -> Iterator[Fault]:
-        """Ids that occur in more than one part, or in a line that was refused for another fault."""
-        if self._growing and not refused:
-            return
-        seen: dict[str, tuple[int, str]] = {}
-        for part, (ids, lines, path) in enumerate(self._parts):
-            told: set[str] = set()  # what two lines of one part share was told when it was checked
-            for row, name in enumerate(ids.tolist()):
-                line = None if lines is None else int(lines[row])
-                first = seen.setdefault(str(name), (part, f"{path}:{line}"))
-                if first[0] != part and str(name) not in told:
-                    same = first[1].rpartition(":")[0] == path
-                    yield Fault("duplicate-id" if same else "id-in-two-files", f"first at {first[1]}", path, line, name)
-                told.add(str(name))
-        for refused_name, refused_line, refused_path in refused:
-            place = f"{refused_path}:{refused_line}"
-            if refused_name is not None and seen.setdefault(str(refused_name), (-1, place))[1] != place:
-                at = seen[str(refused_name)][1]
-                yield Fault("duplicate-id", f"also at {at}", refused_path, refused_line, refused_name)
-
-
 def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[int], None] | None) -> Iterator[Run]:
     """The parts of one system's log; faults and notes are left in `options`."""
     check_units(options.unit, options.level)
@@ -164,7 +159,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
     sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
     if not sources:
         raise UsageError("no log was given")
-    seen, held, first = _SeenIds(), None, None
+    seen, held, first = SeenIds(), None, None
     for source in sources:
         known = _recognise(source) if chosen is None else chosen
         if known is None:
@@ -172,7 +167,10 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
             continue
         source.progress = progress
         here = replace(options, format=known.name)
-        for part in known.scan(source, here):
+        for found in known.scan(source, here):
+            part = found
+            if options.strip and not options.faults:
+                part = strip_tokens(_with_notes(part, options, part.name), options.strip)
             seen.add(part)
             if first is None:
                 first = part
@@ -182,7 +180,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
                 options.faults.add(*_unlike(part, first))
             if held is not None and not (options.stop and options.faults):
                 yield held
-            held = _with_notes(part, options, name or system_name(source))
+            held = _with_notes(part, options, name or part.name or system_name(source))
         options.placed = len(seen)
     options.faults.add(*seen.faults(options.refused))
     options.notes.extend(() if options.faults else seen.gaps())
@@ -205,10 +203,13 @@ def _unlike(part: Run, first: Run) -> Iterator[Fault]:
 
 
 def _with_notes(part: Run, options: Options, name: str) -> Run:
-    """The part with the notes that have come in since the last one."""
-    notes = merge_notes([*part.notes, *options.notes])
+    """The part with the notes that have come in since the last one, and the lines that were left out."""
+    torn = [Note("torn", f"the last line breaks off, and is left out: {place}") for place in options.torn]
+    notes = merge_notes([*part.notes, *options.notes, *torn])
+    repaired = Counter(dict(part.repaired)) + Counter(torn=len(torn))
     options.notes.clear()
-    return replace(part, name=name, notes=notes)
+    options.torn.clear()
+    return replace(part, name=name, notes=notes, repaired=tuple(sorted(repaired.items())))
 
 
 def system_name(source: Source) -> str:
@@ -229,7 +230,9 @@ def scan(
     level: str | None = None,
     unit: str | None = None,
     unit_hint: str | None = None,
+    spm_model: str | Path | None = None,
     repair: Iterable[str] = (),
+    strip: Iterable[str] = (),
     columns: Iterable[str] | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
@@ -239,10 +242,12 @@ def scan(
     Args:
         paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
         format: "simuleval", "jsonl" or "rw"; recognised if not given.
-        level: what a target token is: "word", "char" or "token"; found out if not given.
+        level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         unit_hint: the unit to take where the log leaves it to be guessed.
+        spm_model: the SentencePiece model whose pieces the delays count.
         repair: names of repairs; `first` and `last` need the whole log, and give it as one Run.
+        strip: kinds of target tokens to leave out with their delays; see `lagging.strip`.
         columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document",
             "durations"); all if not given.
         name: name of the system.
@@ -265,7 +270,8 @@ def scan(
     repairs = tuple(repair)
     check_repairs(repairs)
     wanted = None if columns is None else frozenset(columns)
-    options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint)
+    level = settle_level(level, spm_model)
+    options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint, strip=check_kinds(strip))
     if {"first", "last"} & set(repairs):
         return iter([_read_deduplicated(paths, options, name)])
     return _scan_or_raise(paths, options, name, progress)
@@ -281,11 +287,17 @@ def _scan_or_raise(
 
 def _read_deduplicated(paths: Paths, options: Options, name: str | None) -> Run:
     """The whole log, of several lines with one id the first or last: only then is it known what else is wrong."""
-    lenient = replace(options, faults=Faults(mended=("duplicate-id", "id-in-two-files")))
+    run = repair(Run.concat(read_parts(paths, options, name)), options.repair)
+    return strip_tokens(run, options.strip) if options.strip else run
+
+
+def read_parts(paths: Paths, options: Options, name: str | None) -> list[Run]:
+    """The parts of a log in which an id may be used several times, nothing stripped; any other fault is raised."""
+    lenient = replace(options, strip=(), faults=Faults(mended=("duplicate-id", "id-in-two-files")))
     parts = list(_scan(paths, lenient, name, None))
     if lenient.faults:
         raise DataError(lenient.faults)
-    return repair(Run.concat(parts), options.repair)
+    return parts
 
 
 def read(
@@ -294,7 +306,9 @@ def read(
     format: str | None = None,
     level: str | None = None,
     unit: str | None = None,
+    spm_model: str | Path | None = None,
     repair: Iterable[str] = (),
+    strip: Iterable[str] = (),
     name: str | None = None,
 ) -> Run:
     r"""A log as one Run.
@@ -302,9 +316,11 @@ def read(
     Args:
         paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
         format: "simuleval", "jsonl" or "rw"; recognised if not given.
-        level: what a target token is: "word", "char" or "token"; found out if not given.
+        level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
-        repair: names of repairs: "monotone", "clip", "first", "last".
+        spm_model: the SentencePiece model whose pieces the delays count.
+        repair: names of repairs: "monotone", "clip", "first", "last", "torn".
+        strip: kinds of target tokens to leave out with their delays: "eos", "tags", "punctuation"; see `lagging.strip`.
         name: name of the system; the name of the directory or file if not given.
 
     Raises:
@@ -318,7 +334,8 @@ def read(
         >>> read(log)
         Run('wait-4', 1 segment, 5 tokens, token)
     """
-    return Run.concat(list(scan(paths, format=format, level=level, unit=unit, repair=repair, name=name)))
+    how: dict[str, Any] = {"format": format, "level": level, "unit": unit, "spm_model": spm_model}
+    return Run.concat(list(scan(paths, repair=repair, strip=strip, name=name, **how)))
 
 
 @dataclass(frozen=True)
@@ -346,13 +363,18 @@ class Validation:
 
 
 def validate(
-    paths: Paths, *, format: str | None = None, level: str | None = None, unit: str | None = None
+    paths: Paths,
+    *,
+    format: str | None = None,
+    level: str | None = None,
+    unit: str | None = None,
+    spm_model: str | Path | None = None,
 ) -> Validation:
     r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
 
     Args:
         paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
-        format, level, unit: as in `read`.
+        format, level, unit, spm_model: as in `read`.
 
     Example:
         >>> import tempfile, pathlib
@@ -363,7 +385,7 @@ def validate(
         :1: segment 0, token 2: delays decrease: 4 → 3
         :2: token 2: a delay is not a number: "2"
     """
-    options = Options(format, level, unit, stop=False)
+    options = Options(format, settle_level(level, spm_model), unit, stop=False)
     segments = 0
     notes: list[Note] = []
     origins: dict[Origin, None] = {}

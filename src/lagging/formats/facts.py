@@ -14,20 +14,25 @@ from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.run import LISTS, NUMBERS, Origin
-from lagging.text import LEVELS, detect_level
+from lagging.text import check_level, detect_level, is_spm, noun
 from lagging.validation import unmatched_tokens
 
-__all__ = ["Facts", "guess_unit", "recognise", "settle"]
+__all__ = ["Facts", "guess_unit", "recognise", "settle", "wanted"]
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 SETTINGS = ("unit", "level", "seg")
-OPTIONAL = ("source", "document", *LISTS, *NUMBERS, *SETTINGS)
+OPTIONAL = ("source", "document", "prediction_spm", *LISTS, *NUMBERS, *SETTINGS)
 """What holds for the whole log: read where its first lines have it, and then the same in every line."""
 
 TITLES = {
     "simuleval": "SimulEval log",
     "omnisteval": "segments that OmniSTEval cut from a stream",
     "jsonl": "JSON lines",
+    "csv": "CSV",
+    "tsv": "TSV",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    "fairseq": "output of fairseq",
 }
 KEYS = {
     "omnisteval": {
@@ -91,8 +96,10 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
     unit, how = _unit(source, options, flavour, rows)
     said = next((row.level for row in rows if isinstance(row.level, str)), None)
-    if said is not None and said not in LEVELS:
-        raise UsageError(f"{source.path}: level must be one of {', '.join(LEVELS)}, but is {said!r}")
+    if said is not None and not (said.startswith("spm") and options.level):
+        check_level(said, source.path)
+    if said is not None and is_spm(said) and is_spm(options.level or "") and said != options.level:
+        raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
     level = options.level or said or ("token" if speech_out else detect_level(texts, lengths))
     has_text = not speech_out and any(text is not None for text in texts)
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
@@ -100,7 +107,7 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
 
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
-    measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {level}s"
+    measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {_counted(level)}"
     return Facts(
         origin=Origin(source.path, flavour, f"{title}, {kinds}, {measured}"),
         unit=unit,
@@ -110,15 +117,21 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
         keeps_sound=speech_out and options.columns is None,
-        columns=tuple(c for c in OPTIONAL if _wanted(c, options, unit) and _present(c, rows)),
+        columns=tuple(c for c in OPTIONAL if wanted(c, options, unit) and _present(c, rows)),
     )
 
 
-def _wanted(column: str, options: Options, unit: str) -> bool:
+def wanted(column: str, options: Options, unit: str) -> bool:
     """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
+    if column == "prediction_spm":
+        return is_spm(options.level or "")
     if options.columns is None or column in options.columns:
         return True
     return (column == "elapsed" and unit == "ms") or column in (*NUMBERS, *SETTINGS)
+
+
+def _counted(level: str) -> str:
+    return f"{noun(level)}s" + (f" of {level}" if is_spm(level) else "")
 
 
 def _present(column: str, rows: list[Line]) -> bool:

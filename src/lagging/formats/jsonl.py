@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol, get_type_hints
@@ -25,10 +25,10 @@ from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, Origin, Run, make_ids, make_texts
-from lagging.text import count_tokens
-from lagging.validation import check, remark, repair
+from lagging.text import count_tokens, unknown_pieces
+from lagging.validation import about, check, remark, repair
 
-__all__ = ["Decoder", "Reader", "Rows", "collect", "recognise", "scan"]
+__all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "recognise", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
 SAMPLE = 1000
@@ -150,6 +150,9 @@ class _Decoder:
                 found.lines.append(number)
                 found.places.append(place)
                 continue
+            if "torn" in self.options.repair and trouble[0][0] == "truncated":
+                self.options.torn.append(f"{self.source.path}:{number}")
+                continue
             name = None if row is None else name_of(row)
             where: dict[str, Any] = {"path": self.source.path, "line": number, "segment": name}
             self.options.faults.add(*(Fault(kind, detail, token=token, **where) for kind, detail, token in trouble))
@@ -254,31 +257,36 @@ class Reader:
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
         return self.checked(
+            held["prediction_spm"],
             delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
             prediction=make_texts(predictions) if facts.has_text or facts.keeps_sound else None,
-            reference=self._references(held),
-            source=_texts(held["source"]) if "source" in facts.columns else None,
-            document=_texts(held["document"]) if "document" in facts.columns else None,
+            reference=self.references(held),
+            source=labels(held["source"]) if "source" in facts.columns else None,
+            document=labels(held["document"]) if "document" in facts.columns else None,
             line=np.array(held["line"], dtype=np.int64),
             **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},
             **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},
         )
 
-    def checked(self, **columns: Any) -> Run:
-        """A Run of these columns, repaired as asked, checked, and with notes."""
+    def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
+        """A Run of these columns, repaired as asked, checked, and with notes; `pieces` are those that the log shows."""
         options, facts = self.options, self.facts
         run = Run(**columns, unit=facts.unit, level=facts.level, seg=facts.seg, origin=facts.origin)
         # which of several lines counts is known only when all have been read
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         texts = run.prediction if facts.has_text else None
         counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
+        if counts is not None and len(pieces):  # a system need not cut its words as the model does
+            counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
+            strange = [isinstance(p, list) and unknown_pieces(p, facts.level) for p in pieces]
+            options.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
         return run
 
-    def _references(self, held: dict[str, list[Any]]) -> Any:
+    def references(self, held: dict[str, list[Any]]) -> Any:
         """References. Where some lines of a SimulEval log lack the key, SimulEval reads an empty one; so do we."""
         texts = held["reference"]
         if not self.facts.has_reference:
@@ -327,7 +335,13 @@ def _numbers(values: Iterable[Any]) -> Floats:
     return np.array([math.nan if v is UNSET or v is None else v for v in values], dtype=np.float64)
 
 
-def _texts(values: list[Any]) -> Any:
+def labels(values: list[Any]) -> Any:
+    """Texts that enter no score: a number is one too.
+
+    Example:
+        >>> labels(["talk", 7, ["a.wav", "duration: 6.850 s"], None]).tolist()
+        ['talk', '7', 'a.wav', None]
+    """
     # SimulEval describes a sound file by a list whose first entry is its path
     flat = [v[0] if isinstance(v, list) and v else v for v in values]
     return make_texts([str(v) if isinstance(v, str | int) else None for v in flat])

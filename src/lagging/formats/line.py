@@ -24,6 +24,7 @@ class Line(msgspec.Struct, gc=False):
     delays: list[int | float] | UnsetType | None = UNSET
     source_length: float | UnsetType | None = UNSET
     prediction: str | UnsetType | None = UNSET
+    prediction_spm: Any = UNSET
     reference: str | UnsetType | None = UNSET
     elapsed: Any = UNSET
     source: Any = UNSET
@@ -33,10 +34,12 @@ class Line(msgspec.Struct, gc=False):
     compute: Any = UNSET
     steps: Any = UNSET
     erased: float | UnsetType | None = UNSET
+    gone: float | UnsetType | None = UNSET
     revisions: float | UnsetType | None = UNSET
     offset: float | UnsetType | None = UNSET
     recording_end: float | UnsetType | None = UNSET
     due: Any = UNSET
+    due_partial: Any = UNSET
     shown: Any = UNSET
     document: Any = UNSET
     seg: str | UnsetType | None = UNSET
@@ -68,6 +71,8 @@ def explain(line: bytes, fields: frozenset[str], keys: Mapping[str, str]) -> tup
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
+        if error.end == len(line) and error.reason == "unexpected end of data":  # no line break: cut within a letter
+            return None, [("truncated", f"within a letter, at byte {error.start + 1}", None)]
         return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
     try:
         found = json.loads(text)
@@ -159,6 +164,7 @@ FIELDS = {
     "delays": _read_times("delays-not-a-list", "bad-delay"),
     "source_length": _read_number("bad-source-length"),
     "prediction": _read_text("bad-prediction"),
+    "prediction_spm": lambda value: (value, []),
     "reference": _read_text("bad-reference"),
     "elapsed": lambda value: (value, []),
     "source": _read_aside,
@@ -168,10 +174,12 @@ FIELDS = {
     "compute": lambda value: (value, []),
     "steps": lambda value: (value, []),
     "erased": _read_number("bad-value"),
+    "gone": _read_number("bad-value"),
     "revisions": _read_number("bad-value"),
     "offset": _read_number("bad-value"),
     "recording_end": _read_number("bad-value"),
     "due": lambda value: (value, []),
+    "due_partial": lambda value: (value, []),
     "shown": lambda value: (value, []),
     "document": _read_aside,
     "seg": _read_text("bad-value"),

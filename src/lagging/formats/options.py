@@ -20,12 +20,14 @@ class Options:
         unit: "token" or "ms"; None to find out.
         unit_hint: the unit to take where the log leaves it to be guessed.
         repair: names of repairs.
+        strip: kinds of target tokens to strip.
         columns: columns wanted beyond those that every score needs; None for all.
         faults: what makes the log unfit to be scored.
         notes: what a reader of the scores must know.
         stop: whether parts stop coming after a fault.
         refused: name, line and file of the lines with a fault of their own, whose names count all the same.
         placed: how many segments the files before had, for files whose segments have no names.
+        torn: places of last lines that break off, and were left out because that was asked for.
     """
 
     format: str | None = None
@@ -39,3 +41,5 @@ class Options:
     stop: bool = True
     refused: list[tuple[int | str | None, int, str]] = field(default_factory=list)
     placed: int = 0
+    strip: tuple[str, ...] = ()
+    torn: list[str] = field(default_factory=list)

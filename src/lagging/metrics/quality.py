@@ -201,7 +201,7 @@ def _sentence_bleu_signature(metric: Metric) -> tuple[tuple[str, str], ...]:
     ),
 )
 def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = "13a") -> Floats:
-    if s.run.level == "token":
+    if s.run.level not in ("word", "char"):
         raise MetricError("it needs to know which words had been written, and the tokens are not words of the text")
     scorer = _bleu(tok, smooth_method=smooth, effective_order=True)
     out = np.full(len(s.run), np.nan)

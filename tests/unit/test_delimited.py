@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lagging
 from lagging import Run
@@ -96,6 +97,20 @@ def test_a_table_without_names(table):
     with pytest.raises(DataError) as error:
         read(path, format="csv")
     assert [f.kind for f in error.value.faults] == ["missing-column"] * 2
+
+
+@pytest.mark.parametrize(
+    ("header", "detail"),
+    [
+        ('delays,source_length,"ref', "a quote that is not closed"),
+        ('delays,source_length,"ref"x', "',' expected after '\"'"),
+    ],
+)
+def test_names_that_are_no_row(header, detail, table):
+    with pytest.raises(DataError) as error:
+        read(table(f"\n{header}\n1,2,3\n"))
+    assert told(error) == [("not-csv", 2, None, None)]
+    assert error.value.faults[0].detail == detail
 
 
 def test_two_columns_of_one_name(table):
@@ -461,6 +476,25 @@ def test_a_column_that_is_new_to_a_run_is_written_and_read(tmp_path):
     text = io.StringIO()
     assert delimited.write_csv(full, text) == []
     assert text.getvalue().splitlines()[0] == "id,delays,source_length,arrivals,compute,offset,unit,level"
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_damaged_table_is_refused_or_read(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "damaged.csv"
+    write(Run.from_delays([[1, 2.5], []], source_length=[3, 2], prediction=["a b", ""], reference=["x, y", None]), path)
+    content = bytearray(path.read_bytes())
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=3)):
+        content[at : at + 1] = data.draw(
+            st.sampled_from([b"", b'"', b",", b"\n", b"\r", b"[", b"\xff", b"\0", b"nan", b"9"])
+        )
+    path.write_bytes(content)
+    said = ""
+    try:
+        read(path)
+    except (DataError, UsageError) as error:
+        said = str(error)
+    assert not said or str(path) in said
 
 
 @settings(max_examples=200)

@@ -20,7 +20,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, TextIO
 
 import numpy as np
@@ -46,6 +45,7 @@ LARGEST_CELL = 1 << 26
 """Characters in a cell: beyond it, a quote was opened and never closed."""
 
 NOTHING = r"\N"
+UNCLOSED = "a quote that is not closed"
 WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 
 
@@ -92,7 +92,9 @@ class _Decoder:
         self.said: dict[str, Any] = {}
         self.head = b""
         self._unwanted = frozenset(column for column in OPTIONAL if not wanted(column, options, "ms"))
+        self._line = 0
         self._blank = 0
+        self._place = options.placed
         self._cut = False
 
     def only(self, columns: Iterable[str]) -> None:
@@ -102,36 +104,21 @@ class _Decoder:
     def chunks(self) -> Iterator[Rows]:
         """The rows, some at a time."""
         lines = self._lines()
-        before = []
-        for line in lines:
-            before.append(line)
-            if line.strip():
-                break
-        if not before or not before[-1].strip():
-            return
-        if is_torn(before[-1]):
-            self.options.faults.add(Fault("not-utf8", f"byte {_byte(before[-1])}", self.source.path, len(before)))
-            return
-        separator, _ = _separator(before[-1])
-        names = _names(before[-1], separator)
+        header = next((line for line in lines if line.strip()), "")
+        names, separator = self._header(header)
         matched = match(names)
-        self._blank = len(before) - 1
-        if not usable(matched, names, self.options, self.source.path, len(before)):
+        if not names or not usable(matched, names, self.options, self.source.path, self._line):
             return
-        table = csv.reader(chain(before, lines), delimiter=separator, strict=True)
-        for _ in before:
-            next(table)
-        place = self.options.placed
+        table = csv.reader(lines, delimiter=separator, strict=True)
         more = True
         while more:
             chunk = Rows()
             # a limit of the whole process, and meant for the rows of this file alone
             usual = csv.field_size_limit(LARGEST_CELL)
             try:
-                more = self._fill(chunk, table, matched, len(names), place)
+                more = self._fill(chunk, table, matched, len(names))
             finally:
                 csv.field_size_limit(usual)
-            place = chunk.places[-1] + 1 if chunk.places else place
             yield chunk
         if self._blank:
             self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
@@ -140,25 +127,37 @@ class _Decoder:
         """The lines of the file; bytes that are no text are marked, to be told of with the row they are in."""
         for batch in self.source.batches():
             for line in io.StringIO(batch.text.decode("utf-8", "surrogateescape"), newline="\n"):
+                self._line += 1
                 self._cut = not line.endswith("\n")
                 yield line
 
-    def _fill(self, chunk: Rows, table: Any, matched: Matched, width: int, place: int) -> bool:
+    def _header(self, line: str) -> tuple[list[str], str]:
+        """The names in the first line that is not blank, and what separates them; no names if there is a fault."""
+        self._blank = max(self._line - 1, 0)
+        separator, _ = _separator(line)
+        try:
+            names = next(csv.reader([line], delimiter=separator, strict=True), [])
+        except csv.Error as error:
+            self._tell(None, self._line, [("not-csv", _said(error), None)])
+            return [], separator
+        if is_torn(line):
+            self._tell(None, self._line, [("not-utf8", f"byte {_byte(line)}", None)])
+            return [], separator
+        return names, separator
+
+    def _fill(self, chunk: Rows, table: Any, matched: Matched, width: int) -> bool:
         """Read some rows; False at the end of the file."""
         for _ in range(ROWS_PER_CHUNK):
-            line = table.line_num + 1
+            line = self._line + 1
             try:
                 cells = next(table)
             except StopIteration:
                 return False
             except csv.Error as error:
-                endless = "field larger" in str(error)
-                unclosed = endless or "end of data" in str(error)
-                kind = "truncated" if unclosed and self._cut else "not-csv"
-                self._tell(None, line, [(kind, "a quote that is not closed" if unclosed else str(error), None)])
-                if endless:
-                    return False
-                place += 1
+                unclosed = _said(error) == UNCLOSED
+                self._tell(None, line, [("truncated" if unclosed and self._cut else "not-csv", _said(error), None)])
+                if "field larger" in str(error):
+                    return False  # no more than a part of what is in quotes was read: the rest would be taken for rows
                 continue
             if not "".join(cells).strip() and len(cells) <= 1:
                 self._blank += 1
@@ -169,8 +168,8 @@ class _Decoder:
             else:
                 chunk.rows.append(row)
                 chunk.lines.append(line)
-                chunk.places.append(place)
-            place += 1
+                chunk.places.append(self._place)
+            self._place += 1
         return True
 
     def _tell(self, name: int | str | None, line: int, trouble: list[Trouble]) -> None:
@@ -231,6 +230,11 @@ def _text(cell: str) -> str | None:
     if cell == NOTHING:
         return None
     return cell[1:] if cell.endswith("N") and cell[:-1].strip("\\") == "" and len(cell) > 2 else cell
+
+
+def _said(error: csv.Error) -> str:
+    """What the csv module found wrong."""
+    return UNCLOSED if "field larger" in str(error) or "end of data" in str(error) else str(error)
 
 
 def _byte(cell: str) -> str:

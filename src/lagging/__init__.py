@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         waits,
         yaal,
     )
+    from lagging.published import PublishedScore, read_scores
     from lagging.ragged import Ragged
     from lagging.run import Run
     from lagging.scoring import Score, Scores, score
@@ -60,6 +61,7 @@ _HOMES = {
         "waits",
         "yaal",
     ),
+    "lagging.published": ("PublishedScore", "read_scores"),
     "lagging.ragged": ("Ragged",),
     "lagging.run": ("Run",),
     "lagging.scoring": ("Score", "Scores", "score"),
@@ -75,6 +77,7 @@ __all__ = [
     "Metric",
     "MetricError",
     "MissingExtraError",
+    "PublishedScore",
     "Ragged",
     "Run",
     "Score",
@@ -98,6 +101,7 @@ __all__ = [
     "over_budget",
     "policies",
     "read",
+    "read_scores",
     "register",
     "scan",
     "score",

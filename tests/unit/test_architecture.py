@@ -25,7 +25,7 @@ LAYERS = [
     {"policies", "formats"},
     {"merging"},
     {"signature"},
-    {"scoring"},
+    {"scoring", "published"},
     {"timeline"},
     {"render"},
     {"cli"},

@@ -340,42 +340,6 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "pandas prints `...` instead of the columns that do not fit into the terminal.",
         "name SimulEval's scores.tsv, or score the log with `lagging score --convention simuleval`.",
     ),
-    "not-scores": (
-        "not a score file of a known kind",
-        "Known are the score files of SimulEval, OmniSTEval and StreamLAAL, a JSON object of metrics and numbers, and "
-        "what `lagging score` prints with `-f json` or `-f tsv`.",
-        "name the file that holds the scores; a log is scored with `lagging score`.",
-    ),
-    "no-scores": (
-        "the score file holds no scores",
-        "There is nothing to compare.",
-        "check that the evaluation that wrote it has finished.",
-    ),
-    "bad-score": (
-        "a score is not a number",
-        "A score is one finite number such as 18.2, or nan, or nothing where there is none.",
-        "write it with a decimal point, and without a unit.",
-    ),
-    "repeated-metric": (
-        "a metric has two scores",
-        "It cannot be known which of them counts.",
-        "remove one of them, or write a file per system.",
-    ),
-    "score-cells": (
-        "names and scores do not match",
-        "Every score has one name, and every name one score.",
-        "write the file again, or mend the line.",
-    ),
-    "several-rows": (
-        "more than one row of scores",
-        "A score file has one row of values below the names; a table with a row per sentence is none.",
-        "name SimulEval's scores.tsv, not its metrics.tsv.",
-    ),
-    "elided-scores": (
-        "scores were left out where the table was printed",
-        "pandas prints `...` instead of the columns that do not fit into the terminal.",
-        "name SimulEval's scores.tsv, or score the log with `lagging score --convention simuleval`.",
-    ),
 }
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lagging.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from lagging.metrics.record import Metric
 
 __all__ = ["CONVENTIONS", "PAPER", "Convention", "convention"]
 
@@ -50,6 +54,11 @@ class Convention:
     def stand_in(self) -> bool:
         """Whether the hypothesis length stands in for a missing reference also where length=reference."""
         return self.count != "standard"
+
+    def settle(self, metric: Metric) -> Metric:
+        """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
+        chosen = self.params.get(metric.name, {})
+        return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
 
 
 PAPER = Convention(

@@ -199,15 +199,12 @@ class Schedules:
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
-        return str(self.settled(metric).get("length")) if metric.uses("length") else "hypothesis"
-
-    def settled(self, metric: Metric) -> Metric:
-        """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
-        chosen = self.convention.params.get(metric.name, {})
-        return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
+        metric = self.convention.settle(metric)
+        return str(metric.get("length")) if metric.uses("length") else "hypothesis"
 
     def of(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
+        metric = self.convention.settle(metric)
         length = self.length_of(metric)
         clock = str(metric.get("clock")) if metric.has("clock") else "ideal"
         empty = str(metric.get("empty")) if metric.has("empty") else "nan"

@@ -74,6 +74,7 @@ class Score:
         undefined: how many have no value; which, and why.
         unit: "token", "ms", "ratio", "count" or "points".
         signature: how the number was made.
+        settled: the metric with what the convention set.
         low, high: ends of the interval, where one was asked for.
     """
 
@@ -84,6 +85,7 @@ class Score:
     undefined: Undefined
     unit: str
     signature: Signature
+    settled: Metric = field(repr=False)
     low: float | None = None
     high: float | None = None
 
@@ -95,7 +97,7 @@ class Score:
     @cached_property
     def segments(self) -> Floats:
         """The value of each segment, in the order of the Run; NaN where it is undefined."""
-        return self.metric.segments(self.statistics)
+        return self.settled.segments(self.statistics)
 
     @property
     def segment_signature(self) -> Signature:
@@ -172,10 +174,10 @@ class Scorer:
             raise UsageError("no metric was asked for")
         self.convention = convention(convention_)
         self._kept: list[Run] = []
-        self._whole = any(m.whole for m in self.metrics)
+        self._settled = {m: self.convention.settle(m) for m in self.metrics}
+        self._whole = any(m.whole for m in self._settled.values())
         self._ids: list[Ids] = []
         self._rows: dict[Metric, list[Statistics]] = {m: [] for m in self.metrics}
-        self._settled = {m: m for m in self.metrics}
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
         self._stripped = self._marked = 0
@@ -222,12 +224,11 @@ class Scorer:
             self._repaired[name] = self._repaired.get(name, 0) + count
         for kind, count in run.stripped:
             self._edited[kind] = self._edited.get(kind, 0) + count
-        if any(m.has("tok") and m.get("tok") == "13a" for m in self.metrics) and _unspaced(run):
+        if any(m.has("tok") and m.get("tok") == "13a" for m in self._settled.values()) and _unspaced(run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
-        for m in self.metrics:
+        for m, settled in self._settled.items():
             try:
-                settled = self._settled[m] = schedules.settled(m)
                 schedule = schedules.of(settled)
                 rows = settled.statistics(schedule)
             except MetricError as error:
@@ -260,16 +261,18 @@ class Scorer:
             reason = REASONS[code] if code < len(REASONS) else m.undefined
             reasons[reason] = tuple(ids[codes == code].tolist())
         unit = self._facts[0] if m.unit == "time" and self._facts else m.unit
-        return Score(m, m.corpus(rows), rows, ids, Undefined(reasons), unit, self._signature(m, len(rows)))
+        settled, signature = self._settled[m], self._signature(m, len(rows))
+        return Score(m, settled.corpus(rows), rows, ids, Undefined(reasons), unit, signature, settled)
 
-    def _signature(self, m: Metric, n: int) -> Signature:
+    def _signature(self, asked: Metric, n: int) -> Signature:
+        m = self._settled[asked]
         unit, level, seg = self._facts or ("token", "token", "none")
         timed, counted = m.has("clock"), m.has("clock") or "tokens" in m.needs
         tol, count = self.convention.tolerance, self.convention.count
-        by_reference = m.uses("length") and self._lengths[m] != "hypothesis"
+        by_reference = m.uses("length") and self._lengths[asked] != "hypothesis"
         known: dict[str, str | None] = {
             "unit": unit if counted or m.unit == "time" else None,
-            "length": self._lengths[m] if m.uses("length") else None,
+            "length": self._lengths[asked] if m.uses("length") else None,
             "clock": str(m.get("clock")) if timed else None,
             "level": level if counted or "level" in m.needs else None,
             "empty": str(m.get("empty")) if m.has("empty") else None,
@@ -278,12 +281,12 @@ class Scorer:
             "tol": number(tol) if "cutoff" in m.needs and unit == "ms" and tol != 1.0 else None,
             "eos": self._eos_of(m),
             "count": count if by_reference and count != "standard" else None,
-            "noref": str(self._stood_in[m]) if self._stood_in[m] else None,
+            "noref": str(self._stood_in[asked]) if self._stood_in[asked] else None,
             "repair": "+".join(sorted(name for name, times in self._repaired.items() if times)) or None,
             "strip": "+".join(sorted(kind for kind, times in self._edited.items() if times)) or None,
         }
         more = m.describe(m) if m.describe is not None else ()
-        return Signature.make(self._settled[m].head, known, more, n, __version__)
+        return Signature.make(m.head, known, more, n, __version__)
 
     def _eos_of(self, m: Metric) -> str | None:
         """What was done with final `</s>`: a metric of time drops its delay, a metric of text its text."""

@@ -179,7 +179,7 @@ def test_a_metric_of_the_whole_corpus_sees_it_whole() -> None:
         "AL|eos:foo|n:1|v:1",
         "AL|what:ever|n:1|v:1",
         "AL|unit:ms|unit:token|n:1|v:1",
-        "AL|clock:queue|n:1|v:1",
+        "AL|clock:sundial|n:1|v:1",
         "FOO|n:1|v:1",
     ],
 )

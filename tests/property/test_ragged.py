@@ -128,6 +128,54 @@ def test_by_token(rows):
         assert one == pytest.approx(other, rel=1e-9, abs=1e-6)
 
 
+@given(ROWS, st.booleans())
+def test_several_ragged_side_by_side(rows, made):
+    """Also one that so far exists as rectangles only, beside a column, and in rectangles of few rows."""
+    ragged = Ragged.from_rows(rows)
+    other = ragged.by_token(lambda g: -2 * g) if made else Ragged.from_rows([[-2 * v for v in row] for row in rows])
+    third = Ragged.from_rows([[float(t) for t in range(len(row))] for row in rows])
+    column = np.arange(len(rows), dtype=float)
+
+    def kernel(g, twice, place, number):
+        assert g.shape == twice.shape == place.shape
+        assert number.shape == (len(g), 1)
+        return g + twice + 10 * place + 100 * number
+
+    expected = [[v - 2 * v + 10 * t + 100 * r for t, v in enumerate(row)] for r, row in enumerate(rows)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lagging.ragged.TOKENS_PER_RECTANGLE", 7)
+        small = [Ragged(r.values, r.offsets) for r in (ragged, other, third)]
+        in_small = small[0].by_token(kernel, *small[1:], column).tolist()
+    for got in (ragged.by_token(kernel, other, third, column).tolist(), in_small):
+        for one, row in zip(got, expected, strict=True):
+            assert one == pytest.approx(row)
+    by_row = ragged.by_row(lambda *args: kernel(*args).max(axis=1), other, third, column)
+    for value, row in zip(by_row, expected, strict=True):
+        assert math.isnan(value) if not row else value == pytest.approx(max(row))
+
+
+@given(ROWS.filter(lambda rows: any(rows)))
+def test_rows_of_other_lengths_are_refused(rows):
+    ragged = Ragged.from_rows(rows)
+    for other in (ragged.drop_last(ragged.lengths > 0), Ragged.from_rows([*rows, []]), Ragged.from_rows([])):
+        for way in (ragged.by_row, ragged.by_token):
+            with pytest.raises(ValueError, match="rows of different lengths"):
+                way(lambda g, h: g, other)
+
+
+@given(ROWS, st.data())
+def test_keep(rows, data):
+    mask = data.draw(masks(rows))
+    kept = Ragged.from_rows(rows).keep(mask)
+    assert kept.tolist() == [row if keep else [] for row, keep in zip(rows, mask, strict=True)]
+    assert len(kept) == len(rows)
+    made = Ragged.from_rows(rows).by_token(lambda g: g + 1).keep(mask)
+    assert made == Ragged.from_rows(
+        [[v + 1 for v in row] if keep else [] for row, keep in zip(rows, mask, strict=True)]
+    )
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
 def test_equality():
     ragged = Ragged.from_rows([[1.0], [], [2.0, 3.0]])
     assert ragged == Ragged.from_rows([[1.0], [], [2.0, 3.0]])

@@ -17,7 +17,7 @@ from lagging.edits import check_kinds
 from lagging.edits import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
-from lagging.formats import delimited, fairseq, jsonl, parquet, rw, sltev, writers
+from lagging.formats import delimited, fairseq, jsonl, parquet, rw, simulstream, simulstream_writer, sltev, writers
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
@@ -49,6 +49,14 @@ class Format:
 FORMATS = {
     f.name: f
     for f in (
+        Format(
+            "simulstream",
+            "simulstream's metrics.jsonl",
+            simulstream.recognise,
+            simulstream.scan,
+            simulstream_writer.write,
+            (".metrics.jsonl",),
+        ),
         Format(
             "omnisteval",
             "OmniSTEval's instances.resegmented.jsonl",
@@ -216,7 +224,7 @@ def system_name(source: Source) -> str:
     """What a system is called if nobody named it: its directory for an instances.log, else the file."""
     if source.file is None:
         return "stdin"
-    if source.file.name.startswith("instances."):
+    if source.file.name.startswith(("instances.", "metrics.json")):
         return source.file.resolve().parent.name
     name = source.file.name.removesuffix(".gz")
     endings = [ending for known in FORMATS.values() for ending in known.suffixes]

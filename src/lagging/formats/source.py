@@ -24,7 +24,14 @@ __all__ = ["Batch", "Source", "resolve"]
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
 
-LOG_NAMES = ("instances.log", "instances.jsonl", "instances.log.gz", "instances.jsonl.gz")
+LOG_NAMES = (
+    "instances.log",
+    "instances.jsonl",
+    "instances.log.gz",
+    "instances.jsonl.gz",
+    "metrics.jsonl",
+    "metrics.jsonl.gz",
+)
 BOM = b"\xef\xbb\xbf"
 
 

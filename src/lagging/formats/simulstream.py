@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""simulstream's `metrics.jsonl` (hlt-mt/simulstream): one line per processed chunk of audio, times in seconds.
+
+    {"model_loading_time": 22.95}
+    {"id": 0, "metadata": {"wav_name": "/data/talk1.wav"}}
+    {"id": 0, "total_audio_processed": 2.0, "computation_time": 0.18, "generated_tokens": ["▁Hal", "lo", "▁da"],
+     "deleted_tokens": []}                                                                        (on one line)
+    {"id": 0, "total_audio_processed": 3.0, "computation_time": 0.19, "generated_tokens": ["▁hier"],
+     "deleted_tokens": ["▁da"]}
+
+Each stream is a segment: what is left of its text after all deletions. The delay of a word is the audio processed when
+it was last changed, so that a word of which a sub-word was rewritten, or taken away, is timed anew; its elapsed time is
+that plus the computing time of that one chunk. So does simulstream 1.0, which detokenises the whole text at every
+chunk, in quadratic time. Times are kept to the nanosecond.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from lagging.errors import Fault, Note, UsageError
+from lagging.formats.line import explain, shown
+from lagging.formats.options import Options
+from lagging.formats.source import Batch, Source
+from lagging.formats.stream import Stream, Wrong
+from lagging.formats.subwords import Joint, find_joint, join, usual_level
+from lagging.ragged import Floats, Ints, Ragged
+from lagging.run import Origin, Run, make_ids, make_texts
+from lagging.text import count_tokens, is_torn
+from lagging.validation import check, remark, repair
+
+__all__ = ["file_name", "recognise", "scan"]
+
+ADDRESS = 1 << 31
+"""A server names a stream by the address of an object: a number beyond this is a name, and counts nothing."""
+
+DIGITS = 6
+"""Decimal places of a millisecond that are kept, so that seconds written and read again are the same."""
+
+
+class Row(msgspec.Struct, gc=False):
+    """What is read of a line; everything else in it is skipped."""
+
+    id: int | str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+    total_audio_processed: float | UnsetType | None = UNSET
+    computation_time: float | UnsetType | None = UNSET
+    generated_tokens: list[str] | UnsetType | None = UNSET
+    deleted_tokens: list[str] | UnsetType | None = UNSET
+    model_loading_time: Any = UNSET
+
+
+STEP = ("total_audio_processed", "computation_time", "generated_tokens", "deleted_tokens")
+
+
+def recognise(head: bytes) -> bool:
+    """Whether the first line that is not blank is one of simulstream's."""
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    if not first.lstrip().startswith(b"{") or b'"delays"' in first or b'"prediction"' in first:
+        return False
+    if b'"model_loading_time"' in first or b'"total_audio_processed"' in first:
+        return True
+    return b'"metadata"' in first and b'"id"' in first
+
+
+# ---- lines ----------------------------------------------------------------------------------------------------------
+
+
+def _read_row(line: bytes) -> tuple[Row | None, list[Wrong]]:
+    """One line, looked at by itself, and what is wrong with it."""
+    found, trouble = explain(line, frozenset({"id"}), {})
+    wrong = [(kind, detail) for kind, detail, _ in trouble]
+    if found is None:
+        return None, wrong
+    row = Row(id=found.id)
+    for key, value in json.loads(line).items():
+        if key in READERS:
+            try:
+                setattr(row, key, None if value is None else READERS[key](value))
+            except TypeError:
+                wrong.append(("bad-value", f"{key}: {shown(value)}"))
+            except UnicodeError:
+                wrong.append(("not-utf8", f"half of a surrogate pair in {key}"))
+    return row, wrong
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError
+    _text(str(value.get("wav_name")))
+    return value
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    if is_torn(value):
+        raise UnicodeError
+    return value
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError
+    return list(map(_text, value))
+
+
+READERS: dict[str, Callable[[object], Any]] = {
+    "metadata": _object,
+    "total_audio_processed": _number,
+    "computation_time": _number,
+    "generated_tokens": _texts,
+    "deleted_tokens": _texts,
+    "model_loading_time": lambda value: value,
+}
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def scan(source: Source, options: Options) -> Iterator[Run]:
+    """The streams of a log as one Run, since none is known to be complete before the end; faults go into `options`."""
+    if options.unit == "token":
+        raise UsageError(f"{source.path}: the delays of a simulstream log are times, so its unit is ms")
+    log = _Log(source, options)
+    for batch in source.batches():
+        log.hold(batch)
+    log.finish()
+    if log.streams:
+        yield log.run()
+
+
+class _Log:
+    """Lines to streams, and streams to a Run."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source, self.options = source, options
+        self.streams: list[Stream] = []
+        self._by_id: dict[int | str, Stream] = {}
+        self._json = msgspec.json.Decoder(Row)
+        self._blank = self._other = 0
+        self._sure = True
+
+    def _fault(self, kind: str, detail: str, line: int, name: int | str | None = None) -> None:
+        self.options.faults.add(Fault(kind, detail, self.source.path, line, name))
+
+    def hold(self, batch: Batch) -> None:
+        """Take the lines of a batch over; one that cannot be decoded at once is looked at line by line."""
+        try:
+            if not batch.text.isascii():
+                batch.text.decode("utf-8")  # what msgspec skips, it does not check
+            # one object on each line, and not two on one and none on another
+            one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
+            rows = self._json.decode_lines(batch.text) if one_each else []
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            rows = []
+        if len(rows) == len(batch.starts):
+            for line, row in enumerate(rows, batch.first):
+                self._take(row, line)
+            return
+        for line, text in enumerate(batch.lines, batch.first):
+            if not text.strip():
+                self._blank += 1
+                continue
+            one, wrong = _read_row(text)
+            if "torn" in self.options.repair and wrong and wrong[0][0] == "truncated":
+                self.options.torn.append(f"{self.source.path}:{line}")
+                continue
+            name = one.id if one is not None and one.id is not UNSET else None
+            for kind, detail in wrong:
+                self._fault(kind, detail, line, name)
+            if wrong:
+                self._doubt(name)
+            if one is not None and (name is not None or not wrong):
+                self._take(one, line, told=bool(wrong))
+
+    def _doubt(self, name: int | str | None) -> None:
+        """After a line that cannot be read, what its stream deletes cannot be checked: any stream, if it has no id."""
+        if name is None:
+            self._sure = False
+        for stream in self.streams:
+            stream.sure &= name is not None and stream.id != name
+
+    def _take(self, row: Row, line: int, told: bool = False) -> None:
+        """Take a line over; `told` if it is known already that something in it has the wrong type."""
+        said = [None if (value := getattr(row, key)) is UNSET else value for key in STEP]
+        is_step = row.metadata is UNSET or any(value is not None for value in said)
+        if row.id is UNSET:
+            if row.metadata is UNSET and all(value is None for value in said):
+                self._other += row.model_loading_time is UNSET
+                return
+            self._fault("missing-id", "a line belongs to a stream by its `id`", line)
+            self._doubt(None)
+            return
+        stream = self._by_id.get(row.id)
+        if stream is None:
+            stream = self._by_id[row.id] = Stream(row.id, line, sure=self._sure and not told)
+            self.streams.append(stream)
+        if isinstance(row.metadata, dict):
+            stream = self._name(stream, row.metadata, line)
+        if is_step:
+            for kind, detail in stream.step(*said):
+                if not (told and kind in ("missing-audio", "bad-value")):
+                    self._fault(kind, detail, line, row.id)
+
+    def _name(self, stream: Stream, metadata: dict[str, Any], line: int) -> Stream:
+        """The stream, named; a new one if another recording begins under the same id."""
+        name = metadata.get("wav_name")
+        if name is None:
+            return stream
+        if not isinstance(name, str):
+            self._fault("bad-value", f"wav_name: {shown(name)}", line, stream.id)
+            return stream
+        if stream.recording not in (None, name):
+            self._fault("stream-twice", f"{shown(name)}, before {shown(stream.recording)}", line, stream.id)
+            stream = self._by_id[stream.id] = Stream(stream.id, line)
+        stream.recording = name
+        return stream
+
+    def finish(self) -> None:
+        """Say what was skipped, and which recordings were processed twice."""
+        note, path = self.options.notes.append, self.source.path
+        if self.source.bom:
+            note(Note("byte order mark", f"at the start of {path}: ignored"))
+        if self._blank:
+            note(Note("blank line", f"skipped, in {path}", self._blank, noun="line"))
+        if self._other:
+            note(Note("other line", f"neither a chunk nor metadata: skipped, in {path}", self._other, noun="line"))
+        first: dict[str, Stream] = {}
+        for stream in self.streams:
+            if stream.recording is not None and (before := first.setdefault(stream.recording, stream)) is not stream:
+                detail = f"{shown(stream.recording)}, also stream {before.id} from line {before.line} on"
+                self._fault("stream-twice", detail, stream.line, stream.id)
+
+    def run(self) -> Run:
+        """A segment per stream, checked, and with notes."""
+        streams, options = self.streams, self.options
+        vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
+        joint = find_joint([stream.tokens for stream in streams], vocabulary)
+        level = options.level or usual_level((join(stream.tokens, joint).text for stream in streams), vocabulary)
+        texts, written, erased = zip(*(stream.read(joint, level) for stream in streams), strict=True)
+        columns = self._columns(Ragged.from_rows(written))
+        unsaid = np.array([not stream.says_deleted for stream in streams])
+        revisions = np.array([len(stream.deletions) for stream in streams])
+        named = [stream.id for stream in streams]
+        run = Run(
+            **{name: values for name, values in columns.items() if values is not None},
+            erased=np.where(unsaid, np.nan, erased),
+            revisions=np.where(unsaid, np.nan, revisions),
+            id=make_ids(list(map(str, named)) if _are_addresses(named) else named),
+            prediction=make_texts(texts),
+            document=make_texts(_documents([stream.recording for stream in streams])),
+            line=np.array([stream.line for stream in streams], dtype=np.int64),
+            unit="ms",
+            level=level,
+            origin=Origin(self.source.path, "simulstream", _describe(joint, level)),
+        )
+        run = repair(run, [name for name in options.repair if name not in ("first", "last")])
+        faults = check(run, token_counts=count_tokens(texts, level, run.delays.lengths))
+        # each elapsed time counts the computing of one step alone, so that it may well decrease
+        options.faults.add(*(fault for fault in faults if fault.kind != "decreasing-elapsed"))
+        options.notes.extend([*remark(run), *self._remark(run, np.flatnonzero(unsaid))])
+        return run
+
+    def _columns(self, steps: Ragged) -> dict[str, Any]:
+        """The columns of times, from the step that wrote each target token."""
+        arrivals = Ragged.from_rows([_ms(stream.audio) for stream in self.streams])
+        place = np.repeat(arrivals.offsets[:-1], steps.lengths) + steps.values.astype(np.int64)
+        delays, compute, elapsed = arrivals.values[place], None, None
+        if not any(None in stream.compute for stream in self.streams):
+            compute = Ragged.from_rows([_ms(stream.compute) for stream in self.streams])
+            elapsed = Ragged(np.round(delays + compute.values[place], DIGITS), steps.offsets)
+        wanted = self.options.columns
+        aside = {"arrivals": arrivals, "compute": compute, "steps": steps}
+        return {
+            "delays": Ragged(delays, steps.offsets),
+            "source_length": np.nan_to_num(arrivals.last()),
+            "elapsed": elapsed,
+            **{name: values for name, values in aside.items() if wanted is None or name in wanted},
+        }
+
+    def _remark(self, run: Run, unsaid: Ints) -> Iterator[Note]:
+        if untimed := sum(stream.compute.count(None) for stream in self.streams):
+            text = "no `computation_time`: elapsed times and computing times are not available"
+            yield Note("no computing time", text, untimed, noun="line")
+        nameless = [row for row, stream in enumerate(self.streams) if stream.recording is None]
+        falls: Any = () if run.elapsed is None else np.unique(run.elapsed.owner(run.elapsed.falls())[0])
+        for kind, rows, text in (
+            ("no deletions", unsaid, "no `deleted_tokens`: taken to delete nothing; what was erased is not available"),
+            ("no recording", nameless, "no metadata with a `wav_name`: the document is not known"),
+            (
+                "elapsed per step",
+                falls,
+                "elapsed times decrease: as in simulstream, each counts the computing of its own step alone; "
+                "clock=queue carries it over",
+            ),
+        ):
+            if len(rows):
+                yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
+
+
+def _ms(seconds: Any) -> Floats:
+    return np.round(np.array(seconds, dtype=np.float64) * 1000, DIGITS)
+
+
+def _are_addresses(ids: list[int | str]) -> bool:
+    return any(isinstance(name, int) and abs(name) >= ADDRESS for name in ids)
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, of whatever system."""
+    return re.split(r"[/\\]", path)[-1] or path
+
+
+def _documents(recordings: list[str | None]) -> list[str | None] | None:
+    """The names of the files; their paths, where two files in different places have one name; None without any."""
+    known = {path for path in recordings if path is not None}
+    if not known:
+        return None
+    clear = len({file_name(path) for path in known}) == len(known)
+    return [file_name(path) if path is not None and clear else path for path in recordings]
+
+
+def _describe(joint: Joint, level: str) -> str:
+    counted = level if level in ("word", "char", "token") else "piece"
+    times = "delays and source length in ms of audio processed"
+    return f"simulstream log, speech → text, {times}, {joint.said}, target counted in {counted}s"

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Run as simulstream's `metrics.jsonl`: of each stream a line that names its recording, and a line per step."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TextIO
+
+import numpy as np
+
+from lagging.errors import DataError, Fault, UsageError
+from lagging.formats.simulstream import file_name
+from lagging.formats.subwords import MARK, usual_level
+from lagging.ragged import Floats, Ints
+from lagging.run import Run
+from lagging.text import EOS
+
+__all__ = ["write"]
+
+HELD = {"id", "delays", "source_length", "prediction"}
+WORD = re.compile(r"\s*\S+")
+CHARACTER = re.compile(rf"(\s*)({EOS}\Z|\S)")
+
+
+def write(run: Run, file: TextIO) -> list[str]:
+    """Write the lines of each segment as those of a stream. Returns what the format could not hold.
+
+    The steps are those of the log that the Run was read from; where there are none, a step per delay, whose computing
+    time is what the first of its tokens has elapsed − delay.
+
+    Raises:
+        UsageError: the delays are no times, or the Run has no text whose tokens they are.
+        DataError: a delay is negative.
+    """
+    _check(run)
+    logged, wavs, lost = _has_steps(run), _recordings(run), _Lost(run)
+    vocabulary: set[str] = set()
+    for row in range(len(run)):
+        name = run.id[row] if isinstance(run.id[row], str) else int(run.id[row])
+        pieces = _pieces(_text(run, row), run.level)
+        vocabulary.update(token for piece in pieces for token in piece)
+        arrivals, compute, steps = _logged(run, row) if logged else _derived(run, row)
+        lost.look(row, arrivals, compute, steps)
+        new: list[list[str]] = [[] for _ in arrivals]
+        for step, piece in zip(steps.tolist(), pieces, strict=True):
+            new[step] += piece
+        file.write(_line({"id": name, "metadata": {"wav_name": wavs[row]}}))
+        for step, arrival in enumerate(arrivals.tolist()):
+            computed = {} if compute is None else {"computation_time": _seconds(compute[step])}
+            tokens = {"generated_tokens": new[step], "deleted_tokens": []}
+            file.write(_line({"id": name, "total_audio_processed": _seconds(arrival), **computed, **tokens}))
+    return lost.told(wavs, logged, vocabulary)
+
+
+def _seconds(ms: float) -> float:
+    return round(float(ms) / 1000, 9)  # nanoseconds, to which they are read back
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _check(run: Run) -> None:
+    instead = "\n  fix: write jsonl, which holds everything."
+    if run.unit != "ms":
+        raise UsageError(f"a simulstream log has times of audio, and these delays count source tokens{instead}")
+    written = run.delays.lengths > 0
+    silent = run.prediction is None or any(run.prediction[row] is None for row in np.flatnonzero(written))
+    if written.any() and (silent or run.level not in ("word", "char")):
+        what = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
+        raise UsageError(f"a simulstream log has the tokens themselves, and {what}{instead}")
+    early = np.flatnonzero(run.delays.values < 0)
+    if len(early):
+        (row, *_), (token, *_) = run.delays.owner(early)
+        name = run.id[row] if isinstance(run.id[row], str) else int(run.id[row])
+        detail = f"{run.delays.values[early[0]]:g} ms"
+        raise DataError(Fault("negative-delay", detail, run.origin.path, segment=name, token=int(token) + 1))
+
+
+def _text(run: Run, row: int) -> str:
+    return "" if run.prediction is None else (run.prediction[row] or "").strip()
+
+
+def _pieces(text: str, level: str) -> list[list[str]]:
+    """The tokens to write for each target token, with the white space before it."""
+    text = text.replace(MARK, "_")
+    if level == "char":
+        return [[*space, character] for space, character in CHARACTER.findall(text)]
+    return [[word.replace(" ", MARK)] for word in WORD.findall(f" {text}")]
+
+
+def _recordings(run: Run) -> list[str]:
+    """What the recording of each segment is called: by the segment, where several belong to one document."""
+    names = [None] * len(run) if run.document is None else run.document.tolist()
+    known = [name for name in names if name is not None]
+    named = len(set(known)) == len(known)
+    return [str(name if name is not None and named else run.id[row]) for row, name in enumerate(names)]
+
+
+# ---- steps ----------------------------------------------------------------------------------------------------------
+
+Steps = tuple[Floats, Floats | None, Ints]
+"""Arrivals and computing times of the steps in ms, and the step of each target token."""
+
+
+def _has_steps(run: Run) -> bool:
+    """Whether the Run knows its steps, and its delays and source lengths are theirs."""
+    if run.arrivals is None or run.steps is None:
+        return False
+    place = np.repeat(run.arrivals.offsets[:-1], run.steps.lengths) + run.steps.values.astype(np.int64)
+    timed = np.array_equal(run.arrivals.values[place], run.delays.values)
+    return timed and np.array_equal(np.nan_to_num(run.arrivals.last()), run.source_length)
+
+
+def _logged(run: Run, row: int) -> Steps:
+    assert run.arrivals is not None
+    assert run.steps is not None
+    compute = None if run.compute is None else run.compute[row]
+    return run.arrivals[row], compute, run.steps[row].astype(np.int64)
+
+
+def _derived(run: Run, row: int) -> Steps:
+    g, x = run.delays[row], run.source_length[row]
+    begins = np.diff(g, prepend=-1.0) > 0
+    arrivals, steps = g[begins], np.cumsum(begins) - 1
+    compute = None if run.elapsed is None else np.maximum(run.elapsed[row][begins] - arrivals, 0.0)
+    if not len(arrivals) or x > arrivals[-1]:  # the rest of the source
+        arrivals = np.append(arrivals, x)
+        compute = None if compute is None else np.append(compute, 0.0)
+    return arrivals, compute, steps
+
+
+class _Lost:
+    """What of a Run will not be read back."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.cut_short = self.other_elapsed = False
+
+    def look(self, row: int, arrivals: Floats, compute: Floats | None, steps: Ints) -> None:
+        """Compare what is written of a segment with what it is."""
+        run = self.run
+        self.cut_short |= bool(len(arrivals)) and bool(arrivals[-1] > run.source_length[row])
+        if run.elapsed is not None:
+            again = np.nan if compute is None else (arrivals + compute)[steps]
+            self.other_elapsed |= not np.allclose(again, run.elapsed[row], rtol=0, atol=1e-6)
+
+    def told(self, wavs: list[str], logged: bool, vocabulary: set[str]) -> list[str]:
+        """All of it, in words."""
+        run, held = self.run, set(HELD)
+        texts = [] if run.prediction is None else [text or "" for text in run.prediction]
+        held |= {"document"} if run.document is not None and wavs == run.document.tolist() else set()
+        held |= set() if self.other_elapsed else {"elapsed"}
+        held |= {"arrivals", "compute", "steps"} if logged else set()
+        held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.nansum(n)}
+        lost = [column for column in run.to_dict() if column not in held]
+        if "document" in held and any(file_name(name) != name for name in wavs):
+            lost.append("document (read back without its directory)")
+        if self.cut_short:
+            lost.append("source_length (read back as the last delay, where that is beyond it)")
+        if any(MARK in text for text in texts):
+            lost.append(f"prediction ({MARK} written as _)")
+        if any(text != text.strip() for text in texts):
+            lost.append("prediction (white space at its ends)")
+        if vocabulary and usual_level(texts, vocabulary) != run.level:
+            lost.append(f"level (read it with --level {run.level})")
+        return [*lost, *([f"seg ({run.seg})"] if run.seg != "none" else [])]

@@ -41,6 +41,9 @@ def test_simulstreams_own_statistics(path, data):
     assert run.compute.values.sum() / run.source_length.sum() == pytest.approx(factor, rel=1e-9)
     assert run.delays.values.mean() == pytest.approx(ideal, rel=1e-12)
     assert run.elapsed.values.mean() == pytest.approx(aware, rel=1e-9)
+    scores = lagging.score(run, ["NormalizedErasure", "RTF"])
+    assert scores["NormalizedErasure"].value == pytest.approx(erased / words, rel=1e-12)
+    assert scores["RTF"].value == pytest.approx(factor, rel=1e-9)
 
 
 def test_simulstreams_own_tests(data):

@@ -37,7 +37,7 @@ from lagging.run import Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, is_torn
 from lagging.validation import check, remark, repair
 
-__all__ = ["file_name", "recognise", "scan"]
+__all__ = ["file_name", "recognise", "scan", "to_ms"]
 
 ADDRESS = 1 << 31
 """A server names a stream by the address of an object: a number beyond this is a name, and counts nothing."""
@@ -281,11 +281,11 @@ class _Log:
 
     def _columns(self, steps: Ragged) -> dict[str, Any]:
         """The columns of times, from the step that wrote each target token."""
-        arrivals = Ragged.from_rows([_ms(stream.audio) for stream in self.streams])
+        arrivals = Ragged.from_rows([to_ms(stream.audio) for stream in self.streams])
         place = np.repeat(arrivals.offsets[:-1], steps.lengths) + steps.values.astype(np.int64)
         delays, compute, elapsed = arrivals.values[place], None, None
         if not any(None in stream.compute for stream in self.streams):
-            compute = Ragged.from_rows([_ms(stream.compute) for stream in self.streams])
+            compute = Ragged.from_rows([to_ms(stream.compute) for stream in self.streams])
             elapsed = Ragged(np.round(delays + compute.values[place], DIGITS), steps.offsets)
         wanted = self.options.columns
         aside = {"arrivals": arrivals, "compute": compute, "steps": steps}
@@ -316,7 +316,8 @@ class _Log:
                 yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
 
 
-def _ms(seconds: Any) -> Floats:
+def to_ms(seconds: Any) -> Floats:
+    """Seconds as milliseconds, to the nanosecond."""
     return np.round(np.array(seconds, dtype=np.float64) * 1000, DIGITS)
 
 

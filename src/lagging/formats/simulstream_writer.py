@@ -10,15 +10,16 @@ from typing import Any, TextIO
 import numpy as np
 
 from lagging.errors import DataError, Fault, UsageError
-from lagging.formats.simulstream import file_name
+from lagging.formats.simulstream import DIGITS, file_name, to_ms
 from lagging.formats.subwords import MARK, usual_level
-from lagging.ragged import Floats, Ints
+from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Run
 from lagging.text import EOS
 
 __all__ = ["write"]
 
 HELD = {"id", "delays", "source_length", "prediction"}
+TIMES = {"delays", "source_length", "elapsed", "arrivals", "compute"}
 WORD = re.compile(r"\s*\S+")
 CHARACTER = re.compile(rf"(\s*)({EOS}\Z|\S)")
 
@@ -54,7 +55,7 @@ def write(run: Run, file: TextIO) -> list[str]:
 
 
 def _seconds(ms: float) -> float:
-    return round(float(ms) / 1000, 9)  # nanoseconds, to which they are read back
+    return round(float(ms) / 1000, DIGITS + 3)
 
 
 def _line(record: dict[str, Any]) -> str:
@@ -154,11 +155,17 @@ class _Lost:
         held |= set() if self.other_elapsed else {"elapsed"}
         held |= {"arrivals", "compute", "steps"} if logged else set()
         held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.nansum(n)}
-        lost = [column for column in run.to_dict() if column not in held]
+        present = list(run.to_dict())
+        lost = [column for column in present if column not in held]
         if "document" in held and any(file_name(name) != name for name in wavs):
             lost.append("document (read back without its directory)")
         if self.cut_short:
             lost.append("source_length (read back as the last delay, where that is beyond it)")
+        for column in (c for c in present if c in held & TIMES):
+            values = getattr(run, column)
+            flat = values.values if isinstance(values, Ragged) else values
+            if not np.array_equal(to_ms([_seconds(ms) for ms in flat]), flat):
+                lost.append(f"{column} (kept to the nanosecond)")
         if any(MARK in text for text in texts):
             lost.append(f"prediction ({MARK} written as _)")
         if any(text != text.strip() for text in texts):

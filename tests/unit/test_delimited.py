@@ -275,6 +275,13 @@ def test_other_columns_that_are_no_numbers(column, cell, kind, table):
     assert error.value.faults[0].detail.startswith(column)
 
 
+def test_speech_is_no_text(table):
+    """One piece of sound is not one word, even if there are as many of them."""
+    run = read(table("delays,source_length,durations,prediction\n1000.5,2000.5,300,a.wav\n1000.5,2000.5,300,b.wav\n"))
+    assert (run.level, run.prediction.tolist(), run.durations.tolist()) == ("token", ["a.wav", "b.wav"], [[300], [300]])
+    assert "speech → speech" in run.origin.description
+
+
 def test_null_among_the_times_shown(table):
     run = read(table('delays,source_length,due,shown\n1,2,"[1, 2]","[null, 2.5]"\n'))
     np.testing.assert_array_equal(run.shown[0], [np.nan, 2.5])

@@ -113,6 +113,13 @@ def test_what_is_said_in_the_metadata(tmp_path):
     assert pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+def test_what_is_unknown_is_null(tmp_path):
+    run = Run.from_delays([[1]], source_length=[2], due=[[1, 2]], shown=[[np.nan, 2.5]], offset=[np.nan])
+    write(run, tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet").to_pydict()
+    assert (table["shown"], table["offset"]) == ([[None, 2.5]], [None])
+
+
 def test_lists_are_not_copied():
     for array in (pa.array([[1.0, 2.0], [], [3.0]]), pa.array([[9.0], [1.0, 2.0], []])[1:]):
         ragged, missing, null = parquet._ragged(array)

@@ -17,9 +17,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TextIO
 
 import numpy as np
@@ -32,9 +32,8 @@ from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, Trouble, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Source
-from lagging.ragged import Ragged
+from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, TEXTS, Run
-from lagging.text import is_torn
 
 __all__ = ["recognise", "scan", "write_csv", "write_tsv"]
 
@@ -45,6 +44,8 @@ LARGEST_CELL = 1 << 26
 """Characters in a cell: beyond it, a quote was opened and never closed."""
 
 NOTHING = r"\N"
+NO_TEXT = re.compile("[\ud800-\udfff]")
+"""What bytes become that are no UTF-8."""
 UNCLOSED = "a quote that is not closed"
 WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 
@@ -140,7 +141,7 @@ class _Decoder:
         except csv.Error as error:
             self._tell(None, self._line, [("not-csv", _said(error), None)])
             return [], separator
-        if is_torn(line):
+        if NO_TEXT.search(line):
             self._tell(None, self._line, [("not-utf8", f"byte {_byte(line)}", None)])
             return [], separator
         return names, separator
@@ -192,7 +193,7 @@ class _Decoder:
             cell = cells[at]
             if column in self._unwanted:
                 continue
-            if is_torn(cell):
+            if not cell.isascii() and NO_TEXT.search(cell):
                 trouble.append(("not-utf8", f"{column} has the byte {_byte(cell)}", None))
             elif column == "id":
                 row.id = UNSET if cell == NOTHING else int(cell) if WHOLE.fullmatch(cell) else _text(cell)  # type: ignore[assignment]
@@ -238,7 +239,9 @@ def _said(error: csv.Error) -> str:
 
 
 def _byte(cell: str) -> str:
-    return next(f"0x{ord(c) - 0xDC00:02x}" for c in cell if "\ud800" <= c <= "\udfff")
+    """The first byte of a text that is none, as a message shows it."""
+    found = NO_TEXT.search(cell)
+    return "" if found is None else f"0x{ord(found[0]) - 0xDC00:02x}"
 
 
 # ---- writing ----------------------------------------------------------------------------------------------------
@@ -279,10 +282,22 @@ def _write(run: Run, file: TextIO, separator: str) -> list[str]:
 def _cells(values: Any) -> list[str]:
     """Some values of a column as text."""
     if isinstance(values, Ragged):
-        return ["[" + ", ".join(map(_digits, row)) + "]" for row in values.tolist()]
+        digits, ends = _digits(values.values, "null"), values.offsets.tolist()
+        return ["[" + ", ".join(digits[a:b]) + "]" for a, b in pairwise(ends)]
     if values.dtype == np.float64:
-        return ["" if math.isnan(value) else _digits(value) for value in values.tolist()]
+        return _digits(values, "")
     return [_cell(value) for value in values.tolist()]
+
+
+def _digits(values: Floats, unknown: str) -> list[str]:
+    """Numbers to the last bit, whole ones without a decimal point."""
+    digits = list(map(repr, values.tolist()))
+    whole = (values == np.trunc(values)) & (np.abs(values) < 2**53) & ((values != 0) | ~np.signbit(values))
+    for place in np.flatnonzero(whole).tolist():
+        digits[place] = digits[place][:-2]
+    for place in np.flatnonzero(np.isnan(values)).tolist():
+        digits[place] = unknown
+    return digits
 
 
 def _cell(value: str | int | None) -> str:
@@ -291,11 +306,3 @@ def _cell(value: str | int | None) -> str:
         return NOTHING
     text = str(value)
     return "\\" + text if text.endswith("N") and text[:-1] and text[:-1].strip("\\") == "" else text
-
-
-def _digits(value: float) -> str:
-    """A number to the last bit, whole ones without a decimal point."""
-    if math.isnan(value):
-        return "null"
-    whole = value.is_integer() and abs(value) < 2**53 and (value or math.copysign(1, value) > 0)
-    return str(int(value)) if whole else repr(value)

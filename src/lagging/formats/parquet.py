@@ -9,7 +9,6 @@ their lists go from Arrow's memory into a Run without a copy. The line of a segm
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -366,18 +365,15 @@ def write_arrow(run: Run, file: IO[bytes]) -> list[str]:
 def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], Any]) -> None:
     """The rows of a Run, some at a time, and before them what holds for all."""
     pa, columns = _arrow(), held(run)
-    sink = file if file.seekable() else io.BytesIO()  # what is written to must know its place
     schema = pa.schema(
         [(column, _type(getattr(run, column))) for column in columns],
         metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},
     )
-    with writer(sink, schema) as table:
+    with writer(file, schema) as table:
         for start in range(0, len(run), jsonl.SEGMENTS_PER_PART):
             rows = slice(start, start + jsonl.SEGMENTS_PER_PART)
             arrays = [_array(column, getattr(run, column)[rows]) for column in columns]
             table.write_batch(pa.record_batch(arrays, schema=schema))
-    if isinstance(sink, io.BytesIO) and sink is not file:
-        file.write(sink.getbuffer())
 
 
 def _type(values: Any) -> pyarrow.DataType:

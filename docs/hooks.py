@@ -46,6 +46,16 @@ POLICIES = (
     ("wait-1", 6, 3),
 )
 POLICY_METRICS = ("AP", "CW", "AL", "AL_y", "DAL", "YAAL")
+SUSPECTS = (
+    ("wait-4", 5, 5),
+    ("antagonist-4", 5, 5),
+    ("wait-1", 3, 6),
+    ("wait-1-catchup", 3, 6),
+    ("wait-1", 6, 3),
+    ("offline", 5, 5),
+    ("one word, then offline", 5, 5),
+)
+SUSPECT_METRICS = ("AL", "YAAL", "DAL", "HiddenLag", "HiddenShare", "Offline")
 
 
 # ---- pieces ---------------------------------------------------------------------------------------------------
@@ -148,11 +158,13 @@ def metric_page(m: Metric) -> str:
 
 def corpus(m: Metric) -> str:
     """How the value of a corpus is made of its segments."""
+    if m.pool is not None:
+        return "from all tokens of all segments, pooled"
     if m.aggregate == "ratio":
         return "ratio of two sums over the segments"
     if m.aggregate == "mean":
         return "mean over the segments that have a value"
-    return "from the summed statistics of the segments"
+    return "from the statistics of all segments"
 
 
 def index_page(all_of: Sequence[Metric]) -> str:
@@ -210,7 +222,10 @@ def conventions_table() -> str:
     several = list(CONVENTIONS.values())
     lengths = ("AP", "AL", "AL_y", "LAAL", "YAAL", "DAL")
     rows = [
-        (f"\\|y\\| in {name}", *(code(c.params.get(name, {}).get("length", metric(name).get("length"))) for c in several))
+        (
+            f"\\|y\\| in {name}",
+            *(code(c.params.get(name, {}).get("length", metric(name).get("length"))) for c in several),
+        )
         for name in lengths
     ]
     tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]
@@ -240,6 +255,21 @@ def policies_table() -> str:
     return table(["policy", "\\|x\\|", "\\|y\\|", "g", *POLICY_METRICS], rows)
 
 
+def degeneracy_table() -> str:
+    """What is hidden in seven schedules, and what OmniSTEval's test says of them, computed when the page is built."""
+    rows = []
+    for name, x, y in SUSPECTS:
+        g = [1.0] + [float(x)] * (y - 1) if "," in name else policy(name).delays(x, y).tolist()
+        run = lagging.Run.from_delays([g], source_length=[x], reference_length=[y])
+        scores = lagging.score(run, SUSPECT_METRICS)
+        values = [f"{scores[m].value:.4g}" for m in SUSPECT_METRICS]
+        test = lagging.score(run, ["DSPTV"], convention="omnisteval")["DSPTV"].value
+        verdict = [f"{test:.1f}", "degenerate" if abs(test) > 20 else "fine"]
+        delays = " ".join(f"{v:g}" for v in g)
+        rows.append((name, str(x), str(y), delays, *("–" if v == "nan" else v for v in values), *verdict))
+    return table(["policy", "\\|x\\|", "\\|y\\|", "g", *SUSPECT_METRICS, "DSPTV", "OmniSTEval says"], rows)
+
+
 def columns_list() -> str:
     """The columns of a Run."""
     return ", ".join(map(code, COLUMNS))
@@ -251,6 +281,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "repairs": repairs_table,
     "conventions": conventions_table,
     "policies": policies_table,
+    "degeneracy": degeneracy_table,
     "columns": columns_list,
 }
 MARK = re.compile(r"^<!-- (\w+)(?: (\w+))? -->$", re.MULTILINE)

@@ -21,7 +21,7 @@ class Signature:
     |---|---|
     | unit | what delays and source length are counted in: token or ms |
     | length | whose length is \|y\| in γ |
-    | clock | ideal (delays) or elapsed |
+    | clock | when a token was there: ideal (delays), elapsed, queue, … |
     | level | what a target token is |
     | empty | what an empty hypothesis is worth |
     | seg | how a stream was cut into segments; none for short form |

@@ -154,7 +154,7 @@ def test_in_place(lagging):
         (["nowhere", "-o", "out.log"], "no such file or directory: nowhere"),
         (["good.jsonl", "-o", "-", "--repair", "all"], "no repair is called 'all'"),
         (["good.jsonl"], "Missing option '-o' / '--output'"),
-        (["good.jsonl", "-o", "-", "--to", "csv"], "'csv' is not one of"),
+        (["good.jsonl", "-o", "-", "--to", "xml"], "'xml' is not one of"),
     ],
 )
 def test_usage(args, said, lagging):

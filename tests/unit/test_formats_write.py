@@ -88,14 +88,14 @@ def test_the_ending_names_the_format(name, form, tmp_path):
 
 
 def test_an_ending_that_names_no_format(tmp_path):
-    with pytest.raises(UsageError, match=r"names no format; give one of simuleval, jsonl, rw"):
+    with pytest.raises(UsageError, match=r"names no format; give one of .*simuleval, jsonl, rw"):
         write(run_of_text(), tmp_path / "a.xyz")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_format_that_does_not_exist(tmp_path):
-    with pytest.raises(UsageError, match="no format is called 'csv'"):
-        write(run_of_text(), tmp_path / "a.csv", format="csv")
+    with pytest.raises(UsageError, match="no format is called 'xml'"):
+        write(run_of_text(), tmp_path / "a.xml", format="xml")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,7 +19,8 @@ from mkdocs.structure.pages import Page
 
 import lagging
 from lagging.conventions import CONVENTIONS
-from lagging.errors import KINDS, MetricError
+from lagging.errors import MetricError
+from lagging.kinds import KINDS
 from lagging.metrics import Metric, Param, metric, registered
 from lagging.policies import policy
 from lagging.render.card import UNITS
@@ -220,14 +221,14 @@ def repairs_table() -> str:
 def conventions_table() -> str:
     """The conventions side by side, as the code has them."""
     several = list(CONVENTIONS.values())
-    lengths = ("AP", "AL", "AL_y", "LAAL", "YAAL", "DAL")
-    rows = [
-        (
-            f"\\|y\\| in {name}",
-            *(code(c.params.get(name, {}).get("length", metric(name).get("length"))) for c in several),
-        )
-        for name in lengths
-    ]
+    rows = []
+    for name in ("AP", "AL", "AL_y", "LAAL", "YAAL", "DAL"):
+        lengths = [c.params.get(name, {}).get("length", metric(name).get("length")) for c in several]
+        rows.append((f"\\|y\\| in {name}", *map(code, lengths)))
+    others = {(m, p) for c in several for m, values in c.params.items() for p in values if p != "length"}
+    for name, param in sorted(others):
+        values = [c.params.get(name, {}).get(param, metric(name).get(param)) for c in several]
+        rows.append((f"`{param}` in {name}", *map(code, values)))
     tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]
     rows += [
         ("end of the source, ms", *tolerances),

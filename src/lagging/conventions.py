@@ -71,6 +71,7 @@ SIMULEVAL = Convention(
     params={
         "AL": {"length": "reference"},
         "AP": {"length": "reference"},
+        "ATD": {"overlap": "True"},
         "NumChunks": {"of": "tokens"},
         "RTF": {"of": "delays"},
     },
@@ -79,8 +80,8 @@ SIMULEVAL = Convention(
     count="simuleval",
     reproduces=(
         "SimulEval 1.1.4, simuleval/evaluator/scorers/latency_scorer.py: AL and AP with the reference length, DAL "
-        "with the hypothesis length, exact ≥, references split at single spaces; NumChunks counts target tokens, and "
-        "RTF is the last delay ÷ |x|."
+        "with the hypothesis length, exact ≥, references split at single spaces; NumChunks counts target tokens, "
+        "RTF is the last delay ÷ |x|, and on the elapsed clock of ATD computing overlaps listening."
     ),
 )
 

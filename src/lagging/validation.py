@@ -72,7 +72,13 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     yield from _duplicates(run)
 
 
-BELONG = (("steps", "delays"), ("durations", "delays"), ("compute", "arrivals"), ("shown", "due"), ("due_partial", "due"))
+BELONG = (
+    ("steps", "delays"),
+    ("durations", "delays"),
+    ("compute", "arrivals"),
+    ("shown", "due"),
+    ("due_partial", "due"),
+)
 """Columns that have an entry for each entry of another."""
 
 

@@ -13,7 +13,8 @@ SOURCE = Path(lagging.__file__).parent
 
 # what a module may import: data flows one way, and imports follow it
 LAYERS = [
-    {"version", "errors"},
+    {"version", "kinds"},
+    {"errors"},
     {"ragged", "text", "files"},
     {"validation"},
     {"run"},

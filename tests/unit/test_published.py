@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
-from lagging.errors import KINDS
+from lagging.kinds import KINDS
 from lagging.published import layouts
 from lagging.published.labels import find_metric, number
 from lagging.render import render

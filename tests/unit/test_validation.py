@@ -10,7 +10,8 @@ import pytest
 
 import lagging
 from lagging import Run
-from lagging.errors import KINDS, DataError, Fault, Faults, Note, UsageError, merge_notes
+from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
+from lagging.kinds import KINDS
 from lagging.ragged import Ragged
 from lagging.run import make_ids, make_texts
 from lagging.validation import REPAIRS, check, number, remark, repair

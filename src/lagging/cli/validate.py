@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, emit, output, recognised, system, talking
-from lagging.errors import KINDS, counted
+from lagging.errors import counted
 from lagging.formats import Validation, validate
+from lagging.kinds import KINDS
 
 __all__ = ["command"]
 

@@ -149,7 +149,7 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
         return said, "says the log"
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"
-    configured = _configured_type(source) if flavour == "simuleval" else None
+    configured = configured_type(source) if flavour == "simuleval" else None
     if configured is not None:
         return ("token" if configured == "text" else "ms"), "says config.yaml"
     texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
@@ -180,7 +180,7 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
     return "ms", "guessed from the numbers; --unit token if not"
 
 
-def _configured_type(source: Source) -> str | None:
+def configured_type(source: Source) -> str | None:
     """`source_type` of the config.yaml that SimulEval writes beside its log (its `target_type` cannot be trusted)."""
     if source.file is None:
         return None

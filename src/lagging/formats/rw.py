@@ -94,4 +94,5 @@ def write(run: Run, file: TextIO) -> list[str]:
         waits = np.diff(g, prepend=0.0, append=x).astype(int).tolist()
         file.write("W".join("R" * wait for wait in waits) + "\n")
     kept = {"delays", "source_length"}
-    return [c for c in run.to_dict() if c not in kept and not (c == "id" and (run.id == np.arange(len(run))).all())]
+    lost = [c for c in run.to_dict() if c not in kept and not (c == "id" and (run.id == np.arange(len(run))).all())]
+    return lost + ([] if run.seg == "none" else [f"seg ({run.seg})"])

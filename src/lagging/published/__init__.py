@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lagging.errors import DataError, UsageError
-from lagging.formats.facts import _configured_type
+from lagging.formats.facts import configured_type
 from lagging.formats.source import Source
 from lagging.published.labels import FLAGS, find_metric, number
 from lagging.published.layouts import Sheet, parse
@@ -150,7 +150,7 @@ def _scores(source: Source, system: str | None) -> list[PublishedScore]:
 def _time_unit(source: Source, sheet: Sheet) -> str | None:
     """What the tool counts time in; SimulEval tells it in a config.yaml beside the file, if at all."""
     if sheet.tool == "SimulEval":
-        return {"text": "token", "speech": "ms"}.get(_configured_type(source) or "")
+        return {"text": "token", "speech": "ms"}.get(configured_type(source) or "")
     return "ms" if sheet.tool == "OmniSTEval" else None
 
 

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of fault, in words: what is wrong, why it matters, how to mend it."""
+
+from __future__ import annotations
+
+__all__ = ["KINDS"]
+
+KINDS: dict[str, tuple[str, str, str]] = {
+    "empty-log": (
+        "the log holds no segments",
+        "There is nothing to score.",
+        "check that the run that wrote it has finished.",
+    ),
+    "nothing-given": (
+        "no segments were given",
+        "There is nothing to score. An iterator, such as `scan` returns, can be used only once.",
+        "call `scan` again, or use `read`.",
+    ),
+    "not-utf8": (
+        "not UTF-8",
+        "A log is UTF-8 text.",
+        "convert the file, e.g. `iconv -f latin1 -t utf8`.",
+    ),
+    "not-json": (
+        "not valid JSON",
+        "Each line of this format is one JSON object.",
+        "re-export the line; if it is the last one, the run was cut off: remove it or resume the run.",
+    ),
+    "truncated": (
+        "the last line breaks off",
+        "The run that wrote this log was interrupted.",
+        "remove the last line, or resume the run; `--repair torn` leaves it out (the signature then says so).",
+    ),
+    "not-csv": (
+        "not a row of the table",
+        "A row has one cell per column; a cell with a separator, a quote or a line break in it is in double quotes.",
+        "re-export the table with a tool that writes CSV, or convert the log.",
+    ),
+    "missing-column": (
+        "a column is missing",
+        "Every segment has `delays` and a `source_length`, and the table names its columns.",
+        "name the columns as the page on formats does; in CSV the first line holds their names.",
+    ),
+    "repeated-column": (
+        "two columns have the same name",
+        "It cannot be known which of them counts.",
+        "remove or rename one of them.",
+    ),
+    "several-systems": (
+        "rows of more than one system",
+        "A log is what one system wrote.",
+        "write one file per system.",
+    ),
+    "decimal-comma": (
+        "a decimal comma",
+        "Numbers have a decimal point; a comma stands between two numbers.",
+        "re-export the table with decimal points (a spreadsheet takes them from its locale).",
+    ),
+    "not-arrow": (
+        "not a Parquet or Arrow file that can be read",
+        "Its end holds the key to its content: a file that was cut off, or changed, cannot be read at all.",
+        "write the file again, or name its format with `--format-in`.",
+    ),
+    "not-an-object": (
+        "the line is not a JSON object",
+        'Each line of this format is one object such as {"delays": [1, 2], "source_length": 2}.',
+        "write one object per line.",
+    ),
+    "not-an-action": (
+        "not a READ/WRITE action",
+        "A line of this format holds only R (read) and W (write).",
+        "remove the character, or name the format with `--format-in`.",
+    ),
+    "not-an-update": (
+        "not a line of SLTev's formats",
+        "A line of a log is `P` or `C`, display time, start, end, and a text; of an .OStt file, the same without the "
+        "display time.",
+        "write it so, or remove it.",
+    ),
+    "never-completed": (
+        "lines P that no line C completes",
+        "A segment of SLTev's formats ends in a line C, with the final text.",
+        "write the line C, or remove the lines P; the run that wrote them may have been interrupted.",
+    ),
+    "reference-count": (
+        "the reference has not as many lines as the transcript has lines C",
+        "SLTev compares them line by line.",
+        "mend one of the two files; moved elsewhere, they are not read, and SLTevDelay cannot be computed.",
+    ),
+    "missing-id": (
+        "no `index`",
+        "Other lines have one, and segments are matched between systems by it.",
+        "give every line an `index` (or `id`), or none.",
+    ),
+    "extra-id": (
+        "an `index`, where the lines before have none",
+        "Segments are matched between systems by it, so either all have one, or none.",
+        "give every line an `index` (or `id`), or none.",
+    ),
+    "mixed-unit": (
+        "a unit that differs from the one before",
+        "Tokens and milliseconds cannot be averaged.",
+        "score the two kinds of segments one at a time.",
+    ),
+    "mixed-level": (
+        "tokens that differ from those of the file before",
+        "Words and characters cannot be averaged.",
+        "score the files one at a time, or name what the delays count with `--level word|char|token`.",
+    ),
+    "mixed-seg": (
+        "segments that were cut otherwise than those before",
+        "Streams that were cut in two ways cannot be averaged.",
+        "score the two kinds of segments one at a time.",
+    ),
+    "not-whole": (
+        "not a whole number of source tokens, up to the end of the source",
+        "READ/WRITE strings can hold nothing else.",
+        "write another format: jsonl holds everything.",
+    ),
+    "bad-id": (
+        "`index` is not a number or a string",
+        "Segments are named by it.",
+        "write a whole number or a string.",
+    ),
+    "duplicate-id": (
+        "the index was used before",
+        "Two lines for one segment: only one of them can be counted.",
+        "`--repair first` or `--repair last` keeps one of them (the signature then says so), or remove one.",
+    ),
+    "id-in-two-files": (
+        "the index was used in another file",
+        "Several files given as one path are read as one system.",
+        "without quotes around a pattern each file is a system of its own; `lagging convert` merges logs that belong "
+        "together; `--repair first` or `--repair last` keeps one of the lines (the signature then says so).",
+    ),
+    "conflict": (
+        "lines of one segment that differ",
+        "Only one of them can be counted. Elapsed times count as well: two runs of a sentence are two measurements.",
+        "`--repair first` or `--repair last` decides for all of them, or remove one line of each.",
+    ),
+    "json-array": (
+        "one JSON array, not one object per line",
+        "A log is read line by line.",
+        "write each object on a line of its own, e.g. `jq -c '.[]'`.",
+    ),
+    "missing-delays": (
+        "no `delays`",
+        "The hypothesis is not empty, so it was written at some time.",
+        "write one delay per target token.",
+    ),
+    "delays-not-a-list": (
+        "`delays` is not a list of numbers",
+        "There is one delay per target token.",
+        "write a list such as [1, 2, 3].",
+    ),
+    "bad-delay": (
+        "a delay is not a number",
+        "Delays are source tokens or milliseconds.",
+        "write it as a JSON number.",
+    ),
+    "not-finite": (
+        "a delay is not finite",
+        "One NaN or infinite delay (beyond 10¹⁸) makes every mean NaN or infinite.",
+        "find out why the system wrote it; there is no repair for it.",
+    ),
+    "decreasing-delays": (
+        "delays decrease",
+        "AL, LAAL and DAL need non-decreasing delays.",
+        "`--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.",
+    ),
+    "negative-delay": (
+        "a delay is negative",
+        "No more than nothing can have been read.",
+        "`--repair clip` raises it to 0 (the signature then says repair:clip), or re-export the log.",
+    ),
+    "token-count": (
+        "the number of delays differs from the number of target tokens",
+        "Every target token has one delay.",
+        "re-export the log, or name what the delays count with `--level word|char|token`.",
+    ),
+    "bad-prediction": (
+        "`prediction` is not text",
+        "What the system wrote cannot be counted.",
+        "write a string; an empty one if nothing was written.",
+    ),
+    "missing-prediction": (
+        "no `prediction`",
+        "Other lines have one, and its tokens are checked against the delays.",
+        "give every line a `prediction`, or none.",
+    ),
+    "bad-elapsed": (
+        "`elapsed` is not a list of numbers",
+        "There is one elapsed time per target token, in milliseconds.",
+        "write a list of numbers, or leave the key out.",
+    ),
+    "elapsed-count": (
+        "the number of elapsed times differs from the number of delays",
+        "Every target token has one of each.",
+        "re-export the log, or leave the key out.",
+    ),
+    "elapsed-not-finite": (
+        "an elapsed time is not finite",
+        "One NaN or infinite time (beyond 10¹⁸) makes every mean NaN or infinite.",
+        "find out why the system wrote it; there is no repair for it.",
+    ),
+    "decreasing-elapsed": (
+        "elapsed times decrease",
+        "Time does not run backwards.",
+        "`--repair monotone` clamps them (the signature then says repair:monotone), or leave the key out.",
+    ),
+    "bad-reference": (
+        "`reference` is not text",
+        "Its length enters LAAL, and its words BLEU.",
+        "write a string, or null if there is none.",
+    ),
+    "missing-source-length": (
+        "no `source_length`",
+        "Every latency is measured against the length of the source.",
+        "write the number of source tokens, or the milliseconds of source speech.",
+    ),
+    "bad-reference-length": (
+        "`reference_length` is not a number of tokens",
+        "It enters LAAL, and every metric with length=reference.",
+        "write a number that is not negative, or leave the key out.",
+    ),
+    "bad-source-length": (
+        "`source_length` is not a number of tokens or milliseconds",
+        "Every latency is measured against the length of the source.",
+        "write a number that is not negative.",
+    ),
+    "bad-column": (
+        "a column is not made of numbers",
+        "It has one number, or one list of numbers, per segment.",
+        "write numbers, or leave the key out.",
+    ),
+    "column-count": (
+        "columns that belong together differ in length",
+        "`steps` and `durations` have an entry per delay, `compute` one per arrival, `shown` one per `due`.",
+        "re-export the log, or leave the keys out.",
+    ),
+    "impossible-step": (
+        "the steps of the system make no sense",
+        "Source arrives in order, computing takes no less than no time, and a token is written by a step there is.",
+        "re-export the log, or leave `arrivals`, `compute` and `steps` out.",
+    ),
+    "missing-audio": (
+        "no `total_audio_processed`",
+        "It says when the tokens of the line were written.",
+        "write the seconds of audio processed so far.",
+    ),
+    "impossible-time": (
+        "a time that cannot be",
+        "Seconds of audio and of computing are finite and not negative, and the audio of a stream only grows.",
+        "re-export the log; a stream that begins anew needs an id of its own.",
+    ),
+    "other-tokens-deleted": (
+        "the deleted tokens are not the last ones written",
+        "Only the end of a text is deleted; otherwise it is not known what is left of it, and since when.",
+        "re-export the log: `deleted_tokens` repeats the last tokens of the stream, in their order.",
+    ),
+    "stream-twice": (
+        "two streams of one id or of one recording",
+        "Put together, they would have the times of neither.",
+        "remove one of them, or give each an id and a recording of its own.",
+    ),
+    "bad-value": (
+        "a value has the wrong type",
+        "It cannot be read.",
+        "see the page on formats in the documentation for the type of each key.",
+    ),
+    "length-mismatch": (
+        "columns of different lengths",
+        "Every column has one entry per segment.",
+        "pass as many entries as there are lists of delays.",
+    ),
+    "not-scores": (
+        "not a score file of a known kind",
+        "Known are the score files of SimulEval, OmniSTEval and StreamLAAL, a JSON object of metrics and numbers, and "
+        "what `lagging score` prints with `-f json` or `-f tsv`.",
+        "name the file that holds the scores; a log is scored with `lagging score`.",
+    ),
+    "no-scores": (
+        "the score file holds no scores",
+        "There is nothing to compare.",
+        "check that the evaluation that wrote it has finished.",
+    ),
+    "bad-score": (
+        "a score is not a number",
+        "A score is one finite number such as 18.2, or nan, or nothing where there is none.",
+        "write it with a decimal point, and without a unit.",
+    ),
+    "repeated-metric": (
+        "a metric has two scores",
+        "It cannot be known which of them counts.",
+        "remove one of them, or write a file per system.",
+    ),
+    "score-cells": (
+        "names and scores do not match",
+        "Every score has one name, and every name one score.",
+        "write the file again, or mend the line.",
+    ),
+    "several-rows": (
+        "more than one row of scores",
+        "A score file has one row of values below the names; a table with a row per sentence is none.",
+        "name SimulEval's scores.tsv, not its metrics.tsv.",
+    ),
+    "elided-scores": (
+        "scores were left out where the table was printed",
+        "pandas prints `...` instead of the columns that do not fit into the terminal.",
+        "name SimulEval's scores.tsv, or score the log with `lagging score --convention simuleval`.",
+    ),
+}

@@ -372,11 +372,19 @@ def test_what_is_lost(tmp_path):
         "elapsed",
         "document",
         "id (numbered instead)",
-        "prediction (line breaks became spaces)",
+        "prediction (without line breaks)",
         "seg (given)",
     ]
     assert read(tmp_path / "a.out").prediction.tolist() == ["a b"]
     assert "id (numbered instead)" in write(Run.from_delays([[1]], source_length=[1], id=[-1]), tmp_path / "b.out")
+
+
+def test_a_line_break_at_the_end_becomes_no_space(tmp_path):
+    """SimulEval leaves one in references, and under its convention a space would be a word more."""
+    run = Run.from_delays([[1, 2]], source_length=[2], prediction=["a b"], reference=["c d e\n"])
+    assert write(run, tmp_path / "a.out") == ["reference (without line breaks)"]
+    one, two = (lagging.score(r, ["AL"], convention="simuleval")["AL"].value for r in (run, read(tmp_path / "a.out")))
+    assert one == two
 
 
 @settings(max_examples=150)

@@ -343,7 +343,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         for column, tag, score in (("source", "S", ""), ("reference", "T", ""), ("prediction", "H", "nan\t")):
             values = getattr(run, column)
             if values is not None and values[row] is not None:
-                line = re.sub(r"[\r\n]", " ", values[row])
+                line = re.sub(r"[\r\n]", " ", values[row].rstrip("\r\n"))
                 if line != values[row]:
                     broken[column] = None
                 file.write(f"{tag}-{name}\t{score}{line}\n")
@@ -352,5 +352,5 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept = {"id", "delays", "source_length", "prediction", "reference", "source"}
     lost = [column for column in run.to_dict() if column not in kept]
     lost += [] if numbers else ["id (numbered instead)"]
-    lost += [f"{column} (line breaks became spaces)" for column in broken]
+    lost += [f"{column} (without line breaks)" for column in broken]
     return lost + ([] if run.seg == "none" else [f"seg ({run.seg})"])

@@ -184,7 +184,9 @@ def atd(
         new = pieces(heard - begin, size)
         if new:  # source was read: a chunk begins
             sources_before, targets_before = len(source_ends) - 1, t
-            source_ends += [begin + sum(new[: n + 1]) for n in range(len(new))]
+            for length in new:
+                begin += length
+                source_ends.append(begin)
             source_ends[-1] = heard  # together with what was rounding
         if lasts is None:
             continue

@@ -106,10 +106,11 @@ def cut(g: Ragged, times: Ragged, durations: Ragged, piece: float) -> tuple[Ragg
     What was put out at one time after one delay is one chunk of sound. A silent one keeps an entry, of length 0.
     """
     rows = np.repeat(np.arange(len(g)), g.lengths)
-    same = [np.diff(column, prepend=np.nan) == 0 for column in (rows, g.values, times.values)]
+    same = [np.diff(column, prepend=-np.inf) <= NOISE * piece for column in (rows, g.values, times.values)]
     begins = np.flatnonzero(~np.logical_and.reduce(same))
     sound = np.add.reduceat(durations.values, begins) if len(begins) else durations.values
-    tokens = np.maximum(count(sound, piece), 1.0)
+    tokens = count(sound, piece)
+    sound, tokens = np.where(tokens > 0, sound, 0.0), np.maximum(tokens, 1.0)
     if tokens.sum() > MANY:
         raise MetricError(f"{sound.sum():.4g} ms of output speech make more tokens than can be handled at once")
     tokens = tokens.astype(np.int64)
@@ -126,7 +127,7 @@ def token_delays(g: Ragged, times: Ragged, durations: Ragged | None, piece: floa
     if durations is None:
         return g.by_row(lambda g, times: mean_delay(g, times, 0.0, True, piece), times)
     g, times, lasts = cut(g, times, durations, piece)
-    return g.by_row(lambda g, times, lasts: mean_delay(g, times, lasts, lasts > NOISE * piece, piece), times, lasts)
+    return g.by_row(lambda g, times, lasts: mean_delay(g, times, lasts, lasts > 0, piece), times, lasts)
 
 
 def atd(
@@ -232,7 +233,8 @@ def _sound(durations: Delays, delays: int) -> Ragged:
         "Text: every token lasts 1, on both sides. Speech: the new sound of each chunk is cut into pieces of 300 ms "
         "and one remainder, each a token. Text written beside speech lasts 0; output speech lasts as long as it plays.",
         "However short, a remainder is a token: 600.0001 ms are three. Only a billionth of a token is taken for "
-        "rounding, so that 0.1 s + 0.2 s, which a computer makes 300.00000000000006 ms, are one.",
+        "rounding, so that 0.1 s + 0.2 s, which a computer makes 300.00000000000006 ms, are one; delays "
+        "that differ by as little are equal.",
         "Nothing read yet (g ≤ 0): a(t) = 0, and T(x_0) = 0, when the segment begins; delays may be negative.",
         "Source tokens are counted in what was read: |x| plays no part, and delays may be beyond it.",
         "`clock=elapsed`: target tokens on the elapsed clock, source tokens when they were spoken.",

@@ -78,7 +78,7 @@ def test_simulevals_score_of_a_real_log(run, published):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("metric", ["ATD(overlap=True, clock=elapsed)", "ATD(clock=queue)"])
+@pytest.mark.parametrize("metric", ["ATD_CA", "ATD(overlap=True, clock=elapsed)", "ATD(clock=queue)"])
 def test_simulevals_computation_aware_score_of_a_real_log(run, published, metric):
     got = lagging.score(run, [metric], convention="simuleval")[metric]
     assert got.value == pytest.approx(published["ATD_CA"], rel=1e-12)

@@ -109,11 +109,10 @@ def cut(g: Ragged, times: Ragged, durations: Ragged, piece: float) -> tuple[Ragg
     same = [np.diff(column, prepend=-np.inf) <= NOISE * piece for column in (rows, g.values, times.values)]
     begins = np.flatnonzero(~np.logical_and.reduce(same))
     sound = np.add.reduceat(durations.values, begins) if len(begins) else durations.values
-    tokens = count(sound, piece)
-    sound, tokens = np.where(tokens > 0, sound, 0.0), np.maximum(tokens, 1.0)
-    if tokens.sum() > MANY:
+    found = count(sound, piece)
+    if found.sum() > MANY:
         raise MetricError(f"{sound.sum():.4g} ms of output speech make more tokens than can be handled at once")
-    tokens = tokens.astype(np.int64)
+    sound, tokens = np.where(found > 0, sound, 0.0), np.maximum(found, 1.0).astype(np.int64)
     place = np.arange(tokens.sum()) - np.repeat(np.cumsum(tokens) - tokens, tokens)
     lasts = np.minimum(np.repeat(sound, tokens) - piece * place, piece)
     lengths = np.bincount(rows[begins], weights=tokens, minlength=len(g))

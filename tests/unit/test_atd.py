@@ -93,25 +93,11 @@ def test_on_the_elapsed_clock_the_source_is_spoken_as_before():
 def test_computing_while_listening():
     # 700 ms for the first word are done at 1700; 100 ms for the second at 2000 + 100, though the log says 2800
     columns = {"delays": [[1000, 2000]], "elapsed": [[1700, 2800]]}
-    assert score("ATD(overlap=True, clock=elapsed)", **columns).value == (1700 - 300 + 2100 - 600) / 2
     assert score("ATD(clock=queue)", **columns).value == (1700 - 300 + 2100 - 600) / 2
     assert score("ATD(clock=elapsed)", **columns).value == (1700 - 300 + 2800 - 600) / 2
     # a backlog: 1500 ms of computing end at 2500, and 100 ms more at 2600
     columns = {"delays": [[1000, 2000]], "elapsed": [[2500, 3600]]}
-    assert score("ATD(overlap=True, clock=elapsed)", **columns).value == (2500 - 300 + 2600 - 600) / 2
-
-
-def test_overlap_is_about_the_elapsed_clock_only():
-    columns = {"delays": [[1000, 2000]], "elapsed": [[1700, 2800]]}
-    for clock in ("ideal", "queue"):
-        assert (
-            score(f"ATD(overlap=True, clock={clock})", **columns).value == score(f"ATD(clock={clock})", **columns).value
-        )
-
-
-def test_elapsed_times_that_are_all_zero_say_nothing():
-    columns = {"delays": [[1000, 2000]], "elapsed": [[0, 0]]}
-    assert score("ATD(overlap=True, clock=elapsed)", **columns).value == score(**columns).value
+    assert score("ATD(clock=queue)", **columns).value == (2500 - 300 + 2600 - 600) / 2
 
 
 def test_speech_put_out_at_two_times_after_one_delay_is_two_chunks_of_sound():
@@ -233,7 +219,7 @@ def test_bad_delays():
 
 
 def test_bad_parameters():
-    for wrong in ("piece=0", "piece=60001", "piece=nan", "piece=short", "overlap=1"):
+    for wrong in ("piece=0", "piece=60001", "piece=nan", "piece=short"):
         with pytest.raises(lagging.MetricError, match=wrong.partition("=")[0]):
             lagging.metric(f"ATD({wrong})")
     assert repr(lagging.metric("ATD_CA")) == "ATD(clock=elapsed)"

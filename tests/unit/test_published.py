@@ -440,7 +440,7 @@ def test_rows_of_ours_that_do_not_fit(refused, ours):
         ("LongAL", "AL"),
         ("BLEU (CU)", None),
         ("ATD", "ATD"),
-        ("ATD_CA", "ATD(overlap=True, clock=elapsed)"),
+        ("ATD_CA", "ATD(clock=queue)"),
         ("ATD_CA --no-use-ref-len", None),
         ("DAL_CA --no-use-ref-len", "DAL(length=hypothesis, clock=elapsed)"),
         ("StartOffset --no-use-ref-len", None),

@@ -481,7 +481,6 @@ WRONG = [
     (chunk(2, (), ("▁x", "▁a", "▁b")), "other-tokens-deleted", "deleted ['▁x', '▁a', '▁b'], the text ends in ['▁a', "),
     ({"id": 0, "metadata": "a.wav"}, "bad-value", 'metadata: "a.wav"'),
     (meta(3), "bad-value", "wav_name: 3"),
-    (meta("b.wav"), "stream-twice", '"b.wav", before "talk.wav"'),
 ]
 
 
@@ -556,7 +555,19 @@ def test_a_stream_that_begins_anew(log):
     again = [chunk(1, ("▁a",)), chunk(2, ("▁b",)), chunk(3)]
     assert told(log(meta(), *again, *again)) == [("impossible-time", 5, 0)]
     assert told(log(meta(), *again, meta(), *again)) == [("impossible-time", 6, 0)]
-    assert told(log(meta(), *again, meta("b.wav"), *again)) == [("stream-twice", 5, 0)]
+
+
+def test_an_id_that_a_server_gives_out_again(log):
+    again = [chunk(1, ("▁a",)), chunk(2, ("▁b",)), chunk(3)]
+    run = lagging.read(log(meta("a.wav"), *again, meta("b.wav"), *again[:2], meta("c.wav"), *again[:1]))
+    assert run.id.tolist() == ["0", "0-2", "0-3"]
+    assert run.document.tolist() == ["a.wav", "b.wav", "c.wav"]
+    assert run.delays.tolist() == [[1000, 2000], [1000, 2000], [1000]]
+    assert run.source_length.tolist() == [3000, 2000, 1000]
+    assert "id used again" in [note.kind for note in run.notes]
+    assert told(log(meta("a.wav"), *again, meta("b.wav"), *again, meta("a.wav"), *again)) == [
+        ("stream-twice", 9, "0-3")
+    ]
 
 
 def test_a_number_and_a_text_that_are_one_id(log):

@@ -360,8 +360,15 @@ def test_what_no_metric_can_use_is_no_fault(times: object, tmp_path: Path) -> No
     path = log(tmp_path / "a.log", line)
     assert lagging.validate(path).ok
     assert lagging.score(lagging.read(path), ["DAL"])["DAL"].value == 1
-    sound = log(tmp_path / "s.log", {**SOUND, "durations": times if isinstance(times, list) else [times]})
-    assert lagging.validate(sound).ok
+
+
+@pytest.mark.parametrize(
+    ("durations", "kind"), [(["q", 0], "bad-column"), ("oops", "bad-column"), ([1, 10**400], "impossible-step")]
+)
+def test_the_sound_that_was_put_out_lasts_some_time(durations: object, kind: str, tmp_path: Path) -> None:
+    fine = {**SOUND, "index": 0, "durations": [100.0] * len(SOUND["delays"])}
+    path = log(tmp_path / "s.log", fine, {**SOUND, "index": 1, "durations": durations})
+    assert [fault.kind for fault in lagging.validate(path).faults] == [kind]
 
 
 def test_an_elapsed_time_beyond_any_number_is_a_fault_in_speech(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def _score(
 ) -> tuple[Scores, Score | None]:
     """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
     chosen_metrics = [metric(m) for m in asked]
-    columns = {column for m in chosen_metrics for column in m.columns}
+    columns = {column for m in chosen_metrics for column in chosen.settle(m).columns}
     parts = scan(path, columns=columns, name=name, **how)
     scorer, peer, system = None, None, ""
     for part in parts:

@@ -147,11 +147,11 @@ def _recognise(source: Source) -> Format | None:
     head = source.head()
     if not head.strip():
         return None
-    if head.lstrip().startswith(b"["):
-        raise DataError(Fault("json-array", path=source.path, line=1))
     for known in FORMATS.values():
         if known.recognise(head):
             return known
+    if head.lstrip().startswith(b"["):
+        raise DataError(Fault("json-array", path=source.path, line=1))
     shown = head.splitlines()[0][:60].decode("utf-8", "replace")
     raise UsageError(
         f"the format of {source.path} is not recognised; it begins: {shown!r}\n"

@@ -54,7 +54,7 @@ LONGEST_SENTENCE = 400
 def recognise(head: bytes) -> str | None:
     """`omnisteval`, `simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
     first = next((line for line in head.splitlines() if line.strip()), b"")
-    if not first.lstrip().startswith((b"{", b"[")):
+    if not first.lstrip().startswith(b"{"):
         return None
     if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first):
         return "omnisteval"

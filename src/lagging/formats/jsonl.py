@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol, get_type_hints
 
@@ -24,7 +25,7 @@ from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
-from lagging.run import LISTS, NUMBERS, Origin, Run, make_ids, make_texts
+from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, unknown_pieces
 from lagging.validation import about, check, remark, repair
 
@@ -198,7 +199,7 @@ class Reader:
             if setting in facts.columns:
                 said = [getattr(row, setting) for row in rows]
                 mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
-        mixed |= self._timed and not _are_numbers(row.elapsed for row in rows)
+        mixed |= any(not _are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
         if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
             kept = [r for r in range(len(rows)) if not self.refuse(rows[r], lines[r])]
@@ -219,10 +220,10 @@ class Reader:
         for column in set(facts.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
 
-    @property
-    def _timed(self) -> bool:
-        """Whether elapsed times are read and can be used."""
-        return self.facts.unit == "ms" and "elapsed" in self.facts.columns
+    @cached_property
+    def _lists(self) -> tuple[str, ...]:
+        """The columns of lists that are read and can be used; elapsed times cannot beside source tokens."""
+        return tuple(c for c in LISTS if c in self.facts.columns and (c != "elapsed" or self.facts.unit == "ms"))
 
     def refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
@@ -242,8 +243,10 @@ class Reader:
             settled = getattr(facts, setting)
             if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
                 wrong.append((f"mixed-{setting}", f"{said}, not {settled}"))
-        if self._timed and not _are_numbers([row.elapsed]):
-            wrong.append(("bad-elapsed", shown(row.elapsed)))
+        for column in self._lists:
+            if not _are_numbers([value := getattr(row, column)], column):
+                kind = WRONG.get(column, "bad-column")
+                wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}"))
         self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
         if wrong:
             self.options.refused.append((name, line, self.source.path))
@@ -305,10 +308,11 @@ class Reader:
         return make_texts([filled if text is UNSET else text for text in texts])
 
 
-def _are_numbers(lists: Iterable[Any]) -> bool:
-    """Whether everything is a list of numbers, or nothing at all."""
+def _are_numbers(lists: Iterable[Any], column: str = "") -> bool:
+    """Whether everything is a list of numbers, or nothing at all; a reference token never shown has no time."""
     some = [times for times in lists if times is not UNSET and times is not None]
-    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= {int, float}
+    allowed = {int, float, type(None)} if column == "shown" else {int, float}
+    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= allowed
 
 
 def _flat(values: list[int | float]) -> Floats:

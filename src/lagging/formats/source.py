@@ -32,6 +32,7 @@ LOG_NAMES = (
     "metrics.jsonl",
     "metrics.jsonl.gz",
 )
+ENDINGS = ("log", "jsonl", "parquet", "arrow", "csv", "tsv", "slt")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -155,7 +156,7 @@ def resolve(path: str | Path) -> list[Source]:
 
 def _in_directory(directory: Path) -> Source:
     found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    found = found or sorted(file for ending in ("log", "jsonl") for file in directory.glob(f"*.{ending}*"))
+    found = found or sorted(file for ending in ENDINGS for file in directory.glob(f"*.{ending}*"))
     if len(found) != 1:
         what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")

@@ -49,15 +49,6 @@ def count(lengths: Floats, piece: float) -> Floats:
     return tokens
 
 
-def overlapping(g: Floats, elapsed: Floats) -> Floats:
-    """When each token is written if the system computes while it listens, as SimulEval's ATD_CA has it.
-
-    What was computed up to t is elapsed(t) − g(t); where a segment has only zeros for elapsed times, nothing was.
-    """
-    spent = np.where(elapsed.any(axis=1, keepdims=True), elapsed - g, 0.0)
-    return kernels.queue(g, np.diff(spent, axis=1, prepend=0.0))
-
-
 def mean_delay(g: Floats, times: Floats, lasts: Floats | float, counted: Bools | bool, piece: float) -> Floats:
     """ATD: the mean over t of T(y_t) − T(x_a(t)), in a fixed number of passes over the rectangle.
 
@@ -201,15 +192,7 @@ def _sound(durations: Delays, delays: int) -> Ragged:
 @register(
     "ATD",
     needs={"durations"},
-    params=(
-        Param("piece", int(PIECE), "length of a token of speech, in ms", (), float, least=1, most=LONGEST),
-        Param(
-            "overlap",
-            False,
-            "with clock=elapsed: take it that the system computes while it listens (SimulEval's ATD_CA)",
-            ("False", "True"),
-        ),
-    ),
+    params=(Param("piece", int(PIECE), "length of a token of speech, in ms", (), float, least=1, most=LONGEST),),
     summary="Average Token Delay: how long after its source token each target token ends.",
     formula="ATD = mean_t [T(y_t) − T(x_{a(t)})], a(t) = min(t − max(0, target − source tokens before the chunk), "
     "source tokens read), T(y_t) = max(time its chunk was read, T(y_{t−1})) + its duration",
@@ -238,7 +221,7 @@ def _sound(durations: Delays, delays: int) -> Ragged:
         "Source tokens are counted in what was read: |x| plays no part, and delays may be beyond it.",
         "`clock=elapsed`: target tokens on the elapsed clock, source tokens when they were spoken.",
         "SimulEval's ATD_CA, unlike its other `_CA` metrics, lets the system compute while it listens: T(y_t) = "
-        "max(g(t), T(y_{t−1})) + what it computed for t. That is `clock=queue`, and `clock=elapsed, overlap=True`.",
+        "max(g(t), T(y_{t−1})) + what it computed for t. That is `clock=queue`, and so it is signed in its convention.",
         "From a log, SimulEval takes all output for text written beside speech: right for speech → text; but text → "
         "text gets 0 where 3 is right (wait-3), and the duration of output speech is lost. No convention repeats that.",
         "Output speech: what follows equal delays is one chunk, played without a break; a chunk without sound has no "
@@ -247,14 +230,12 @@ def _sound(durations: Delays, delays: int) -> Ragged:
     ),
     undefined="no sound was put out",
 )
-def _atd(s: Schedule, *, piece: float, overlap: bool) -> Floats:
+def _atd(s: Schedule, *, piece: float) -> Floats:
     g, times, durations = s.ideal, s.g, s.durations
     if s.run.unit == "token":
         if durations is not None:
             raise MetricError("the source is counted in tokens and the output speech in milliseconds")
         return g.by_row(lambda g: mean_delay(g, g, 1.0, True, 1.0))
-    if overlap and s.clock == "elapsed":
-        times = g.by_token(overlapping, times)
     if durations is not None:
         charged = np.isnan(durations.values)
         durations = Ragged(np.where(charged, piece, durations.values), durations.offsets)

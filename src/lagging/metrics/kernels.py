@@ -3,7 +3,7 @@ r"""The equations, each once, as NumPy arithmetic on a rectangle: segments of on
 
 Arguments, in the paper's notation (Cherry & Foster 2019):
 
-    g       delays g(t), shape (segments, |y|), non-decreasing along a row
+    g       delays g(t), shape (segments, |y|); times of simulstream's elapsed clock may decrease along a row
     x       |x|, source length, shape (segments, 1)
     y       |y| as it enters γ = |y|/|x|, shape (segments, 1); not always the length of the row
     reach   from which delay on the source counts as fully read: |x|, less a tolerance for milliseconds
@@ -17,6 +17,7 @@ A sentence function hands in one row, a metric over a Run all rows of one length
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.ragged import Floats
 
@@ -76,9 +77,15 @@ def cw(g: Floats) -> Floats:
 
 def cutoff(g: Floats, reach: Floats) -> Floats:
     """τ: the first t (from 1) with g(t) ≥ |x|; |y| if the source is never fully read (the paper's Table 6)."""
-    before = np.count_nonzero(g < reach, axis=1)  # g does not decrease
-    tau: Floats = np.minimum(before + 1.0, g.shape[1])
+    tau: Floats = np.minimum(_leading(g, reach) + 1.0, g.shape[1])
     return tau
+
+
+def _leading(g: Floats, reach: Floats) -> npt.NDArray[np.int64]:
+    """How many leading tokens have g(t) < |x|."""
+    past = ~(g < reach)
+    count: npt.NDArray[np.int64] = np.where(past.any(axis=1), past.argmax(axis=1), g.shape[1])
+    return count
 
 
 def al(lag: Floats, tau: Floats) -> Floats:
@@ -134,5 +141,5 @@ def queue(arrival: Floats, compute: Floats) -> Floats:
 
 def inside(g: Floats, reach: Floats) -> Floats:
     """How many leading tokens were written before the source ended: the t with g(t) < |x|; NaN if none was."""
-    count = np.count_nonzero(g < reach, axis=1).astype(np.float64)  # g does not decrease
+    count = _leading(g, reach)
     return np.where(count > 0, count, np.nan)

@@ -15,7 +15,7 @@ NAMES = {
     "Simultaneous Words Fraction (%)": "SWF",
     "Expected Simul. Words Fraction (%)": "EFSW",
     "Degeneracy Test Value": "DSPTV",
-    "ATD_CA": "ATD(overlap=True, clock=elapsed)",  # alone among SimulEval's _CA, it computes while it listens
+    "ATD_CA": "ATD(clock=queue)",  # alone among SimulEval's _CA, it computes while it listens
 }
 """Labels that are neither a name or alias of ours, nor made from one by `(CU)`, `(CA)` or `--no-use-ref-len`."""
 

@@ -17,8 +17,8 @@ from lagging.edits import check_kinds
 from lagging.edits import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
-from lagging.formats import delimited, fairseq, jsonl, parquet, rw, simulstream, simulstream_writer, sltev, writers
 from lagging.formats.ids import SeenIds
+from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.run import Origin, Run, check_units
@@ -27,110 +27,6 @@ from lagging.validation import check_repairs, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
 
-
-@dataclass(frozen=True)
-class Format:
-    """A log format: how it is recognised, read and written.
-
-    `write` takes a Run and an open file (of bytes if `binary`), and returns what the format could not hold.
-    A format `remembers` if its files say what had been repaired and stripped.
-    """
-
-    name: str
-    title: str
-    recognise: Callable[[bytes], object]
-    scan: Callable[[Source, Options], Iterator[Run]]
-    write: Callable[[Run, Any], list[str]]
-    suffixes: tuple[str, ...]
-    binary: bool = False
-    remembers: bool = False
-
-
-FORMATS = {
-    f.name: f
-    for f in (
-        Format(
-            "simulstream",
-            "simulstream's metrics.jsonl",
-            simulstream.recognise,
-            simulstream.scan,
-            simulstream_writer.write,
-            (".metrics.jsonl",),
-        ),
-        Format(
-            "omnisteval",
-            "OmniSTEval's instances.resegmented.jsonl",
-            lambda head: jsonl.recognise(head) == "omnisteval",
-            jsonl.scan,
-            writers.write_omnisteval,
-            (".resegmented.jsonl",),
-        ),
-        Format(
-            "simuleval",
-            "SimulEval's instances.log",
-            lambda head: jsonl.recognise(head) == "simuleval",
-            jsonl.scan,
-            writers.write_simuleval,
-            (".log",),
-        ),
-        Format(
-            "jsonl",
-            "JSON lines with `delays` and `source_length`",
-            lambda head: jsonl.recognise(head) == "jsonl",
-            jsonl.scan,
-            writers.write_jsonl,
-            (".jsonl", ".json", ".ndjson"),
-        ),
-        Format("rw", "READ/WRITE strings", rw.recognise, rw.scan, rw.write, (".rw", ".txt")),
-        Format("sltev", "SLTev's .slt", sltev.recognise, sltev.scan, sltev.write, (".slt", ".asrt")),
-        Format(
-            "fairseq",
-            "`Delay-` and `RW-` lines of programs derived from fairseq",
-            fairseq.recognise,
-            fairseq.scan,
-            fairseq.write,
-            (".fairseq", ".out"),
-        ),
-        Format(
-            "csv",
-            "a table with commas or semicolons, and names of columns in the first line",
-            lambda head: delimited.recognise(head) == "csv",
-            delimited.scan,
-            delimited.write_csv,
-            (".csv",),
-            remembers=True,
-        ),
-        Format(
-            "tsv",
-            "the same with tabs",
-            lambda head: delimited.recognise(head) == "tsv",
-            delimited.scan,
-            delimited.write_tsv,
-            (".tsv", ".tab"),
-            remembers=True,
-        ),
-        Format(
-            "parquet",
-            "a Parquet file with a row per segment",
-            lambda head: parquet.recognise(head) == "parquet",
-            parquet.scan,
-            parquet.write_parquet,
-            (".parquet", ".pq"),
-            binary=True,
-            remembers=True,
-        ),
-        Format(
-            "arrow",
-            "the same as a file of Arrow's own format",
-            lambda head: parquet.recognise(head) == "arrow",
-            parquet.scan,
-            parquet.write_arrow,
-            (".arrow", ".feather"),
-            binary=True,
-            remembers=True,
-        ),
-    )
-}
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -148,7 +44,7 @@ def _recognise(source: Source) -> Format | None:
     if not head.strip():
         return None
     for known in FORMATS.values():
-        if known.recognise(head):
+        if known.recognises(head):
             return known
     if head.lstrip().startswith(b"["):
         raise DataError(Fault("json-array", path=source.path, line=1))

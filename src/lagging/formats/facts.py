@@ -52,15 +52,22 @@ LONGEST_SENTENCE = 400
 
 
 def recognise(head: bytes) -> str | None:
-    """`omnisteval`, `simuleval` or `jsonl` if the first line that is not blank looks like it, else None."""
+    """The kind of JSON lines that the first line that is not blank looks like; None if it does not look like JSON."""
     first = next((line for line in head.splitlines() if line.strip()), b"")
     if not first.lstrip().startswith(b"{"):
         return None
+    if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):
+        return "simulstream"
     if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first):
         return "omnisteval"
     if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
         return "simuleval"
     return "jsonl"
+
+
+def _is_simulstream(line: bytes) -> bool:
+    telling = (b'"model_loading_time"', b'"total_audio_processed"')
+    return any(key in line for key in telling) or (b'"metadata"' in line and b'"id"' in line)
 
 
 @dataclass(frozen=True)

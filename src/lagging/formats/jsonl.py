@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note
-from lagging.formats.facts import KEYS, OPTIONAL, SETTINGS, Facts, recognise, settle
+from lagging.formats.facts import KEYS, OPTIONAL, SETTINGS, Facts, settle
 from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
@@ -29,7 +29,7 @@ from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, unknown_pieces
 from lagging.validation import about, check, remark, repair
 
-__all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "recognise", "scan"]
+__all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
 SAMPLE = 1000

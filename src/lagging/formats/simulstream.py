@@ -37,7 +37,7 @@ from lagging.run import Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, is_torn
 from lagging.validation import check, remark, repair
 
-__all__ = ["file_name", "recognise", "scan", "to_ms"]
+__all__ = ["file_name", "scan", "to_ms"]
 
 ADDRESS = 1 << 31
 """A server names a stream by the address of an object: a number beyond this is a name, and counts nothing."""
@@ -59,16 +59,6 @@ class Row(msgspec.Struct, gc=False):
 
 
 STEP = ("total_audio_processed", "computation_time", "generated_tokens", "deleted_tokens")
-
-
-def recognise(head: bytes) -> bool:
-    """Whether the first line that is not blank is one of simulstream's."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    if not first.lstrip().startswith(b"{") or b'"delays"' in first or b'"prediction"' in first:
-        return False
-    if b'"model_loading_time"' in first or b'"total_audio_processed"' in first:
-        return True
-    return b'"metadata"' in first and b'"id"' in first
 
 
 # ---- lines ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The formats there are: how each is recognised, read and written. Its module is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lagging.formats.options import Options
+    from lagging.formats.source import Source
+    from lagging.run import Run
+
+__all__ = ["FORMATS", "Format"]
+
+
+def _load(function: str) -> Any:
+    module, name = function.split(".")
+    return getattr(import_module(f"lagging.formats.{module}"), name)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A log format.
+
+    Attributes:
+        name: as given to `--format-in`.
+        title: for people.
+        recogniser: module and function; given the first lines of a file, it says yes, or the name of the format.
+        reader: module and function, from a Source and Options to Runs.
+        writer: module and function; given a Run and an open file, it returns what the format could not hold.
+        suffixes: endings of files that are written in it.
+        binary: whether its files are bytes.
+        remembers: whether its files say what had been repaired and stripped.
+    """
+
+    name: str
+    title: str
+    recogniser: str
+    reader: str
+    writer: str
+    suffixes: tuple[str, ...]
+    binary: bool = False
+    remembers: bool = False
+
+    def recognises(self, head: bytes) -> bool:
+        """Whether a file that begins like this is in this format."""
+        return _load(self.recogniser)(head) in (True, self.name)
+
+    def scan(self, source: Source, options: Options) -> Iterator[Run]:
+        """The segments of a file, in parts; faults and notes go into `options`."""
+        parts: Iterator[Run] = _load(self.reader)(source, options)
+        return parts
+
+    def write(self, run: Run, file: IO[Any]) -> list[str]:
+        """Write a Run. Returns what the format could not hold."""
+        lost: list[str] = _load(self.writer)(run, file)
+        return lost
+
+
+_JSON = ("facts.recognise", "jsonl.scan")
+_TABLE = ("delimited.recognise", "delimited.scan")
+_ARROW = ("parquet.recognise", "parquet.scan")
+_ALL = (
+    Format("simuleval", "SimulEval's instances.log", *_JSON, "writers.write_simuleval", (".log",)),
+    Format(
+        "omnisteval",
+        "OmniSTEval's instances.resegmented.jsonl",
+        *_JSON,
+        "writers.write_omnisteval",
+        (".resegmented.jsonl",),
+    ),
+    Format(
+        "simulstream",
+        "simulstream's metrics.jsonl",
+        "facts.recognise",
+        "simulstream.scan",
+        "simulstream_writer.write",
+        (".metrics.jsonl",),
+    ),
+    Format(
+        "jsonl",
+        "JSON lines with `delays` and `source_length`",
+        *_JSON,
+        "writers.write_jsonl",
+        (".jsonl", ".json", ".ndjson"),
+    ),
+    Format("rw", "READ/WRITE strings", "rw.recognise", "rw.scan", "rw.write", (".rw", ".txt")),
+    Format("sltev", "SLTev's .slt", "sltev.recognise", "sltev.scan", "sltev.write", (".slt", ".asrt")),
+    Format(
+        "fairseq",
+        "`Delay-` and `RW-` lines of programs derived from fairseq",
+        "fairseq.recognise",
+        "fairseq.scan",
+        "fairseq.write",
+        (".fairseq", ".out"),
+    ),
+    Format(
+        "csv",
+        "a table with commas or semicolons, and names of columns in the first line",
+        *_TABLE,
+        "delimited.write_csv",
+        (".csv",),
+        remembers=True,
+    ),
+    Format("tsv", "the same with tabs", *_TABLE, "delimited.write_tsv", (".tsv", ".tab"), remembers=True),
+    Format(
+        "parquet",
+        "a Parquet file with a row per segment",
+        *_ARROW,
+        "parquet.write_parquet",
+        (".parquet", ".pq"),
+        binary=True,
+        remembers=True,
+    ),
+    Format(
+        "arrow",
+        "the same as a file of Arrow's own format",
+        *_ARROW,
+        "parquet.write_arrow",
+        (".arrow", ".feather"),
+        binary=True,
+        remembers=True,
+    ),
+)
+FORMATS = {f.name: f for f in _ALL}
+"""By name, in the order in which a file is asked whether it is one."""

@@ -140,9 +140,7 @@ def _conflicts(run: Run, parts: Sequence[Run], later: Ints, earlier: Ints) -> Fa
         (path, line), (first_path, first_line) = places
         said = "; ".join(text for column in CONTENT if (text := _difference(run, column, first, row)))
         at = first_path if first_line is None else f"{first_path}:{first_line}"
-        name = run.id[row]
-        segment = name if isinstance(name, str) else int(name)
-        faults.add(Fault("conflict", f"{said} (first at {at})", path, line, segment))
+        faults.add(Fault("conflict", f"{said} (first at {at})", path, line, run.id.item(row)))
     return faults
 
 

@@ -94,9 +94,8 @@ def timeline(
     ideal: Floats = np.arange(len(g), dtype=np.float64) * d
     broke = kernels.over_budget(over)[0] == np.arange(len(g)) if len(g) and x else nothing[0] > 0
     scores: Scores = score(one, metrics, convention=convention)
-    name = one.id[0]
     return Timeline(
-        id=name if isinstance(name, str) else int(name),
+        id=one.id.item(0),
         unit=one.unit,
         source=source,
         reference=None if one.reference is None else one.reference[0],

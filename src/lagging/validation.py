@@ -113,8 +113,7 @@ class _Where(TypedDict):
 
 def _where(run: Run, row: int) -> _Where:
     line = None if run.line is None else int(run.line[row])
-    name = run.id[row]
-    return {"path": run.origin.path, "line": line, "segment": name if isinstance(name, str) else int(name)}
+    return {"path": run.origin.path, "line": line, "segment": run.id.item(row)}
 
 
 def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: Callable[[int], str]) -> Iterator[Fault]:

@@ -87,10 +87,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         g, x = run.delays[row], float(run.source_length[row])
         whole = bool((g == np.floor(g)).all()) and x == int(x) and (not len(g) or g[-1] <= x)
         if run.unit != "token" or not whole:
-            name = run.id[row]
-            segment = name if isinstance(name, str) else int(name)
             detail = "delays in milliseconds" if run.unit != "token" else ""
-            raise DataError(Fault("not-whole", detail, run.origin.path, segment=segment))
+            raise DataError(Fault("not-whole", detail, run.origin.path, segment=run.id.item(row)))
         waits = np.diff(g, prepend=0.0, append=x).astype(int).tolist()
         file.write("W".join("R" * wait for wait in waits) + "\n")
     kept = {"delays", "source_length"}

@@ -38,7 +38,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     logged, wavs, lost = _has_steps(run), _recordings(run), _Lost(run)
     vocabulary: set[str] = set()
     for row in range(len(run)):
-        name = run.id[row] if isinstance(run.id[row], str) else int(run.id[row])
+        name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
         vocabulary.update(token for piece in pieces for token in piece)
         arrivals, compute, steps = _logged(run, row) if logged else _derived(run, row)
@@ -74,7 +74,7 @@ def _check(run: Run) -> None:
     early = np.flatnonzero(run.delays.values < 0)
     if len(early):
         (row, *_), (token, *_) = run.delays.owner(early)
-        name = run.id[row] if isinstance(run.id[row], str) else int(run.id[row])
+        name = run.id.item(row)
         detail = f"{run.delays.values[early[0]]:g} ms"
         raise DataError(Fault("negative-delay", detail, run.origin.path, segment=name, token=int(token) + 1))
 

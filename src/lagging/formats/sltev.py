@@ -270,8 +270,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         g, words = run.delays[row], tokenize(text or "")
         if (text is None and len(g)) or len(words) != len(g):
             kind, detail = ("missing-prediction", "") if text is None else ("token-count", _counts(g, words, run.level))
-            name = run.id[row]
-            raise DataError(Fault(kind, detail, run.origin.path, segment=name if isinstance(name, str) else int(name)))
+            raise DataError(Fault(kind, detail, run.origin.path, segment=run.id.item(row)))
         start = 0.0 if run.offset is None or math.isnan(run.offset[row]) else float(run.offset[row])
         end = start + float(run.source_length[row])
         for k in np.flatnonzero(np.diff(g)) + 1:

@@ -26,9 +26,8 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be a lie
     for row in range(len(run)):
         delays = run.delays[row].tolist()
-        name = run.id[row]
         record = {
-            "index": name if isinstance(name, str) else int(name),
+            "index": run.id.item(row),
             "prediction": None if run.prediction is None else run.prediction[row],
             "delays": as_numbers(delays),
             "elapsed": no_time * len(delays) if elapsed is None else elapsed[row].tolist(),
@@ -68,7 +67,7 @@ def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
 def write_jsonl(run: Run, file: TextIO) -> list[str]:
     """Write JSON lines with every column the Run has. Nothing is lost."""
     for row in range(len(run)):
-        record: dict[str, Any] = {"id": run.id[row] if isinstance(run.id[row], str) else int(run.id[row])}
+        record: dict[str, Any] = {"id": run.id.item(row)}
         record["delays"] = _plain(run.delays[row].tolist())
         record["source_length"] = _plain([float(run.source_length[row])])[0]
         for column in TEXTS:
@@ -100,7 +99,7 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
         document = documents[name]
         within[document] = within.get(document, -1) + 1
         record: dict[str, Any] = {
-            "index": run.id[row] if isinstance(run.id[row], str) else int(run.id[row]),
+            "index": run.id.item(row),
             "docid": document,
             "segid": within[document],
             "prediction": None if run.prediction is None else run.prediction[row],

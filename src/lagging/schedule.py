@@ -164,11 +164,10 @@ class Schedules:
         self.convention = convention
         self._made: dict[tuple[object, ...], Schedule] = {}
 
-    @cached_property
-    def _stripped(self) -> Callable[[Ragged], Ragged]:
-        """Drops the last entry of a row where that belongs to a stripped `</s>`."""
+    def _stripped(self, column: Ragged) -> Ragged:
+        """Without the last entry of a row where that belongs to a stripped `</s>`."""
         strip = self.convention.eos == "strip" and self.run.eos.any()
-        return lambda column: column.drop_last(self.run.eos) if strip else column
+        return column.drop_last(self.run.eos) if strip else column
 
     @cached_property
     def reference_length(self) -> Floats | None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import math
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -251,3 +253,18 @@ def test_metrics_are_values() -> None:
     assert lagging.metric("AL") != "AL"
     assert lagging.metric("DAL(write_cost=1.5)").head == "DAL(write_cost=1.5)"
     assert lagging.metric("DAL(write_cost=1.0)")(write_cost=None).head == "DAL"
+
+
+def test_a_part_that_was_scored_is_let_go() -> None:
+    """Without waiting for the garbage collector, which does not know how large an array is."""
+    scorer = Scorer(["AP", "AL", "LAAL", "YAAL", "DAL", "ATD", "CW", "LagPercentile", "HiddenLag", "SWF", "NumChunks"])
+    gc.disable()
+    try:
+        part = run()
+        seen = weakref.ref(part.delays)
+        scorer.add(part)
+        del part
+        assert seen() is None
+    finally:
+        gc.enable()
+    assert len(scorer.result()) == 11

@@ -632,7 +632,7 @@ def test_an_unrecognised_file(command, content, lagging):
     outcome = lagging(command, "strange")
     assert (outcome.code, outcome.out) == (2, "")
     assert "the format of strange is not recognised; it begins: " in outcome.err
-    assert "Known formats: simuleval " in outcome.err
+    assert "Known formats: simuleval, " in outcome.err
     assert "fix: " in outcome.err
 
 

@@ -504,7 +504,7 @@ def test_a_format_that_is_not_recognised(log):
         read(log("hello\n", "a.txt"))
     said = str(error.value)
     assert "is not recognised; it begins: 'hello'" in said
-    assert "simuleval (SimulEval's instances.log), omnisteval (OmniSTEval's" in said
+    assert "Known formats: simuleval, omnisteval, simulstream, " in said
     assert "--format-in" in said
 
 

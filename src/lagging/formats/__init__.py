@@ -51,7 +51,7 @@ def _recognise(source: Source) -> Format | None:
     shown = head.splitlines()[0][:60].decode("utf-8", "replace")
     raise UsageError(
         f"the format of {source.path} is not recognised; it begins: {shown!r}\n"
-        f"  Known formats: {', '.join(f'{f.name} ({f.title})' for f in FORMATS.values())}.\n"
+        f"  Known formats: {', '.join(FORMATS)}.\n"
         "  fix: name it with `--format-in` (format=… in Python), or convert the log."
     )
 

@@ -93,7 +93,7 @@ def _hidden_share(s: Schedule, *, where: str) -> Floats:
     summary="The share of segments in which nothing was written before the source ended: not simultaneous at all.",
     formula="Offline = mean of [g(1) ≥ |x|]",
     latex=r"\mathrm{Offline} = \overline{[g(1) \ge |x|]}",
-    paper="–",
+    paper="not from a paper",
     edge_cases=(EMPTY, "Of one segment: 0 or 1."),
 )
 def _offline(s: Schedule) -> Floats:

@@ -41,7 +41,7 @@ def _percentile(lags: Floats, *, p: float, effective: bool) -> Floats:
     summary="The lag that p of 100 target tokens stay below, pooled over all tokens of the corpus.",
     formula="LagPercentile(p) = the p-th percentile of ℓ(t) = g(t) − (t−1)/γ over all t of all segments",
     latex=r"\mathrm{LagPercentile}(p) = Q_p\{g(t) - (t-1)/\gamma\}",
-    paper="–",
+    paper="not from a paper",
     edge_cases=(
         EMPTY,
         "Between two tokens the percentile is interpolated linearly.",
@@ -66,7 +66,7 @@ def _largest(rows: Floats) -> float:
     summary="The lag of the worst target token.",
     formula="MaxLag = max_t [g(t) − (t−1)/γ]; of the corpus, the largest of all segments",
     latex=r"\mathrm{MaxLag} = \max_t \left[ g(t) - \frac{t-1}{\gamma} \right]",
-    paper="–",
+    paper="not from a paper",
     edge_cases=(EMPTY, "The same for g and g': the running maximum of the lags ends at their maximum.", OWN),
 )
 def _max_lag(s: Schedule) -> Floats:
@@ -87,7 +87,7 @@ PER = {"ms": 60_000.0, "token": 100.0}
     formula="slope of ℓ(t) over the source time (t−1)/γ at which it was due, by least squares, × 1 min (or 100 tokens)",
     latex=r"60\,\mathrm{s} \cdot \frac{\sum (s_t - \bar s)(\ell_t - \bar\ell)}{\sum (s_t - \bar s)^2},"
     r" \qquad s_t = (t-1)/\gamma",
-    paper="–; that latency accumulates over long speech: Xue et al. 2026 (arXiv:2606.15059)",
+    paper="not from a paper; that latency accumulates over long speech: Xue et al. 2026 (arXiv:2606.15059)",
     edge_cases=(
         EMPTY,
         "Seconds per minute for speech; source tokens per 100 source tokens for text.",

@@ -17,6 +17,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
 
 from lagging.kinds import KINDS
 
@@ -234,6 +236,18 @@ class MissingExtraError(LaggingError, ImportError):
     def __init__(self, package: str, extra: str | None = None) -> None:
         what = package if extra is None else f"'lagging[{extra}]'"
         super().__init__(f"{package} is not installed\n  fix: pip install {what}")
+
+
+def optional(package: str, extra: str | None = None) -> Any:
+    """A package that need not be installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    try:
+        return import_module(package)
+    except ImportError:
+        raise MissingExtraError(package, extra) from None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

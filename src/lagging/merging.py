@@ -18,13 +18,13 @@ from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats import Paths, read_parts
 from lagging.formats.options import Options
 from lagging.ragged import Ints, Ragged
-from lagging.run import COLUMNS, PER_TOKEN, TEXTS, Origin, Run
+from lagging.run import LISTS, NUMBERS, PER_TOKEN, TEXTS, Origin, Run
 from lagging.text import settle_level
 from lagging.validation import about, check_repairs, number
 
 __all__ = ["merge"]
 
-CONTENT = tuple(column for column in COLUMNS if column not in ("id", "line"))
+CONTENT = ("delays", "source_length", *LISTS, *NUMBERS, *TEXTS)
 """What two lines of one segment must agree in."""
 
 

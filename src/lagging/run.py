@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from lagging.errors import (
     DataError,
     Fault,
     Faults,
-    MissingExtraError,
     Note,
     UsageError,
     counted,
     did_you_mean,
     merge_notes,
+    optional,
 )
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import EOS, check_level, count_tokens, detect_level, ends_in_eos, is_torn, noun, settle_level
@@ -305,13 +305,8 @@ class Run:
         changed: dict[str, Any] = {}
         for column in COLUMNS:
             parts = [getattr(run, column) for run in runs]
-            if column in TEXTS and any(part is not None for part in parts):
-                parts = [np.full(len(r), None) if p is None else p for r, p in zip(runs, parts, strict=True)]
-            if column in NUMBERS and any(part is not None for part in parts):
-                parts = [np.full(len(r), np.nan) if p is None else p for r, p in zip(runs, parts, strict=True)]
-            if column in PER_TOKEN and any(part is not None for part in parts):
-                # where nothing was written, the list that is not there is empty
-                parts = [_nothing(r) if p is None else p for r, p in zip(runs, parts, strict=True)]
+            if any(part is not None for part in parts):
+                parts = [_nothing(r, column) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if any(part is None for part in parts):
                 changed[column] = None
             elif isinstance(parts[0], Ragged):
@@ -330,6 +325,16 @@ class Run:
 
     # ---- to other libraries -----------------------------------------------------------------------------------
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it has; the line belongs to a file, and is none of them.
+
+        Example:
+            >>> Run.from_delays([[1, 2]], source_length=[2], elapsed=[[3, 4]]).columns
+            ('id', 'delays', 'source_length', 'elapsed')
+        """
+        return tuple(column for column in COLUMNS if column != "line" and getattr(self, column) is not None)
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as Python lists, without those that the Run does not have.
 
@@ -337,9 +342,7 @@ class Run:
             >>> Run.from_delays([[1, 2]], source_length=[2]).to_dict()
             {'id': [0], 'delays': [[1.0, 2.0]], 'source_length': [2.0]}
         """
-        order = ("id", *(c for c in COLUMNS if c not in ("id", "line")))
-        held = {column: getattr(self, column) for column in order}
-        lists = {column: values.tolist() for column, values in held.items() if values is not None}
+        lists = {column: getattr(self, column).tolist() for column in self.columns}
         for column in (c for c in NUMBERS if c in lists):
             lists[column] = [None if math.isnan(n) else n for n in lists[column]]
         if "shown" in lists:
@@ -348,31 +351,17 @@ class Run:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Columns as a pandas DataFrame (needs pandas)."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas") from None
-        return pandas.DataFrame(self.to_dict())
+        return optional("pandas").DataFrame(self.to_dict())
 
     def to_polars(self) -> polars.DataFrame:
         """Columns as a polars DataFrame (needs polars)."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtraError("polars") from None
-        return polars.DataFrame(self.to_dict())
+        return optional("polars").DataFrame(self.to_dict())
 
     def to_arrow(self) -> pyarrow.Table:
         """Columns as an Arrow table (needs pyarrow)."""
-        try:
-            import pyarrow
-        except ImportError:
-            raise MissingExtraError("pyarrow", "arrow") from None
-        return pyarrow.table(self.to_dict())
+        return optional("pyarrow", "arrow").table(self.to_dict())
 
 
-NOT_COLUMNS = {"unit", "level", "seg", "name", "origin", "repaired", "stripped", "notes"}
-COLUMNS = tuple(f.name for f in fields(Run) if f.name not in NOT_COLUMNS)
 TEXTS = ("prediction", "reference", "source", "document")
 NUMBERS = ("reference_length", "erased", "gone", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
@@ -380,6 +369,8 @@ LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "due_par
 """Columns of a list per segment, beside the delays."""
 PER_TOKEN = ("elapsed", "durations", "steps")
 """Those that have an entry per target token."""
+COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line")
+"""All of them, in the order in which tables have them."""
 WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
@@ -392,9 +383,12 @@ def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
         raise DataError(Fault(kind, str(error))) from None
 
 
-def _nothing(run: Run) -> Ragged | None:
-    """A list per segment of a Run in which nothing was written."""
-    return None if len(run.delays.values) else run.delays
+def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
+    """What stands for a column that a Run does not have; None if nothing can."""
+    if column in TEXTS or column in NUMBERS:
+        return np.full(len(run), None if column in TEXTS else np.nan)
+    # where nothing was written, the list per token that is not there is empty
+    return run.delays if column in PER_TOKEN and not len(run.delays.values) else None
 
 
 def _lengths(lengths: npt.ArrayLike, kind: str) -> Floats:

@@ -30,6 +30,7 @@ JSONL = """\
 {"id": "b", "delays": [], "source_length": 3, "prediction": "", "reference": "é", "unit": "token", "level": "word"}
 """
 RW = "RWRWRW\nRRR\n"
+LEVEL = "level (read it with --level word)"
 
 
 @pytest.fixture
@@ -45,7 +46,11 @@ def lagging(run, tmp_path, monkeypatch):
         ([], SIMULEVAL, ""),
         (["--to", "simuleval"], SIMULEVAL, ""),
         (["--to", "jsonl"], JSONL, ""),
-        (["--to", "rw"], RW, "note: this format cannot hold: id, prediction, reference\n"),
+        (
+            ["--to", "rw"],
+            RW,
+            f"note: this format cannot hold: id, prediction, reference, {LEVEL}\n",
+        ),
     ],
 )
 def test_to_standard_output(args, out, lost, lagging):

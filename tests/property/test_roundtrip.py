@@ -29,7 +29,8 @@ def back(run, format):
         path = Path(folder) / f"base{FORMATS[format].suffixes[0]}"
         said = lagging.write(run, path, format=format)
         lost = [re.match(r"\d* *(\w+)", entry)[1] for entry in said]
-        again = lagging.read(path, format=format, unit=run.unit, level=run.level)
+        how = {setting: getattr(run, setting) for setting in ("unit", "level") if setting in lost}
+        again = lagging.read(path, format=format, **how)
     return again, (*lost, *(() if FORMATS[format].remembers else NOT_IN_A_LOG))
 
 

@@ -369,11 +369,11 @@ def test_what_is_lost(tmp_path):
         [[1, 2]], source_length=[2], prediction=["a\nb"], id=["x"], elapsed=[[1, 2]], document=["d"], seg="given"
     )
     assert write(run, tmp_path / "a.out") == [
-        "elapsed",
         "document",
+        "elapsed",
         "id (numbered instead)",
         "prediction (without line breaks)",
-        "seg (given)",
+        "seg (given, read back as none)",
     ]
     assert read(tmp_path / "a.out").prediction.tolist() == ["a b"]
     assert "id (numbered instead)" in write(Run.from_delays([[1]], source_length=[1], id=[-1]), tmp_path / "b.out")

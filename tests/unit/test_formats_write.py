@@ -110,12 +110,12 @@ def test_standard_output(capsys):
 def test_what_simuleval_cannot_hold(tmp_path):
     run = Run.from_delays([[1, 2]], source_length=[2], document=["talk"], reference_length=[3])
     lost = write(run, tmp_path / "a.log")
-    assert lost == ["reference_length", "document", "prediction (this Run has no text)"]
+    assert lost == ["document", "reference_length", "prediction (this Run has no text)"]
 
 
 def test_what_read_write_strings_cannot_hold(tmp_path):
     lost = write(run_of_text(id=[4, 5], elapsed=[[1, 2, 3], [4, 5]]), tmp_path / "a.rw")
-    assert set(lost) == {"id", "elapsed", "prediction", "reference", "source"}
+    assert set(lost) == {"id", "elapsed", "prediction", "reference", "source", "level (read it with --level word)"}
     assert write(Run.from_delays([[1], [2]], source_length=[2, 2]), tmp_path / "a.rw") == []
 
 
@@ -277,6 +277,33 @@ def test_the_unit_survives_or_is_named_as_lost(form, unit, length, tmp_path):
     run = Run.from_delays([[100, 200]], source_length=[length], prediction=["a b"], unit=unit)
     back, lost = again(run, tmp_path, form)
     assert back.unit == unit or any("unit" in what for what in lost)
+
+
+def test_times_that_look_like_seconds_have_no_unit_that_could_be_told(tmp_path):
+    run = Run.from_delays([[1.5]], source_length=[2.5], prediction=["a"], unit="ms")
+    assert write(run, tmp_path / "a.log") == ["unit (read it with --unit ms)"]
+    with pytest.raises(UsageError, match="these look like seconds"):
+        read(tmp_path / "a.log")
+
+
+@pytest.mark.parametrize("form", ["simuleval", "omnisteval", "jsonl", "rw", "fairseq", "csv"])
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [("word", "a b"), ("char", "a b"), ("char", "ab"), ("token", "a b"), ("token", "a b c"), ("word", None)],
+)
+def test_the_level_survives_or_is_named_as_lost(form, level, text, tmp_path):
+    run = Run.from_delays([[1, 2]], source_length=[2], prediction=None if text is None else [text], level=level)
+    lost = write(run, tmp_path / "a", format=form)
+    back = read(tmp_path / "a", format=form)
+    assert (back.level != level) == (f"level (read it with --level {level})" in lost)
+    assert read(tmp_path / "a", format=form, level=level).level == level
+
+
+def test_documents_that_there_are_not(tmp_path):
+    run = Run.from_delays([[100]], source_length=[200], prediction=["a"], unit="ms", seg="given")
+    assert write(run, tmp_path / "a", format="omnisteval") == ["document (none, read back as 0)"]
+    assert read(tmp_path / "a").document.tolist() == ["0"]
+    assert write(read(tmp_path / "a"), tmp_path / "b", format="omnisteval") == []
 
 
 def test_elapsed_times_that_nobody_measured(tmp_path):

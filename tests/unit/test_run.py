@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 import lagging
 from lagging import Run
 from lagging.ragged import Ragged
+from lagging.run import COLUMNS
 
 
 def run() -> Run:
@@ -63,6 +66,14 @@ def test_wrong_columns_are_all_named() -> None:
         Run.from_delays([[1]], source_length=[1], unit="s")
     with pytest.raises(lagging.DataError, match=r"2 delays, 1 words"):
         Run.from_delays([[1, 1]], source_length=[1], prediction=["a"], level="word")
+
+
+def test_columns_are_all_that_there_is_one_of_per_segment() -> None:
+    of_the_whole = {"unit", "level", "seg", "name", "origin", "repaired", "stripped", "notes"}
+    assert {f.name for f in fields(Run)} == {*COLUMNS, *of_the_whole}
+    assert len(set(COLUMNS)) == len(COLUMNS)
+    texts = ("prediction", "reference", "source", "document")
+    assert run().columns == tuple(run().to_dict()) == ("id", "delays", "source_length", *texts, "elapsed")
 
 
 def test_to_other_libraries() -> None:

@@ -727,7 +727,7 @@ def test_deletions_are_gone(log, tmp_path):
         ({"arrivals": [[1000, 2500, 3000], [400]], "steps": [[0, 0, 1], [0]]}, ["elapsed"]),
         ({"erased": [0, np.nan], "revisions": [0, 0]}, []),
         ({"source_length": [3000.0000001, 400]}, ["source_length (kept to the nanosecond)"]),
-        ({"seg": "given"}, ["seg (given)"]),
+        ({"seg": "given"}, ["seg (given, read back as none)"]),
     ],
 )
 def test_what_it_cannot_hold(changes, lost, tmp_path):

@@ -183,6 +183,8 @@ def test_written_and_read_again(model, other, pieces, tmp_path, monkeypatch) -> 
     run = lagging.read(log(tmp_path / "instances.log", pieces), level="spm", spm_model=model)
     copy = tmp_path / "copy.jsonl"
     lagging.write(run, copy)
+    lost = lagging.write(run, tmp_path / "copy.log")
+    assert lost == ["level (read it with --level spm --spm-model FILE)"]
     assert lagging.read(copy, spm_model=model).to_dict() == run.to_dict()
     assert lagging.read(copy, level="token").level == "token"
     with pytest.raises(UsageError, match=f"its tokens are the pieces of {run.level}, but the model given is spm-"):

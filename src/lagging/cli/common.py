@@ -81,6 +81,11 @@ class Talk:
         for note in notes:
             self.say(f"note: {name}: {note}")
 
+    def lost(self, columns: list[str]) -> None:
+        """What a format could not hold."""
+        if columns:
+            self.say(f"note: this format cannot hold: {', '.join(columns)}")
+
     def repairs(self, run: Run, warning: str = "") -> None:
         """What was mended, and what was stripped."""
         for repair, count in run.repaired:

@@ -45,6 +45,4 @@ def command(
     talk.say(f"{run.name}: {run.origin.description}")
     talk.notes(run.notes, run.name)
     talk.repairs(run, "" if target.remembers else "; the new file, and its scores, will not say so")
-    lost = write(run, output, format=target.name)
-    if lost:
-        talk.say(f"note: this format cannot hold: {', '.join(lost)}")
+    talk.lost(write(run, output, format=target.name))

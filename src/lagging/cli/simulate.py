@@ -48,8 +48,7 @@ def command(
     run = chosen.run(source=sources, target=targets)
     lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
     talk.say(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
-    if lost:
-        talk.say(f"note: this format cannot hold: {', '.join(lost)}")
+    talk.lost(lost)
 
 
 def _lines(path: str) -> list[str]:

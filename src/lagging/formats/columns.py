@@ -14,9 +14,9 @@ import msgspec
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.formats.line import Trouble, shown
 from lagging.formats.options import Options
-from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, WRONG, Run
+from lagging.run import COLUMNS, WRONG, Run
 
-__all__ = ["COUNTS", "Matched", "held", "listed", "match", "number", "restored", "scalars", "stored", "usable"]
+__all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "stored", "usable"]
 
 ALIASES = {
     "id": ("index", "idx", "segment", "segment_id", "sentence_id"),
@@ -76,7 +76,7 @@ def match(names: Sequence[str]) -> Matched:
 
     Example:
         >>> match(["index", "hyp", "delays", "src len", "BLEU"]).places
-        {'delays': 2, 'source_length': 3, 'id': 0, 'prediction': 1}
+        {'id': 0, 'delays': 2, 'source_length': 3, 'prediction': 1}
     """
     found = [plain_name(name) for name in names]
     places: dict[str, int] = {}
@@ -216,10 +216,3 @@ def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:
             total = {name: now.get(name, 0) + before.get(name, 0) for name in {**now, **before}}
             counts[scalar] = tuple(sorted(total.items()))
         yield replace(run, name=str(said.get("name", "")), **counts)
-
-
-def held(run: Run) -> list[str]:
-    """The columns that a Run has, in the order in which tables have them."""
-    order = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS)
-    rest = [c for c in COLUMNS if c not in (*order, "line")]
-    return [c for c in (*order, *rest) if getattr(run, c) is not None]

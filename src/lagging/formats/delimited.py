@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note, counted
-from lagging.formats.columns import COUNTS, Matched, held, listed, match, number, restored, scalars, stored, usable
+from lagging.formats.columns import COUNTS, Matched, listed, match, number, restored, scalars, stored, usable
 from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, Trouble, name_of, shown
@@ -268,7 +268,7 @@ def write_tsv(run: Run, file: TextIO) -> list[str]:
 
 
 def _write(run: Run, file: TextIO, separator: str) -> list[str]:
-    columns, said = held(run), scalars(run)
+    columns, said = run.columns, scalars(run)
     table = csv.writer(_Unix(file), delimiter=separator, lineterminator="\r\n")
     table.writerow([*columns, *said])
     same = [json.dumps(v, ensure_ascii=False) if isinstance(v, dict) else _cell(v) for v in said.values()]

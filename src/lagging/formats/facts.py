@@ -47,6 +47,9 @@ KEYS = {
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
 
+SAMPLE = 1000
+"""How many rows are looked at before it is settled what the log is."""
+
 LONGEST_SENTENCE = 400
 """A source of more than so many whole units is taken for milliseconds, if nothing else tells."""
 
@@ -164,7 +167,7 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
     guess, how = guess_unit(texts[0] if texts else None, sizes)
     if options.unit_hint is not None and "guessed" in how:
         return options.unit_hint, "as in the signature"
-    if guess == "ms" and "guessed" in how and max(sizes) < SHORTEST_SPEECH:
+    if guess == "":
         raise UsageError(
             f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}\n"
             "  Delays are source tokens or milliseconds, and these look like seconds.\n"
@@ -174,7 +177,10 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
 
 
 def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
-    """The unit that a log without a word about it is taken to have, by its first source and its source lengths."""
+    """The unit that a log without a word about it is taken to have, by its first source and its source lengths.
+
+    Nothing, if it cannot be told.
+    """
     if isinstance(source, list) or (isinstance(source, str) and source.lower().endswith(AUDIO)):
         return "ms", "the source is sound"
     sizes = [size for size in sizes if math.isfinite(size)]
@@ -184,6 +190,8 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
             return "token", "source_length is the number of source tokens"
     if all(size == int(size) and size <= LONGEST_SENTENCE for size in sizes):
         return "token", "guessed from the numbers; --unit ms if not"
+    if max(sizes) < SHORTEST_SPEECH:
+        return "", "guessed from the numbers, which look like seconds"
     return "ms", "guessed from the numbers; --unit token if not"
 
 

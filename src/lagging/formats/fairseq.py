@@ -49,6 +49,7 @@ from lagging.formats import rw
 from lagging.formats.columns import listed, number
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, Trouble
+from lagging.formats.lost import lost
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.run import Run
@@ -350,7 +351,5 @@ def write(run: Run, file: TextIO) -> list[str]:
         file.write(f"Delay-{name}\tnan\t{run.delays[row].tolist()}\n")
         file.write(f"L-{name}\tsource_length:{float(run.source_length[row])!r}\tunit:{run.unit}\tlevel:{run.level}\n")
     kept = {"id", "delays", "source_length", "prediction", "reference", "source"}
-    lost = [column for column in run.to_dict() if column not in kept]
-    lost += [] if numbers else ["id (numbered instead)"]
-    lost += [f"{column} (without line breaks)" for column in broken]
-    return lost + ([] if run.seg == "none" else [f"seg ({run.seg})"])
+    numbered = [] if numbers else ["id (numbered instead)"]
+    return lost(run, kept, *numbered, *(f"{column} (without line breaks)" for column in broken), seg="none")

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note
-from lagging.formats.facts import KEYS, OPTIONAL, SETTINGS, Facts, settle
+from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, settle
 from lagging.formats.line import Line, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
@@ -32,8 +32,6 @@ from lagging.validation import about, check, remark, repair
 __all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
-SAMPLE = 1000
-"""How many lines are looked at before it is settled what the log is."""
 
 
 @dataclass

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from lagging.errors import DataError, Fault, MissingExtraError
+from lagging.errors import DataError, Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.columns import COUNTS, WRONG_LIST, WRONG_NUMBER, held, match, restored, scalars, stored, usable
-from lagging.formats.facts import OPTIONAL, SETTINGS, settle, wanted
+from lagging.formats.columns import COUNTS, WRONG_LIST, WRONG_NUMBER, match, restored, scalars, stored, usable
+from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
 from lagging.formats.line import Line
 from lagging.formats.options import Options
 from lagging.formats.source import Source
@@ -46,11 +46,7 @@ def recognise(head: bytes) -> str | None:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingExtraError("pyarrow", "arrow") from None
-    return pyarrow
+    return optional("pyarrow", "arrow")
 
 
 # ---- a file -----------------------------------------------------------------------------------------------------
@@ -294,8 +290,8 @@ class _Table:
 
     def sample(self) -> list[Line]:
         """The first rows, and the first in which something was written."""
-        rows = range(min(len(self), jsonl.SAMPLE))
-        written = np.flatnonzero(self.columns["delays"].lengths)[: jsonl.SAMPLE]
+        rows = range(min(len(self), SAMPLE))
+        written = np.flatnonzero(self.columns["delays"].lengths)[:SAMPLE]
         return [self.line(row) for row in (*rows, *written.tolist()) if row not in self.faults]
 
     def runs(self, reader: jsonl.Reader) -> Iterator[Run]:
@@ -364,7 +360,7 @@ def write_arrow(run: Run, file: IO[bytes]) -> list[str]:
 
 def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], Any]) -> None:
     """The rows of a Run, some at a time, and before them what holds for all."""
-    pa, columns = _arrow(), held(run)
+    pa, columns = _arrow(), run.columns
     schema = pa.schema(
         [(column, _type(getattr(run, column))) for column in columns],
         metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},

@@ -12,6 +12,7 @@ from typing import TextIO
 import numpy as np
 
 from lagging.errors import DataError, Fault, Note
+from lagging.formats.lost import lost
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
@@ -91,6 +92,5 @@ def write(run: Run, file: TextIO) -> list[str]:
             raise DataError(Fault("not-whole", detail, run.origin.path, segment=run.id.item(row)))
         waits = np.diff(g, prepend=0.0, append=x).astype(int).tolist()
         file.write("W".join("R" * wait for wait in waits) + "\n")
-    kept = {"delays", "source_length"}
-    lost = [c for c in run.to_dict() if c not in kept and not (c == "id" and (run.id == np.arange(len(run))).all())]
-    return lost + ([] if run.seg == "none" else [f"seg ({run.seg})"])
+    kept = {"delays", "source_length"} | ({"id"} if (run.id == np.arange(len(run))).all() else set())
+    return lost(run, kept, level="token", seg="none")

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from lagging.errors import DataError, Fault, UsageError
+from lagging.formats.lost import lost
 from lagging.formats.simulstream import DIGITS, file_name, to_ms
 from lagging.formats.subwords import MARK, usual_level
 from lagging.ragged import Floats, Ints, Ragged
@@ -35,14 +36,14 @@ def write(run: Run, file: TextIO) -> list[str]:
         DataError: a delay is negative.
     """
     _check(run)
-    logged, wavs, lost = _has_steps(run), _recordings(run), _Lost(run)
+    logged, wavs, compared = _has_steps(run), _recordings(run), _Lost(run)
     vocabulary: set[str] = set()
     for row in range(len(run)):
         name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
         vocabulary.update(token for piece in pieces for token in piece)
         arrivals, compute, steps = _logged(run, row) if logged else _derived(run, row)
-        lost.look(row, arrivals, compute, steps)
+        compared.look(row, arrivals, compute, steps)
         new: list[list[str]] = [[] for _ in arrivals]
         for step, piece in zip(steps.tolist(), pieces, strict=True):
             new[step] += piece
@@ -51,7 +52,7 @@ def write(run: Run, file: TextIO) -> list[str]:
             computed = {} if compute is None else {"computation_time": _seconds(compute[step])}
             tokens = {"generated_tokens": new[step], "deleted_tokens": []}
             file.write(_line({"id": name, "total_audio_processed": _seconds(arrival), **computed, **tokens}))
-    return lost.told(wavs, logged, vocabulary)
+    return compared.told(wavs, logged, vocabulary)
 
 
 def _seconds(ms: float) -> float:
@@ -155,21 +156,19 @@ class _Lost:
         held |= set() if self.other_elapsed else {"elapsed"}
         held |= {"arrivals", "compute", "steps"} if logged else set()
         held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.nansum(n)}
-        present = list(run.to_dict())
-        lost = [column for column in present if column not in held]
+        more = []
         if "document" in held and any(file_name(name) != name for name in wavs):
-            lost.append("document (read back without its directory)")
+            more.append("document (read back without its directory)")
         if self.cut_short:
-            lost.append("source_length (read back as the last delay, where that is beyond it)")
-        for column in (c for c in present if c in held & TIMES):
+            more.append("source_length (read back as the last delay, where that is beyond it)")
+        for column in (c for c in run.columns if c in held & TIMES):
             values = getattr(run, column)
             flat = values.values if isinstance(values, Ragged) else values
             if not np.array_equal(to_ms([_seconds(ms) for ms in flat]), flat):
-                lost.append(f"{column} (kept to the nanosecond)")
+                more.append(f"{column} (kept to the nanosecond)")
         if any(MARK in text for text in texts):
-            lost.append(f"prediction ({MARK} written as _)")
+            more.append(f"prediction ({MARK} written as _)")
         if any(text != text.strip() for text in texts):
-            lost.append("prediction (white space at its ends)")
-        if vocabulary and usual_level(texts, vocabulary) != run.level:
-            lost.append(f"level (read it with --level {run.level})")
-        return [*lost, *([f"seg ({run.seg})"] if run.seg != "none" else [])]
+            more.append("prediction (white space at its ends)")
+        level = usual_level(texts, vocabulary) if vocabulary else None
+        return lost(run, held, *more, level=level, seg="none")

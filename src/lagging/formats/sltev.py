@@ -29,6 +29,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from lagging.errors import DataError, Fault, Note
+from lagging.formats.lost import lost
 from lagging.formats.moses import moses
 from lagging.formats.options import Options
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
@@ -284,11 +285,8 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept |= {"id"} if (run.id == np.arange(len(run))).all() else set()
     kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
-    lost = [column for column in run.to_dict() if column not in kept | empty]
-    lost += [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
-    lost += [] if run.level == "token" else [f"level (read it with --level {run.level})"]
-    lost += [] if run.unit == "ms" else [f"unit (read it with --unit {run.unit})"]
-    return lost + ([] if run.seg == "given" else [f"seg ({run.seg}, read back as given)"])
+    others = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    return lost(run, kept | empty, *others, unit="ms", level="token", seg="given")
 
 
 def _joined(words: list[str], level: str) -> str:

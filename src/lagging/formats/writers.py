@@ -8,8 +8,13 @@ import math
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from lagging.formats.facts import guess_unit
-from lagging.run import LISTS, NUMBERS, TEXTS, Run
+import numpy as np
+
+from lagging.formats.facts import SAMPLE, guess_unit
+from lagging.formats.lost import lost
+from lagging.ragged import Ragged
+from lagging.run import Run
+from lagging.text import detect_level
 
 __all__ = ["write_jsonl", "write_omnisteval", "write_simuleval"]
 
@@ -40,12 +45,20 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
             record = _speech(record, run.durations[row].tolist())
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source", "durations"}
-    lost = [c for c in run.to_dict() if c not in kept]
-    lost += [f"seg ({run.seg})"] if run.seg != "none" else []
-    lost += ["prediction (this Run has no text)"] if run.prediction is None else []
     first = next((text for text in run.source if text), None) if run.source is not None else None
-    guessed = guess_unit(first, run.source_length.tolist())[0]
-    return [*lost, *([f"unit (read it with --unit {run.unit})"] if guessed != run.unit else [])]
+    unit = guess_unit(first, run.source_length.tolist())[0]
+    level = _guessed_level(run) if run.durations is None else "token"
+    return lost(run, kept, *_no_text(run), unit=unit, level=level, seg="none")
+
+
+def _no_text(run: Run) -> list[str]:
+    return ["prediction (this Run has no text)"] if run.prediction is None else []
+
+
+def _guessed_level(run: Run) -> str:
+    """What a reader will take the tokens for, if nothing is said of them."""
+    written = np.flatnonzero(run.delays.lengths)[:SAMPLE]
+    return "token" if run.prediction is None else detect_level(run.prediction[written], run.delays.lengths[written])
 
 
 def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
@@ -66,28 +79,20 @@ def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
 
 def write_jsonl(run: Run, file: TextIO) -> list[str]:
     """Write JSON lines with every column the Run has. Nothing is lost."""
+    settings = {"unit": run.unit, "level": run.level, **({} if run.seg == "none" else {"seg": run.seg})}
     for row in range(len(run)):
-        record: dict[str, Any] = {"id": run.id.item(row)}
-        record["delays"] = _plain(run.delays[row].tolist())
-        record["source_length"] = _plain([float(run.source_length[row])])[0]
-        for column in TEXTS:
-            values = getattr(run, column)
-            if values is not None and values[row] is not None:
-                record[column] = values[row]
-        for column in LISTS:
-            ragged = getattr(run, column)
-            if ragged is not None:
-                record[column] = _plain(ragged[row].tolist())
-        for column in NUMBERS:
-            numbers = getattr(run, column)
-            if numbers is not None and not math.isnan(numbers[row]):
-                record[column] = _plain([float(numbers[row])])[0]
-        record["unit"] = run.unit
-        record["level"] = run.level
-        if run.seg != "none":
-            record["seg"] = run.seg
+        entries = {column: _entry(getattr(run, column), row) for column in run.columns}
+        record = {column: entry for column, entry in entries.items() if entry is not None} | settings
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []
+
+
+def _entry(values: Any, row: int) -> Any:
+    """One entry of a column; None for what there is not."""
+    if isinstance(values, Ragged):
+        return _plain(values[row].tolist())
+    value = values.item(row)
+    return _plain([value])[0] if isinstance(value, float) else value
 
 
 def write_omnisteval(run: Run, file: TextIO) -> list[str]:
@@ -113,8 +118,6 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
             record["time_to_recording_end"] = float(run.recording_end[row])
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "recording_end", "document"}
-    lost = [column for column in run.to_dict() if column not in kept]
-    lost += ["document (numbered instead)"] if [str(n) for n in documents.values()] != list(documents) else []
-    lost += ["prediction (this Run has no text)"] if run.prediction is None else []
-    lost += [] if run.unit == "ms" else ["unit (read it with --unit token)"]
-    return lost + ([] if run.seg == "given" else [f"seg ({run.seg}, read back as given)"])
+    instead = "numbered instead" if run.document is not None else "none, read back as 0"
+    numbered = [f"document ({instead})"] if [str(n) for n in documents.values()] != list(documents) else []
+    return lost(run, kept, *numbered, *_no_text(run), unit="ms", level=_guessed_level(run), seg="given")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.conventions import Convention, convention
-from lagging.errors import DataError, Fault, MetricError, MissingExtraError, Note, UsageError, merge_notes
+from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
 from lagging.metrics import Metric, metric
 from lagging.metrics.record import Statistics
 from lagging.ragged import Floats, Ragged
@@ -140,11 +140,7 @@ class Scores:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row per segment: its id, and a column per metric (needs pandas)."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas") from None
-        return pandas.DataFrame({"id": next(iter(self)).ids, **{repr(s.metric): s.segments for s in self}})
+        return optional("pandas").DataFrame({"id": next(iter(self)).ids, **{repr(s.metric): s.segments for s in self}})
 
     def __len__(self) -> int:
         """How many metrics were scored."""

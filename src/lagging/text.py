@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import MissingExtraError, UsageError
+from lagging.errors import UsageError, optional
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -224,12 +224,9 @@ def load_spm(path: str | Path) -> str:
         raise UsageError(f"cannot read the SentencePiece model {path}: {error.strerror or error}") from None
     level = f"spm-{hashlib.sha256(content).hexdigest()[:8]}"
     if level not in _MODELS:
+        sentencepiece = optional("sentencepiece", "spm")
         try:
-            from sentencepiece import SentencePieceProcessor
-        except ImportError:
-            raise MissingExtraError("sentencepiece", "spm") from None
-        try:
-            model = SentencePieceProcessor(model_proto=content) if content else None
+            model = sentencepiece.SentencePieceProcessor(model_proto=content) if content else None
         except RuntimeError:
             model = None
         if model is None:

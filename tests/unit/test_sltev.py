@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import sys
 import tempfile
 from dataclasses import replace
 from fractions import Fraction
@@ -18,9 +19,9 @@ from hypothesis import strategies as st
 import lagging
 import oracle_revision as oracle
 from lagging import Run
-from lagging.errors import DataError, MetricError
+from lagging.errors import DataError, MetricError, MissingExtraError
 from lagging.formats import read, scan, sltev, validate, write
-from lagging.formats.moses import moses
+from lagging.formats.moses import _tokenize, moses
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
 
 LOG = """\
@@ -280,6 +281,15 @@ def test_a_sentence_belongs_where_most_of_its_time_is(log):
 
 
 # ---- SLTev's tokens ---------------------------------------------------------------------------------------------
+
+
+def test_without_the_package_that_cuts_them(log, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    monkeypatch.setattr("lagging.formats.moses._tokenize", _tokenize.__wrapped__)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lagging\[sltev\]'"):
+        read(log())
+    assert read(log(), level="word").level == "word"
+
 
 # as sacremoses 0.2.0 cuts them, MosesTokenizer().tokenize(text, escape=False)
 CUT = [

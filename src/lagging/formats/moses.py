@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from lagging.errors import MissingExtraError
+from lagging.errors import optional
 
 __all__ = ["moses"]
 
 
 @cache
 def _tokenize() -> Callable[..., list[str]]:
-    try:
-        from sacremoses import MosesTokenizer
-    except ImportError:
-        raise MissingExtraError("sacremoses", "sltev") from None
-    tokenize: Callable[..., list[str]] = MosesTokenizer().tokenize
+    tokenize: Callable[..., list[str]] = optional("sacremoses", "sltev").MosesTokenizer().tokenize
     return tokenize
 
 

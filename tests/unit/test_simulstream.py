@@ -517,6 +517,12 @@ def test_a_line_of_no_stream(bad, kind, log):
     assert told(path) == [(kind, 3, None)]
 
 
+def test_a_line_that_cannot_be_read_of_an_id_that_was_used_again(log):
+    """The stream that has the id now is the one whose tokens are not known."""
+    streams = [meta("a.wav"), chunk(1, ("▁a",)), meta("b.wav"), chunk(1, ("▁b",))]
+    assert told(log(*streams, chunk(2, "▁c"), chunk(3, (), ("▁c",)))) == [("bad-value", 5, 0)]
+
+
 def test_a_wrong_deletion_is_told_once(log):
     path = log(meta(), chunk(1, ("▁a",)), chunk(2, (), ("▁b",)), chunk(3, ("▁c",), ("▁d",)))
     assert told(path) == [("other-tokens-deleted", 3, 0)]

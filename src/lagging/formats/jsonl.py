@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from lagging.errors import Fault, Note
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, settle
-from lagging.formats.line import Line, explain, name_of, shown
+from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
@@ -122,15 +122,8 @@ class _Decoder:
 
     def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
-        try:
-            if not batch.text.isascii():
-                batch.text.decode("utf-8")  # what msgspec skips, it does not check
-            # one object on each line, and not two on one and none on another
-            one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
-            rows = self._json.decode_lines(batch.text) if one_each else []
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            rows = []
-        if len(rows) != len(batch.starts):
+        rows = decode(batch, self._json)
+        if rows is None:
             return self._one_by_one(batch)
         first = batch.first
         places = first - 1 - self._blank + self.options.placed
@@ -138,11 +131,13 @@ class _Decoder:
 
     def _one_by_one(self, batch: Batch) -> Rows:
         found = Rows()
+        names = {self.keys.get(name, name): name for name in FIELDS if name in self.fields}
         for number, line in enumerate(batch.lines, batch.first):
             if not line.strip():
                 self._blank += 1
                 continue
-            row, trouble = explain(line, self.fields, self.keys)
+            values, trouble = explain(line, {key: FIELDS[name] for key, name in names.items()})
+            row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
             place = number - 1 - self._blank + self.options.placed
             if not trouble and row is not None:
                 found.rows.append(row)

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line of JSON: what is read of it, and, where it cannot be read, what is wrong with it."""
+"""Lines of JSON, decoded many at once, or one by itself, to say what is wrong with it; and what ours hold."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
 
+from lagging.formats.source import Batch
+from lagging.run import LISTS, NUMBERS, WRONG
 from lagging.text import is_torn
 
-__all__ = ["Line", "explain", "name_of", "shown"]
+__all__ = ["FIELDS", "Line", "decode", "explain", "name_of", "read_id", "read_number", "shown", "torn"]
 
 
 class Line(msgspec.Struct, gc=False):
@@ -57,6 +60,11 @@ def name_of(row: Line) -> int | str | None:
 Trouble = tuple[str, str, int | None]
 """Kind of fault, offending value, target token."""
 
+Read = Callable[[str, Any], tuple[Any, list[Trouble]]]
+"""From a key and its value to what is taken for it, and what is wrong with it."""
+
+Row = TypeVar("Row")
+
 
 def shown(value: object) -> str:
     """A value as a message shows it."""
@@ -66,8 +74,21 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def explain(line: bytes, fields: frozenset[str], keys: Mapping[str, str]) -> tuple[Line | None, list[Trouble]]:
-    """One line, and what is wrong with the given fields of it; `keys` says which are called otherwise in the file."""
+def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None:
+    """The objects of a batch, one on each line; None if the lines must be looked at one by one."""
+    try:
+        if not batch.text.isascii():
+            batch.text.decode("utf-8")  # what msgspec skips, it does not check
+        # one object on each line, and not two on one and none on another
+        one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
+        rows = decoder.decode_lines(batch.text) if one_each else []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return rows if len(rows) == len(batch.starts) else None
+
+
+def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | None, list[Trouble]]:
+    """What one line has under the given keys, and what is wrong with it; None if it is no object."""
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -87,17 +108,29 @@ def explain(line: bytes, fields: frozenset[str], keys: Mapping[str, str]) -> tup
         return None, [("not-json", str(error), None)]
     if not isinstance(found, dict):
         return None, [("not-an-object", shown(found), None)]
-    row, trouble = Line(), []
-    for name, reader in FIELDS.items():
-        key = keys.get(name, name)
-        if key in found and name in fields:
-            value, wrong = reader(found[key])
+    values: dict[str, Any] = {}
+    trouble: list[Trouble] = []
+    for key, read in readers.items():
+        if key in found:
+            values[key], wrong = read(key, found[key])
             trouble += wrong
-            setattr(row, name, value)
-    return row, trouble
+    return values, trouble
 
 
-def _read_aside(value: Any) -> tuple[Any, list[Trouble]]:
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+
+def torn(key: str) -> Trouble:
+    """The fault of a text that no file can hold."""
+    return "not-utf8", f"half of a surrogate pair in {key}", None
+
+
+def _read(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+    """What is looked at later."""
+    return value, []
+
+
+def _read_aside(key: str, value: Any) -> tuple[Any, list[Trouble]]:
     """What enters no score is never a fault; a text that no file can hold is made one that a file can."""
     first = value[:1] if isinstance(value, list) else [value]
     if any(isinstance(part, str) and is_torn(part) for part in first):
@@ -105,11 +138,12 @@ def _read_aside(value: Any) -> tuple[Any, list[Trouble]]:
     return value, []
 
 
-def _read_id(value: object) -> tuple[Any, list[Trouble]]:
+def read_id(key: str, value: object) -> tuple[Any, list[Trouble]]:
+    """A whole number, or a text."""
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     if isinstance(value, str) and is_torn(value):
-        return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
+        return UNSET, [torn(key)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
     return UNSET, [("bad-id", shown(value), None)]
@@ -119,16 +153,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _read_times(kind: str, one: str) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
-        if value is None:
-            return None, []
-        if not isinstance(value, list):
-            return UNSET, [(kind, shown(value), None)]
-        wrong: list[Trouble] = [(one, shown(v), t) for t, v in enumerate(value, 1) if not _is_number(v)]
-        return (UNSET, wrong[:1]) if wrong else ([_float(v) for v in value], [])
-
-    return read
+def _read_delays(key: str, value: object) -> tuple[Any, list[Trouble]]:
+    if value is None:
+        return None, []
+    if not isinstance(value, list):
+        return UNSET, [("delays-not-a-list", shown(value), None)]
+    wrong: list[Trouble] = [("bad-delay", shown(v), t) for t, v in enumerate(value, 1) if not _is_number(v)]
+    return (UNSET, wrong[:1]) if wrong else ([_float(v) for v in value], [])
 
 
 def _float(value: Any) -> float:
@@ -138,51 +169,45 @@ def _float(value: Any) -> float:
         return math.inf
 
 
-def _read_number(kind: str) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
+def read_number(kind: str) -> Read:
+    """A reader of numbers; what is none is a fault of this kind."""
+
+    def read(key: str, value: object) -> tuple[Any, list[Trouble]]:
         if value is None or _is_number(value):
             return None if value is None else _float(value), []
-        return UNSET, [(kind, shown(value), None)]
+        return UNSET, [(kind, _said(kind, key, value), None)]
 
     return read
 
 
-def _read_text(kind: str, *also: type) -> Any:
-    def read(value: object) -> tuple[Any, list[Trouble]]:
+def _read_text(kind: str) -> Read:
+    def read(key: str, value: object) -> tuple[Any, list[Trouble]]:
         if isinstance(value, str) and is_torn(value):
-            return UNSET, [("not-utf8", f"half of a surrogate pair in {shown(value)}", None)]
-        if value is None or isinstance(value, (str, *also)):
+            return UNSET, [torn(key)]
+        if value is None or isinstance(value, str):
             return value, []
-        return UNSET, [(kind, shown(value), None)]
+        return UNSET, [(kind, _said(kind, key, value), None)]
 
     return read
 
 
-FIELDS = {
-    "index": _read_id,
-    "id": _read_id,
-    "delays": _read_times("delays-not-a-list", "bad-delay"),
-    "source_length": _read_number("bad-source-length"),
+def _said(kind: str, key: str, value: object) -> str:
+    """A value as a message shows it; with its key, where the words for the fault do not name it."""
+    return f"{key}: {shown(value)}" if kind in ("bad-value", "bad-column") else shown(value)
+
+
+FIELDS: dict[str, Read] = {
+    "index": read_id,
+    "id": read_id,
+    "delays": _read_delays,
+    "source_length": read_number("bad-source-length"),
     "prediction": _read_text("bad-prediction"),
-    "prediction_spm": lambda value: (value, []),
+    "prediction_spm": _read,
     "reference": _read_text("bad-reference"),
-    "elapsed": lambda value: (value, []),
     "source": _read_aside,
-    "reference_length": _read_number("bad-value"),
-    "durations": lambda value: (value, []),
-    "arrivals": lambda value: (value, []),
-    "compute": lambda value: (value, []),
-    "steps": lambda value: (value, []),
-    "erased": _read_number("bad-value"),
-    "gone": _read_number("bad-value"),
-    "revisions": _read_number("bad-value"),
-    "offset": _read_number("bad-value"),
-    "recording_end": _read_number("bad-value"),
-    "due": lambda value: (value, []),
-    "due_partial": lambda value: (value, []),
-    "shown": lambda value: (value, []),
     "document": _read_aside,
-    "seg": _read_text("bad-value"),
-    "unit": _read_text("bad-value"),
-    "level": _read_text("bad-value"),
+    **dict.fromkeys(LISTS, _read),
+    **{column: read_number(WRONG.get(column, "bad-column")) for column in NUMBERS},
+    **dict.fromkeys(("seg", "unit", "level"), _read_text("bad-value")),
 }
+"""How each field of a line is read, if it is looked at by itself."""

@@ -16,10 +16,8 @@ chunk, in quadratic time. Times are kept to the nanosecond.
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -27,10 +25,10 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from lagging.errors import Fault, Note, UsageError
-from lagging.formats.line import explain, shown
+from lagging.formats.line import Read, Trouble, decode, explain, read_id, read_number, shown, torn
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
-from lagging.formats.stream import Stream, Wrong
+from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Origin, Run, make_ids, make_texts
@@ -64,62 +62,28 @@ STEP = ("total_audio_processed", "computation_time", "generated_tokens", "delete
 # ---- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _read_row(line: bytes) -> tuple[Row | None, list[Wrong]]:
-    """One line, looked at by itself, and what is wrong with it."""
-    found, trouble = explain(line, frozenset({"id"}), {})
-    wrong = [(kind, detail) for kind, detail, _ in trouble]
-    if found is None:
-        return None, wrong
-    row = Row(id=found.id)
-    for key, value in json.loads(line).items():
-        if key in READERS:
-            try:
-                setattr(row, key, None if value is None else READERS[key](value))
-            except TypeError:
-                wrong.append(("bad-value", f"{key}: {shown(value)}"))
-            except UnicodeError:
-                wrong.append(("not-utf8", f"half of a surrogate pair in {key}"))
-    return row, wrong
+def _read_metadata(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+    if value is not None and not isinstance(value, dict):
+        return UNSET, [("bad-value", f"{key}: {shown(value)}", None)]
+    return (UNSET, [torn(key)]) if value and is_torn(str(value.get("wav_name"))) else (value, [])
 
 
-def _object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError
-    _text(str(value.get("wav_name")))
-    return value
+def _read_tokens(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+    if value is not None and not (isinstance(value, list) and all(isinstance(token, str) for token in value)):
+        return UNSET, [("bad-value", f"{key}: {shown(value)}", None)]
+    return (UNSET, [torn(key)]) if value and any(map(is_torn, value)) else (value, [])
 
 
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    if is_torn(value):
-        raise UnicodeError
-    return value
-
-
-def _texts(value: object) -> list[str]:
-    if not isinstance(value, list):
-        raise TypeError
-    return list(map(_text, value))
-
-
-READERS: dict[str, Callable[[object], Any]] = {
-    "metadata": _object,
-    "total_audio_processed": _number,
-    "computation_time": _number,
-    "generated_tokens": _texts,
-    "deleted_tokens": _texts,
-    "model_loading_time": lambda value: value,
+READERS: dict[str, Read] = {
+    "id": read_id,
+    "metadata": _read_metadata,
+    "total_audio_processed": read_number("bad-value"),
+    "computation_time": read_number("bad-value"),
+    "generated_tokens": _read_tokens,
+    "deleted_tokens": _read_tokens,
+    "model_loading_time": lambda key, value: (value, []),
 }
+"""How each field of a line is read, if it is looked at by itself."""
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -154,15 +118,8 @@ class _Log:
 
     def hold(self, batch: Batch) -> None:
         """Take the lines of a batch over; one that cannot be decoded at once is looked at line by line."""
-        try:
-            if not batch.text.isascii():
-                batch.text.decode("utf-8")  # what msgspec skips, it does not check
-            # one object on each line, and not two on one and none on another
-            one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
-            rows = self._json.decode_lines(batch.text) if one_each else []
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            rows = []
-        if len(rows) == len(batch.starts):
+        rows = decode(batch, self._json)
+        if rows is not None:
             for line, row in enumerate(rows, batch.first):
                 self._take(row, line)
             return
@@ -170,24 +127,27 @@ class _Log:
             if not text.strip():
                 self._blank += 1
                 continue
-            one, wrong = _read_row(text)
-            if "torn" in self.options.repair and wrong and wrong[0][0] == "truncated":
+            values, trouble = explain(text, READERS)
+            if "torn" in self.options.repair and trouble and trouble[0][0] == "truncated":
                 self.options.torn.append(f"{self.source.path}:{line}")
                 continue
-            name = one.id if one is not None and one.id is not UNSET else None
-            for kind, detail in wrong:
+            row = Row(**(values or {}))
+            name = None if row.id is UNSET else row.id
+            for kind, detail, _ in trouble:
                 self._fault(kind, detail, line, name)
-            if wrong:
+            if trouble:
                 self._doubt(name)
-            if one is not None and (name is not None or not wrong):
-                self._take(one, line, told=bool(wrong))
+            if name is not None or not trouble:
+                self._take(row, line, told=bool(trouble))
 
     def _doubt(self, name: int | str | None) -> None:
         """After a line that cannot be read, what its stream deletes cannot be checked: any stream, if it has no id."""
-        if name is None:
+        if name is None and self._sure:
             self._sure = False
-        for stream in self.streams:
-            stream.sure &= name is not None and stream.id != name
+            for stream in self.streams:
+                stream.sure = False
+        elif name in self._by_id:
+            self._by_id[name].sure = False
 
     def _take(self, row: Row, line: int, told: bool = False) -> None:
         """Take a line over; `told` if it is known already that something in it has the wrong type."""

@@ -15,7 +15,7 @@ import pytest
 
 import lagging
 from lagging.errors import DataError, UsageError
-from lagging.formats import jsonl, read, scan, source, validate
+from lagging.formats import jsonl, read, scan, source, validate, write
 
 WAIT_3 = [3, 4, 5, 6, 6, 6]
 ABSENT = object()
@@ -128,6 +128,16 @@ def test_speech(log):
 def test_the_path_of_a_sound_file_means_milliseconds(sound, log):
     run = read(log(dump(speech_line(0, source=sound, source_length=300, delays=[100, 300]))))
     assert run.unit == "ms"
+
+
+def test_sound_that_is_measured_in_seconds(log):
+    seconds = {"source_length": 6.85, "delays": [1.0, 6.85], "elapsed": [1.1, 7.0]}
+    path = log(dump(speech_line(0, **seconds)))
+    with pytest.raises(UsageError, match="these look like seconds"):
+        read(path)
+    assert read(path, unit="ms").delays.tolist() == [[1.0, 6.85]]
+    assert read(log(dump(speech_line(0, **seconds), speech_line(1)))).unit == "ms"  # one that is short is short
+    assert read(log(dump(speech_line(0, source_length=0, delays=[], elapsed=[], prediction="")))).unit == "ms"
 
 
 def test_speech_to_speech(log):
@@ -706,6 +716,39 @@ def test_characters(log):
 def test_characters_with_spaces_between_some(log):
     run = read(log(dump(text_line(0, prediction="今天 天气 很好"), text_line(1, prediction=CHINESE[1]))))
     assert run.level == "char"
+
+
+# SimulEval leaves out the plain space and no other, OmniSTEval leaves out none
+@pytest.mark.parametrize("first", ["今天。\u3000很好", "今 天。\u00a0很好", "用 B 很好"])
+@pytest.mark.parametrize("second", ["我们去公园吧", "第 二 很好"])
+def test_white_space_that_is_counted_among_characters(first, second, log):
+    path = log(dump(text_line(0, prediction=first), text_line(1, prediction=second)))
+    run = read(path)
+    assert (run.level, run.delays.lengths.tolist()) == ("char", [6, 6])
+    spaced = 1 + (" " in second)
+    assert [(note.kind, note.count) for note in run.notes] == [("white space", spaced)]
+    assert lagging.score(run, ["DAL"])["DAL"].value == 3.0
+    again = path.with_name("again.log")
+    assert write(run, again) == []
+    assert read(again).delays.tolist() == run.delays.tolist()
+
+
+@pytest.mark.parametrize("text", ["今天很好", "今天 很好", "今天 很</s>"])
+def test_white_space_excuses_no_other_number_of_characters(text, log):
+    with pytest.raises(DataError) as error:
+        read(log(dump(text_line(0, prediction=text), *(text_line(i, prediction=CHINESE[0]) for i in (1, 2)))))
+    assert faults(error) == [("token-count", 1, 0, None)]
+
+
+def test_omnisteval_leaves_out_a_length_that_is_not_above_0(log):
+    whole = {"index": 0, "docid": 0, "segid": 0, "prediction": "a b", "reference": "a b", "source_length": 3000.0}
+    empty = {"index": 1, "docid": 0, "segid": 1, "prediction": "c", "reference": "c", "emission_cu": [500.0]}
+    run = read(log(dump({**whole, "emission_cu": [1000.0, 3000.0]}, empty), "a.jsonl"))
+    assert run.source_length.tolist() == [3000, 0]
+    assert lagging.score(run, ["DAL"])["DAL"].undefined == 1
+    with pytest.raises(DataError) as error:  # cut from text alone, it has no times at all
+        read(log(dump({key: value for key, value in empty.items() if key != "emission_cu"}), "a.jsonl"))
+    assert [kind for kind, *_ in faults(error)] == ["missing-delays", "missing-source-length"]
 
 
 def test_an_end_mark_among_characters(log):

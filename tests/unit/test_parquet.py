@@ -219,7 +219,7 @@ def test_kinds_of_names(ids, expected, tmp_path):
 
 def test_a_source_that_is_described_by_a_list(tmp_path):
     source = [["a.wav", "22050 Hz"], None, ["b.wav"]]
-    path = store(tmp_path / "a.parquet", {"delays": LISTS, "source_length": [2] * 3, "source": source})
+    path = store(tmp_path / "a.parquet", {"delays": LISTS, "source_length": [2000] * 3, "source": source})
     run = read(path)
     assert (run.source.tolist(), run.unit) == (["a.wav", None, "b.wav"], "ms")
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,10 @@ from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source
 from lagging.run import LISTS, NUMBERS, Origin
-from lagging.text import check_level, detect_level, is_spm, noun
+from lagging.text import check_level, detect_level, ends_in_eos, is_spm, noun, tokens
 from lagging.validation import unmatched_tokens
 
-__all__ = ["Facts", "guess_unit", "recognise", "settle", "wanted"]
+__all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 SETTINGS = ("unit", "level", "seg")
@@ -46,6 +47,8 @@ KEYS = {
 
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
+
+SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
 """How many rows are looked at before it is settled what the log is."""
@@ -110,7 +113,7 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
         check_level(said, source.path)
     if said is not None and is_spm(said) and is_spm(options.level or "") and said != options.level:
         raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
-    level = options.level or said or ("token" if speech_out else detect_level(texts, lengths))
+    level = options.level or said or ("token" if speech_out else find_level(texts, lengths))
     has_text = not speech_out and any(text is not None for text in texts)
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
         options.notes.append(unmatched_tokens(texts, lengths))
@@ -129,6 +132,35 @@ def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> F
         keeps_sound=speech_out and options.columns is None,
         columns=tuple(c for c in OPTIONAL if wanted(c, options, unit) and _present(c, rows)),
     )
+
+
+def counts_space(text: str | None, delays: int) -> bool:
+    r"""Whether there are as many delays as characters, if white space is among them.
+
+    SimulEval leaves out the plain space and no other, OmniSTEval leaves out none.
+
+    Example:
+        >>> counts_space("我\u3000用", 3), counts_space("我 用", 3), counts_space("我 用", 2)
+        (True, True, False)
+    """
+    if not text or ends_in_eos(text, "char") or delays == len(tokens(text, "char")):
+        return False
+    return delays in (len(text), len(text.replace(" ", "")))
+
+
+def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
+    """What the delays count, as `detect_level` has it, and characters too if white space is among them.
+
+    Example:
+        >>> find_level(["我用 B", "guten Tag"], [4, 2]), find_level(["我用 B", "你好"], [4, 2])
+        ('token', 'char')
+    """
+    level = detect_level(texts, lengths)
+    if level != "token":
+        return level
+    pairs = zip(texts, lengths, strict=True)
+    without = [len(tokens(text or "", "char")) if counts_space(text, n) else n for text, n in pairs]
+    return "token" if detect_level(texts, without) == "token" else "char"
 
 
 def wanted(column: str, options: Options, unit: str) -> bool:
@@ -182,7 +214,7 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
     Nothing, if it cannot be told.
     """
     if isinstance(source, list) or (isinstance(source, str) and source.lower().endswith(AUDIO)):
-        return "ms", "the source is sound"
+        return ("", SECONDS) if sizes and 0 < max(sizes) < SHORTEST_SPEECH else ("ms", "the source is sound")
     sizes = [size for size in sizes if math.isfinite(size)]
     if isinstance(source, str) and sizes:
         counts = {len(source.split()), len("".join(source.split())), len(source.strip())}
@@ -191,7 +223,7 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
     if all(size == int(size) and size <= LONGEST_SENTENCE for size in sizes):
         return "token", "guessed from the numbers; --unit ms if not"
     if max(sizes) < SHORTEST_SPEECH:
-        return "", "guessed from the numbers, which look like seconds"
+        return "", SECONDS
     return "ms", "guessed from the numbers; --unit token if not"
 
 

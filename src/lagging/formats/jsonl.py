@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import Fault, Note
-from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, settle
+from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
 from lagging.formats.options import Options
 from lagging.formats.source import Batch, Source
@@ -183,6 +183,10 @@ class Reader:
         """Take rows over into columns, but for those that lack what a segment must have."""
         facts, held = self.facts, self.held
         rows, lines = decoded.rows, decoded.lines
+        if facts.origin.format == "omnisteval":  # it leaves the length out where it is not above 0
+            for row in rows:
+                if row.source_length is UNSET and type(row.delays) is list:
+                    row.source_length = 0.0
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         delays = [row.delays for row in rows]
         sizes = [row.source_length for row in rows]
@@ -278,6 +282,12 @@ class Reader:
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
             strange = [isinstance(p, list) and unknown_pieces(p, facts.level) for p in pieces]
             options.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
+        if texts is not None and counts is not None and facts.level == "char":
+            spaced = np.zeros(len(run), dtype=bool)
+            for row in np.flatnonzero(counts != run.delays.lengths).tolist():
+                spaced[row] = counts_space(texts[row], int(run.delays.lengths[row]))
+            counts = np.where(spaced, run.delays.lengths, counts)
+            options.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
         options.faults.add(*check(run, token_counts=counts))
         options.notes.extend(remark(run))
         return run

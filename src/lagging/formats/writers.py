@@ -10,11 +10,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from lagging.formats.facts import SAMPLE, guess_unit
+from lagging.formats.facts import SAMPLE, find_level, guess_unit
 from lagging.formats.lost import lost
 from lagging.ragged import Ragged
 from lagging.run import Run
-from lagging.text import detect_level
 
 __all__ = ["write_jsonl", "write_omnisteval", "write_simuleval"]
 
@@ -58,7 +57,9 @@ def _no_text(run: Run) -> list[str]:
 def _guessed_level(run: Run) -> str:
     """What a reader will take the tokens for, if nothing is said of them."""
     written = np.flatnonzero(run.delays.lengths)[:SAMPLE]
-    return "token" if run.prediction is None else detect_level(run.prediction[written], run.delays.lengths[written])
+    if run.prediction is None:
+        return "token"
+    return find_level(run.prediction[written].tolist(), run.delays.lengths[written].tolist())
 
 
 def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:

@@ -229,9 +229,9 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "write a number that is not negative.",
     ),
     "bad-column": (
-        "a column is not made of numbers",
-        "It has one number, or one list of numbers, per segment.",
-        "write numbers, or leave the key out.",
+        "a column is not made of numbers that make sense",
+        "It has one number, or one list of numbers, per segment; times are finite, and counts are not negative.",
+        "write such numbers, or leave the key out.",
     ),
     "column-count": (
         "columns that belong together differ in length",

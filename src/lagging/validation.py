@@ -49,10 +49,8 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     """
     x, g = run.source_length, run.delays
     yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
-    if (r := run.reference_length) is not None:
-        yield from _rows(
-            run, "bad-reference-length", ~(np.isnan(r) | ((r >= 0) & (r < FAR))), lambda i: number(float(r[i]))
-        )
+    if run.reference_length is not None:
+        yield from _numbers(run, "bad-reference-length", "reference_length")
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
         unit = noun(run.level)
@@ -69,7 +67,7 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~(np.abs(e.values) < FAR)))
         if run.compute is None:  # where the computing time of a step is known, that may be all that is counted in
             yield from _tokens(run, "decreasing-elapsed", e, e.falls(), step=True)
-    yield from _check_steps(run)
+    yield from _check_few(run)
     yield from _duplicates(run)
 
 
@@ -83,26 +81,38 @@ BELONG = (
 """Columns that have an entry for each entry of another."""
 
 
-def _check_steps(run: Run) -> Iterator[Fault]:
-    """What the system did, and when: columns that few logs have."""
+COUNTS = ("erased", "gone", "revisions")
+PLACES = ("offset", "recording_end")
+
+
+def _check_few(run: Run) -> Iterator[Fault]:
+    """Columns that few logs have: what the system did and when, and where a segment lies."""
     known = {c: getattr(run, c) for pair in BELONG for c in pair if getattr(run, c) is not None}
     for one, other in BELONG:
         if one in known and other in known:
             a, b = known[one].lengths, known[other].lengths
             for row in np.flatnonzero(a != b).tolist():
                 yield Fault("column-count", f"{a[row]} {one}, {b[row]} {other}", **_where(run, row))
-    for column in ("arrivals", "compute", "steps", "durations", "due", "due_partial"):
-        if column in known:
-            values = known[column].values
-            yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(~(np.abs(values) < FAR)))
-            if not column.startswith("due") and run.seg == "none":
-                yield from _tokens(run, "impossible-step", known[column], np.flatnonzero(values < 0))
-    for column in ("arrivals", "steps"):
-        if column in known:
-            yield from _tokens(run, "impossible-step", known[column], known[column].falls(), step=True)
+    for column, ragged in known.items():
+        if column == "delays":
+            continue
+        values = ragged.values
+        wrong = ~(np.abs(values) < FAR)
+        if column == "shown":
+            wrong &= ~np.isnan(values)  # never shown
+        if column in ("compute", "steps", "durations") or (column == "arrivals" and run.seg == "none"):
+            wrong |= values < 0
+        if column == "steps":
+            wrong |= values != np.floor(values)
+        kind = "bad-column" if column in ("due", "due_partial", "shown") else "impossible-step"
+        yield from _tokens(run, kind, ragged, np.flatnonzero(wrong), column)
+        if column in ("arrivals", "steps"):
+            yield from _tokens(run, "impossible-step", ragged, ragged.falls(), column, step=True)
     if "steps" in known and "arrivals" in known:
         last, there = known["steps"].last(), known["arrivals"].lengths
         yield from _rows(run, "impossible-step", last >= there, lambda i: f"step {last[i]:g} of {there[i]}")
+    for column in (c for c in (*COUNTS, *PLACES) if getattr(run, c) is not None):
+        yield from _numbers(run, "bad-column", column, least=0.0 if column in COUNTS else -FAR)
 
 
 class _Where(TypedDict):
@@ -121,8 +131,18 @@ def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: Callable[[i
         yield Fault(kind, detail(row), **_where(run, row))
 
 
-def _tokens(run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], step: bool = False) -> Iterator[Fault]:
-    """One fault per segment, at its first wrong token."""
+def _numbers(run: Run, kind: str, column: str, least: float = 0.0) -> Iterator[Fault]:
+    """Numbers that are too low, or not finite; what is not known is NaN."""
+    values = getattr(run, column)
+    wrong = ~(np.isnan(values) | ((values >= least) & (values < FAR)))
+    name = f"{column}: " if kind == "bad-column" else ""
+    yield from _rows(run, kind, wrong, lambda i: name + number(float(values[i])))
+
+
+def _tokens(
+    run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], name: str = "", step: bool = False
+) -> Iterator[Fault]:
+    """One fault per segment, at its first wrong token; with the name of the column, if the kind does not tell it."""
     if not len(flat):
         return
     rows, positions = column.owner(flat)
@@ -130,7 +150,8 @@ def _tokens(run: Run, kind: str, column: Ragged, flat: npt.NDArray[np.int64], st
     for row, place, position in zip(rows.tolist(), flat[first].tolist(), positions[first].tolist(), strict=True):
         value = number(column.values[place])
         detail = f"{number(column.values[place - 1])} → {value}" if step else value
-        detail += " ms" if run.unit == "ms" else ""
+        detail += " ms" if run.unit == "ms" and name != "steps" else ""
+        detail = f"{name}: {detail}" if name else detail
         yield Fault(kind, detail, token=position + 1, **_where(run, row))
 
 

@@ -173,6 +173,43 @@ def test_nonsense_is_refused_by_name(delays, given):
         Run.from_delays(delays, **given)
 
 
+STEPS = {"arrivals": [[1, 2]], "steps": [[0, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"arrivals": [[2, 1]]}, ("impossible-step", 0, 2, "arrivals: 2 → 1 ms")),
+        ({"arrivals": [[-1, 1]]}, ("impossible-step", 0, 1, "arrivals: -1 ms")),
+        ({"compute": [[INF, 1]]}, ("impossible-step", 0, 1, "compute: Infinity ms")),
+        ({"compute": [[1, -1]], "seg": "given"}, ("impossible-step", 0, 2, "compute: -1 ms")),
+        ({"durations": [[NAN, 1]]}, ("impossible-step", 0, 1, "durations: NaN ms")),
+        ({**STEPS, "steps": [[-1, 0]], "seg": "given"}, ("impossible-step", 0, 1, "steps: -1")),
+        ({**STEPS, "steps": [[0, 0.5]]}, ("impossible-step", 0, 2, "steps: 0.5")),
+        ({**STEPS, "steps": [[1, 0]]}, ("impossible-step", 0, 2, "steps: 1 → 0")),
+        ({**STEPS, "steps": [[0, 2]]}, ("impossible-step", 0, None, "step 2 of 2")),
+        ({**STEPS, "steps": [[0]]}, ("column-count", 0, None, "1 steps, 2 delays")),
+        ({**STEPS, "compute": [[1]]}, ("column-count", 0, None, "1 compute, 2 arrivals")),
+        ({"due": [[1]], "shown": [[INF]]}, ("bad-column", 0, 1, "shown: Infinity ms")),
+        ({"due": [[NAN]], "shown": [[NAN]]}, ("bad-column", 0, 1, "due: NaN ms")),
+        ({"erased": [-1]}, ("bad-column", 0, None, "erased: -1")),
+        ({"gone": [INF]}, ("bad-column", 0, None, "gone: Infinity")),
+        ({"revisions": [-0.5]}, ("bad-column", 0, None, "revisions: -0.5")),
+        ({"offset": [INF]}, ("bad-column", 0, None, "offset: Infinity")),
+        ({"recording_end": [-INF]}, ("bad-column", 0, None, "recording_end: -Infinity")),
+    ],
+    ids=str,
+)
+def test_columns_that_few_logs_have(given, expected):
+    assert faults_of([[1, 2]], unit="ms", **given) == [expected]
+
+
+def test_columns_that_few_logs_have_and_nothing_is_wrong_with():
+    cut = {"arrivals": [[-1, 2]], "steps": [[0, 1]], "compute": [[0, 0]], "offset": [-2], "recording_end": [-3]}
+    unknown = {"due": [[-1]], "shown": [[NAN]], "erased": [NAN], "revisions": [0]}
+    assert len(Run.from_delays([[-1, 2]], source_length=[5], unit="ms", seg="given", **cut, **unknown)) == 1
+
+
 def test_the_columns_are_named_in_a_usage_error():
     with pytest.raises(UsageError, match="unit must be 'token' or 'ms', but got 's'"):
         Run.from_delays([[1]], source_length=[1], unit="s")

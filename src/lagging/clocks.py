@@ -79,8 +79,7 @@ def _queue(run: Run) -> Ragged:
         return finish
     if run.steps is None:
         raise MetricError("it needs to know which step wrote which token (`steps`), and the log does not say")
-    first = np.repeat(arrivals.offsets[:-1], run.steps.lengths)
-    return Ragged(finish.values[first + run.steps.values.astype(np.int64)], run.steps.offsets)
+    return finish.pick(run.steps)
 
 
 def _differenced(e: Floats, g: Floats) -> Floats:

@@ -165,6 +165,16 @@ class Ragged:
         rows = np.searchsorted(self.offsets, flat, side="right") - 1
         return rows, flat - self.offsets[rows]
 
+    def pick(self, places: Ragged) -> Ragged:
+        """The values at some places of each row, from 0.
+
+        Example:
+            >>> Ragged.from_rows([[5, 7], [9]]).pick(Ragged.from_rows([[0, 1, 1], [0]])).tolist()
+            [[5.0, 7.0, 7.0], [9.0]]
+        """
+        flat = np.repeat(self.offsets[:-1], places.lengths) + places.values.astype(np.int64)
+        return Ragged(self.values[flat], places.offsets)
+
     def falls(self) -> Ints:
         """Flat places of the values that are smaller than their predecessor in the same row."""
         down = np.flatnonzero(self.values[1:] < self.values[:-1]) + 1

@@ -235,15 +235,14 @@ class _Log:
     def _columns(self, steps: Ragged) -> dict[str, Any]:
         """The columns of times, from the step that wrote each target token."""
         arrivals = Ragged.from_rows([to_ms(stream.audio) for stream in self.streams])
-        place = np.repeat(arrivals.offsets[:-1], steps.lengths) + steps.values.astype(np.int64)
-        delays, compute, elapsed = arrivals.values[place], None, None
+        delays, compute, elapsed = arrivals.pick(steps), None, None
         if not any(None in stream.compute for stream in self.streams):
             compute = Ragged.from_rows([to_ms(stream.compute) for stream in self.streams])
-            elapsed = Ragged(np.round(delays + compute.values[place], DIGITS), steps.offsets)
+            elapsed = Ragged(np.round(delays.values + compute.pick(steps).values, DIGITS), steps.offsets)
         wanted = self.options.columns
         aside = {"arrivals": arrivals, "compute": compute, "steps": steps}
         return {
-            "delays": Ragged(delays, steps.offsets),
+            "delays": delays,
             "source_length": np.nan_to_num(arrivals.last()),
             "elapsed": elapsed,
             **{name: values for name, values in aside.items() if wanted is None or name in wanted},

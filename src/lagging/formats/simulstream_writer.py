@@ -110,8 +110,7 @@ def _has_steps(run: Run) -> bool:
     """Whether the Run knows its steps, and its delays and source lengths are theirs."""
     if run.arrivals is None or run.steps is None:
         return False
-    place = np.repeat(run.arrivals.offsets[:-1], run.steps.lengths) + run.steps.values.astype(np.int64)
-    timed = np.array_equal(run.arrivals.values[place], run.delays.values)
+    timed = run.arrivals.pick(run.steps) == run.delays
     return timed and np.array_equal(np.nan_to_num(run.arrivals.last()), run.source_length)
 
 

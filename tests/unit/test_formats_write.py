@@ -306,6 +306,18 @@ def test_documents_that_there_are_not(tmp_path):
     assert write(read(tmp_path / "a"), tmp_path / "b", format="omnisteval") == []
 
 
+@pytest.mark.parametrize("form", ["simuleval", "fairseq"])
+def test_a_segment_that_began_before_the_first_of_its_words(form, tmp_path):
+    cut = {"source_length": [2000], "prediction": ["a b"], "unit": "ms", "seg": "given"}
+    path = tmp_path / "cut"
+    said = "negative delays (a fault when read back)"
+    assert said in write(Run.from_delays([[-500.5, 700]], **cut), path, format=form)
+    with pytest.raises(DataError, match="a delay is negative"):
+        read(path)
+    assert said not in write(Run.from_delays([[500.5, 700]], **cut), path, format=form)
+    assert read(path).delays.tolist() == [[500.5, 700]]
+
+
 def test_elapsed_times_that_nobody_measured(tmp_path):
     """SimulEval's zeros for text would be wrong times for speech: AL_CA of them means nothing."""
     run = Run.from_delays([[100.5, 200]], source_length=[300], prediction=["a b"], unit="ms")

@@ -103,6 +103,17 @@ def test_updates_of_another_time_are_counted(log):
     assert {note.kind: note.count for note in run.notes}["foreign update"] == 1
 
 
+def test_what_is_passed_over_is_told_of_every_file(log):
+    run = read(log("\ufeff\n" + LOG, OStt="\ufeff" + TRANSCRIPT, OSt=REFERENCE + "\n\n"), unit="ms")
+    told = sorted((note.kind, Path(note.text.split()[-1 if note.count else -2]).name, note.count) for note in run.notes)
+    assert [line for line in told if line[0] in ("blank line", "byte order mark")] == [
+        ("blank line", "talk.de.en.slt", 1),
+        ("blank line", "talk.en.OSt", 2),
+        ("byte order mark", "talk.de.OStt:", 0),
+        ("byte order mark", "talk.de.en.slt:", 0),
+    ]
+
+
 def test_the_unit_is_not_known_and_that_is_said(log):
     path = log()
     assert any(note.kind == "time unit" for note in read(path).notes)

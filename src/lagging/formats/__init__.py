@@ -85,6 +85,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
             if held is not None and not (options.stop and options.faults):
                 yield held
             held = _with_notes(part, options, name or part.name or system_name(source))
+        options.marked(source)
         options.placed = len(seen)
     options.faults.add(*seen.faults(options.refused))
     options.notes.extend(() if options.faults else seen.gaps())
@@ -144,16 +145,17 @@ def scan(
     r"""A log as a sequence of Runs: memory does not grow with the log.
 
     Args:
-        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "jsonl" or "rw"; recognised if not given.
+        paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
+        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet" or
+            "arrow"; recognised if not given.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         unit_hint: the unit to take where the log leaves it to be guessed.
         spm_model: the SentencePiece model whose pieces the delays count.
         repair: names of repairs; `first` and `last` need the whole log, and give it as one Run.
         strip: kinds of target tokens to leave out with their delays; see `lagging.strip`.
-        columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document",
-            "durations"); all if not given.
+        columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document", …); all if
+            not given.
         name: name of the system.
         progress: called with the number of bytes read since the last call.
 
@@ -218,8 +220,9 @@ def read(
     r"""A log as one Run.
 
     Args:
-        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "jsonl" or "rw"; recognised if not given.
+        paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
+        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet" or
+            "arrow"; recognised if not given.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         spm_model: the SentencePiece model whose pieces the delays count.
@@ -277,7 +280,7 @@ def validate(
     r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
 
     Args:
-        paths: a file, a directory with an `instances.log`, a glob, several of them, or "-" for standard input.
+        paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
         format, level, unit, spm_model: as in `read`.
 
     Example:
@@ -320,7 +323,7 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
     Args:
         run: what to write.
         path: the file; "-" for standard output.
-        format: "simuleval", "jsonl" or "rw"; by the ending of the path if not given.
+        format: as in `read`; by the ending of the path if not given.
 
     Returns:
         The columns that the format cannot hold.

@@ -12,15 +12,14 @@ from typing import Any
 import msgspec
 
 from lagging.errors import Fault, Note, UsageError, did_you_mean
-from lagging.formats.line import Trouble, shown
-from lagging.formats.options import Options
+from lagging.formats.line import shown
+from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
 
 __all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "stored", "usable"]
 
 ALIASES = {
     "id": ("index", "idx", "segment", "segment_id", "sentence_id"),
-    "delays": ("delay",),
     "source_length": ("source_len", "src_length", "src_len"),
     "reference_length": ("reference_len", "ref_length", "ref_len"),
     "prediction": ("hypothesis", "hyp", "pred"),

@@ -25,13 +25,13 @@ from typing import Any, TextIO
 import numpy as np
 from msgspec import UNSET
 
-from lagging.errors import Fault, Note, counted
+from lagging.errors import counted
 from lagging.formats.columns import COUNTS, Matched, listed, match, number, restored, scalars, stored, usable
 from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
 from lagging.formats.jsonl import Rows, collect
-from lagging.formats.line import Line, Trouble, name_of, shown
-from lagging.formats.options import Options
-from lagging.formats.source import Source
+from lagging.formats.line import Line, name_of, shown
+from lagging.formats.options import Options, Trouble
+from lagging.formats.source import Source, first_line
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, TEXTS, Run
 
@@ -55,8 +55,7 @@ WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 
 def recognise(head: bytes) -> str | None:
     """`csv` or `tsv` if the first line that is not blank names columns of ours, else None."""
-    first = next((line for line in head.splitlines() if line.strip()), b"").decode("utf-8", "replace")
-    separator, known = _separator(first)
+    separator, known = _separator(first_line(head).decode("utf-8", "replace"))
     if len(known) < 2 and not {"delays", "source_length"} & known:
         return None
     return "tsv" if separator == "\t" else "csv"
@@ -121,8 +120,7 @@ class _Decoder:
             finally:
                 csv.field_size_limit(usual)
             yield chunk
-        if self._blank:
-            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
+        self.options.skipped(self.source, self._blank)
 
     def _lines(self) -> Iterator[str]:
         """The lines of the file; bytes that are no text are marked, to be told of with the row they are in."""
@@ -146,7 +144,7 @@ class _Decoder:
             return [], separator
         return names, separator
 
-    def _fill(self, chunk: Rows, table: Any, matched: Matched, width: int) -> bool:
+    def _fill(self, chunk: Rows, table: Iterator[list[str]], matched: Matched, width: int) -> bool:
         """Read some rows; False at the end of the file."""
         for _ in range(ROWS_PER_CHUNK):
             line = self._line + 1
@@ -175,12 +173,8 @@ class _Decoder:
 
     def _tell(self, name: int | str | None, line: int, trouble: list[Trouble]) -> None:
         """Record the faults of a row, which is left out."""
-        options, path = self.options, self.source.path
-        if "torn" in options.repair and trouble[0][0] == "truncated":
-            options.torn.append(f"{path}:{line}")
-            return
-        options.faults.add(*(Fault(kind, what, path, line, name, token) for kind, what, token in trouble))
-        options.refused.append((name, line, path))
+        if not self.options.tolerates(trouble, self.source, line):
+            self.options.refuse(trouble, self.source, line, name)
 
     def _row(self, cells: list[str], matched: Matched, width: int) -> tuple[Line, list[Trouble]]:
         """One row, and what is wrong with it."""
@@ -196,7 +190,8 @@ class _Decoder:
             if not cell.isascii() and NO_TEXT.search(cell):
                 trouble.append(("not-utf8", f"{column} has the byte {_byte(cell)}", None))
             elif column == "id":
-                row.id = UNSET if cell == NOTHING else int(cell) if WHOLE.fullmatch(cell) else _text(cell)  # type: ignore[assignment]
+                name = _text(cell)
+                row.id = UNSET if name is None else int(name) if WHOLE.fullmatch(name) else name
             elif column in TEXTS:
                 setattr(row, column, _text(cell))
             elif column in SETTINGS:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from lagging.errors import UsageError
 from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
-from lagging.formats.source import Source
+from lagging.formats.source import Source, first_line
 from lagging.run import LISTS, NUMBERS, Origin
 from lagging.text import check_level, detect_level, ends_in_eos, is_spm, noun, tokens
 from lagging.validation import unmatched_tokens
@@ -59,7 +59,7 @@ LONGEST_SENTENCE = 400
 
 def recognise(head: bytes) -> str | None:
     """The kind of JSON lines that the first line that is not blank looks like; None if it does not look like JSON."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
+    first = first_line(head)
     if not first.lstrip().startswith(b"{"):
         return None
     if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):

@@ -48,9 +48,9 @@ from lagging.errors import Fault, Note
 from lagging.formats import rw
 from lagging.formats.columns import listed, number
 from lagging.formats.jsonl import Rows, collect
-from lagging.formats.line import Line, Trouble
+from lagging.formats.line import Line
 from lagging.formats.lost import lost
-from lagging.formats.options import Options
+from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source
 from lagging.run import Run
 from lagging.text import EOS, without_eos

@@ -48,7 +48,7 @@ class SeenIds:
                 "index gap", f"{missing} of the indices between {low} and {high} are missing: is the log complete?"
             )
 
-    def faults(self, refused: list[tuple[int | str | None, int, str]]) -> Iterator[Fault]:
+    def faults(self, refused: list[tuple[int | str, int, str]]) -> Iterator[Fault]:
         """Ids that occur in more than one part, or in a line that was refused for another fault."""
         if self._growing and not refused:
             return
@@ -64,6 +64,6 @@ class SeenIds:
                 told.add(str(name))
         for refused_name, refused_line, refused_path in refused:
             place = f"{refused_path}:{refused_line}"
-            if refused_name is not None and seen.setdefault(str(refused_name), (-1, place))[1] != place:
+            if seen.setdefault(str(refused_name), (-1, place))[1] != place:
                 at = seen[str(refused_name)][1]
                 yield Fault("duplicate-id", f"also at {at}", refused_path, refused_line, refused_name)

@@ -19,10 +19,10 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from lagging.errors import Fault, Note
+from lagging.errors import Note
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
-from lagging.formats.options import Options
+from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, make_ids, make_texts
@@ -73,8 +73,6 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
             getattr(sample, column).extend(getattr(rows, column))
         if len(sample.rows) >= SAMPLE and (any(row.delays for row in sample.rows) or len(sample.rows) >= 16 * SAMPLE):
             break
-    if source.bom:
-        options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
     if not sample.rows:
         return
     written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
@@ -117,8 +115,7 @@ class _Decoder:
         for batch in self.source.batches():
             self.head = self.head or batch.text.lstrip().partition(b"\n")[0]
             yield self.decode(batch)
-        if self._blank:
-            self.options.notes.append(Note("blank line", f"skipped, in {self.source.path}", self._blank, noun="line"))
+        self.options.skipped(self.source, self._blank)
 
     def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
@@ -144,22 +141,17 @@ class _Decoder:
                 found.lines.append(number)
                 found.places.append(place)
                 continue
-            if "torn" in self.options.repair and trouble[0][0] == "truncated":
-                self.options.torn.append(f"{self.source.path}:{number}")
-                continue
-            name = None if row is None else name_of(row)
-            where: dict[str, Any] = {"path": self.source.path, "line": number, "segment": name}
-            self.options.faults.add(*(Fault(kind, detail, token=token, **where) for kind, detail, token in trouble))
+            if not self.options.tolerates(trouble, self.source, number):
+                self.options.refuse(trouble, self.source, number, None if row is None else name_of(row))
             if row is not None:
                 self._look_further(row, number)
         return found
 
     def _look_further(self, row: Line, line: int) -> None:
         """A line with one fault is left out, but may have others to tell of."""
-        name = name_of(row)
-        self.options.refused.append((name, line, self.source.path))
         if not row.delays:
             return
+        name = name_of(row)
         alone = Run(
             delays=Ragged.from_rows([row.delays]),
             source_length=np.array([row.source_length if isinstance(row.source_length, float) else 0.0]),
@@ -226,27 +218,26 @@ class Reader:
         """Whether a row lacks what a segment must have; the faults are recorded."""
         facts, name = self.facts, name_of(row)
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
-        wrong: list[tuple[str, str]] = []
+        wrong: list[Trouble] = []
         if facts.has_id != (name is not None):
-            wrong.append(("missing-id" if facts.has_id else "extra-id", ""))
+            wrong.append(("missing-id" if facts.has_id else "extra-id", "", None))
         if (row.delays is UNSET or row.delays is None) and not empty:
-            wrong.append(("missing-delays", ""))
+            wrong.append(("missing-delays", "", None))
         if facts.has_text and row.prediction in (UNSET, None) and row.delays:
-            wrong.append(("missing-prediction", ""))
+            wrong.append(("missing-prediction", "", None))
         if row.source_length is UNSET or row.source_length is None:
-            wrong.append(("missing-source-length", ""))
+            wrong.append(("missing-source-length", "", None))
         for setting in SETTINGS:
             said = getattr(row, setting) if setting in facts.columns else UNSET
             settled = getattr(facts, setting)
             if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
-                wrong.append((f"mixed-{setting}", f"{said}, not {settled}"))
+                wrong.append((f"mixed-{setting}", f"{said}, not {settled}", None))
         for column in self._lists:
             if not _are_numbers([value := getattr(row, column)], column):
                 kind = WRONG.get(column, "bad-column")
-                wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}"))
-        self.options.faults.add(*(Fault(kind, detail, self.source.path, line, name) for kind, detail in wrong))
+                wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}", None))
         if wrong:
-            self.options.refused.append((name, line, self.source.path))
+            self.options.refuse(wrong, self.source, line, name)
         return bool(wrong)
 
     def part(self) -> Run:

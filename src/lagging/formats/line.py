@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from lagging.formats.options import Trouble
 from lagging.formats.source import Batch
 from lagging.run import LISTS, NUMBERS, WRONG
 from lagging.text import is_torn
@@ -56,9 +57,6 @@ def name_of(row: Line) -> int | str | None:
         return row.index
     return row.id if row.id is not UNSET else None
 
-
-Trouble = tuple[str, str, int | None]
-"""Kind of fault, offending value, target token."""
 
 Read = Callable[[str, Any], tuple[Any, list[Trouble]]]
 """From a key and its value to what is taken for it, and what is wrong with it."""

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lagging.errors import Faults, Note
+from lagging.errors import Fault, Faults, Note
+from lagging.formats.source import Source
 
-__all__ = ["Options"]
+__all__ = ["Options", "Trouble"]
+
+Trouble = tuple[str, str, int | None]
+"""Kind of fault, offending value, target token."""
 
 
 @dataclass
@@ -39,7 +44,30 @@ class Options:
     notes: list[Note] = field(default_factory=list)
     unit_hint: str | None = None
     stop: bool = True
-    refused: list[tuple[int | str | None, int, str]] = field(default_factory=list)
+    refused: list[tuple[int | str, int, str]] = field(default_factory=list)
     placed: int = 0
     strip: tuple[str, ...] = ()
     torn: list[str] = field(default_factory=list)
+
+    def refuse(self, trouble: Iterable[Trouble], source: Source, line: int, name: int | str | None) -> None:
+        """Record the faults of a line, which is left out."""
+        self.faults.add(*(Fault(kind, what, source.path, line, name, token) for kind, what, token in trouble))
+        if name is not None:
+            self.refused.append((name, line, source.path))
+
+    def tolerates(self, trouble: Sequence[Trouble], source: Source, line: int) -> bool:
+        """Whether a line only breaks off, and may be left out for it; then it is."""
+        if "torn" not in self.repair or not trouble or trouble[0][0] != "truncated":
+            return False
+        self.torn.append(f"{source.path}:{line}")
+        return True
+
+    def marked(self, source: Source) -> None:
+        """Say that a file, read to its end, began with a byte order mark, if it did."""
+        if source.bom:
+            self.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
+
+    def skipped(self, source: Source, blank: int) -> None:
+        """Say that there were blank lines, if there were any."""
+        if blank:
+            self.notes.append(Note("blank line", f"skipped, in {source.path}", blank, noun="line"))

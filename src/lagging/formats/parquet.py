@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from lagging.formats import jsonl
 from lagging.formats.columns import COUNTS, WRONG_LIST, WRONG_NUMBER, match, restored, scalars, stored, usable
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
 from lagging.formats.line import Line
-from lagging.formats.options import Options
+from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
@@ -83,9 +84,9 @@ def _opened(source: Source, format: str | None) -> Iterator[tuple[pyarrow.Schema
             yield parquet.schema_arrow, lambda names: parquet.iter_batches(size, columns=names, use_threads=False)
 
 
-def _start(file: Any) -> bytes:
+def _start(file: Path) -> bytes:
     with file.open("rb") as stream:
-        return bytes(stream.read(8))
+        return stream.read(8)
 
 
 def _all(source: Source) -> bytes:
@@ -243,7 +244,7 @@ class _Table:
         """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
-        self.faults: dict[int, list[tuple[str, str, int | None]]] = {}
+        self.faults: dict[int, list[Trouble]] = {}
         for column, array in zip(self.read, self.batch.columns, strict=True):
             if column == "delays" or column in LISTS:
                 ragged, self.missing[column], null = _ragged(array)
@@ -320,7 +321,7 @@ class _Table:
 
     def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
         """Which rows have what a segment must have; faults of the others are recorded."""
-        facts, path = reader.facts, self.source.path
+        facts = reader.facts
         doubtful = self.missing["delays"] | self.missing["source_length"]
         for column in ("id", *SETTINGS, *(["prediction"] if facts.has_text else [])):
             if column in self.columns:
@@ -330,9 +331,7 @@ class _Table:
         for row, wrong in self.faults.items():
             name = self.line(row).id
             known = None if isinstance(name, bytes | float) or name is UNSET else name
-            line = self.before + row + 1
-            self.options.faults.add(*(Fault(kind, what, path, line, known, token) for kind, what, token in wrong))
-            self.options.refused.append((known, line, path))
+            self.options.refuse(wrong, self.source, self.before + row + 1, known)
             kept[row] = False
         for row in np.flatnonzero(doubtful & kept).tolist():
             kept[row] = not reader.refuse(self.line(row), self.before + row + 1)

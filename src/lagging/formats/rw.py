@@ -11,10 +11,10 @@ from typing import TextIO
 
 import numpy as np
 
-from lagging.errors import DataError, Fault, Note
+from lagging.errors import DataError, Fault
 from lagging.formats.lost import lost
 from lagging.formats.options import Options
-from lagging.formats.source import Source
+from lagging.formats.source import Source, first_line
 from lagging.ragged import Floats, Ragged
 from lagging.run import Origin, Run
 from lagging.validation import check, remark
@@ -27,7 +27,7 @@ SPACES = b" \t\r\n"
 
 def recognise(head: bytes) -> bool:
     """Whether the first line that is not blank holds nothing but actions."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
+    first = first_line(head)
     return bool(first) and not first.translate(None, ACTIONS + SPACES)
 
 
@@ -60,8 +60,6 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
             delays.append(g)
             lengths.append(x)
             lines.append(number)
-        if source.bom and batch.first == 1:
-            options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
         if not lines:
             continue
         run = Run(

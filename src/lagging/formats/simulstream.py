@@ -25,8 +25,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from lagging.errors import Fault, Note, UsageError
-from lagging.formats.line import Read, Trouble, decode, explain, read_id, read_number, shown, torn
-from lagging.formats.options import Options
+from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, torn
+from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source
 from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
@@ -128,8 +128,7 @@ class _Log:
                 self._blank += 1
                 continue
             values, trouble = explain(text, READERS)
-            if "torn" in self.options.repair and trouble and trouble[0][0] == "truncated":
-                self.options.torn.append(f"{self.source.path}:{line}")
+            if self.options.tolerates(trouble, self.source, line):
                 continue
             row = Row(**(values or {}))
             name = None if row.id is UNSET else row.id
@@ -189,10 +188,7 @@ class _Log:
     def finish(self) -> None:
         """Say what was skipped, and which recordings were processed twice."""
         note, path = self.options.notes.append, self.source.path
-        if self.source.bom:
-            note(Note("byte order mark", f"at the start of {path}: ignored"))
-        if self._blank:
-            note(Note("blank line", f"skipped, in {path}", self._blank, noun="line"))
+        self.options.skipped(self.source, self._blank)
         if self._other:
             note(Note("other line", f"neither a chunk nor metadata: skipped, in {path}", self._other, noun="line"))
         if self._again:

@@ -33,7 +33,7 @@ from lagging.formats.lost import lost
 from lagging.formats.moses import moses
 from lagging.formats.options import Options
 from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
-from lagging.formats.source import Source
+from lagging.formats.source import Source, first_line
 from lagging.ragged import Floats, Ragged
 from lagging.run import Origin, Run, make_texts
 from lagging.text import is_spm, noun, tokens
@@ -55,8 +55,7 @@ Tokenize = Callable[[str], list[str]]
 
 def recognise(head: bytes) -> bool:
     """Whether the first line that is not blank is P or C with three times."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    return LINES[3].fullmatch(first.decode("utf-8", "replace").strip()) is not None
+    return LINES[3].fullmatch(first_line(head).decode("utf-8", "replace").strip()) is not None
 
 
 def _tokenizer(level: str) -> Tokenize:
@@ -69,9 +68,8 @@ def _tokenizer(level: str) -> Tokenize:
 
 def _texts(source: Source, options: Options) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
+    blank = 0
     for batch in source.batches():
-        if source.bom and batch.first == 1:
-            options.notes.append(Note("byte order mark", f"at the start of {source.path}: ignored"))
         for line, raw in enumerate(batch.lines, batch.first):
             try:
                 text = raw.decode("utf-8").strip()
@@ -79,8 +77,10 @@ def _texts(source: Source, options: Options) -> Iterator[tuple[int, str]]:
                 detail = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
                 options.faults.add(Fault("not-utf8", detail, source.path, line))
                 continue
+            blank += not text
             if text:
                 yield line, text
+    options.skipped(source, blank)
 
 
 def _segments(source: Source, options: Options, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
@@ -166,6 +166,8 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, opti
     sentences = list(_segments(transcript, options, 2, _tokenizer(level)))
     cut = moses if level == "token" else _tokenizer(level)
     translations = [cut(text) for _, text in _texts(reference, options)]
+    options.marked(transcript)
+    options.marked(reference)
     if len(sentences) != len(translations):
         detail = f"{len(translations)} lines, but {len(sentences)} lines C in {transcript.path}"
         options.faults.add(Fault("reference-count", detail, reference.path))

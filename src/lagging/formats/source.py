@@ -19,7 +19,7 @@ import numpy as np
 from lagging.errors import UsageError
 from lagging.ragged import Ints
 
-__all__ = ["Batch", "Source", "resolve"]
+__all__ = ["Batch", "Source", "first_line", "resolve"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -129,6 +129,11 @@ class Source:
     def size(self) -> int | None:
         """Bytes in the file, where it can be known."""
         return self.file.stat().st_size if self.file is not None else None
+
+
+def first_line(head: bytes) -> bytes:
+    """The first line that is not blank."""
+    return next((line for line in head.splitlines() if line.strip()), b"")
 
 
 def resolve(path: str | Path) -> list[Source]:

@@ -84,7 +84,7 @@ def timeline(
     one = run[rows[:1]]
     schedule = Schedules(one, convention).of(metric("DAL"))
     g, x = schedule.g[0], float(schedule.x[0])
-    text = None if one.prediction is None else schedule.predictions[0]
+    text = None if one.prediction is None or one.durations is not None else schedule.predictions[0]
     words = tokens(text, one.level) if text is not None and one.level != "token" else []
     source = None if one.source is None else one.source[0]
     nothing = np.full((1, len(g)), np.nan)

@@ -68,6 +68,15 @@ def test_inspect_speech_and_schedules(run, logs) -> None:
     assert run("inspect", "paper.rw", "-q", "--width", "80").out.splitlines()[3].split()[:3] == ["t", "g", "g'"]
 
 
+def test_inspect_output_speech(run, logs) -> None:
+    line = {"index": 0, "prediction": "0_pred.wav", "delays": [1000.0, 2500.0], "durations": [700.0, 300.0]}
+    line |= {"elapsed": [], "source": "a.wav", "source_length": 3000.0}
+    Path("sound.log").write_text(json.dumps(line) + "\n", "utf-8")
+    out = run("inspect", "sound.log", "-q", "--width", "80").out
+    assert "|x| = 3.00 s, |y| = 2" in out
+    assert "0_pred.wav" not in out
+
+
 def test_inspect_is_safe(run, logs) -> None:
     line = {
         "delays": [1, 2],

@@ -337,7 +337,7 @@ def test_all_faults_at_once(tmp_path, monkeypatch):
 
 
 def test_columns_are_found_by_other_names_and_the_rest_is_named(tmp_path):
-    columns = {"Index": [3], "hyp": ["a"], "delay": [[1.0]], "src_len": [2], "wer": [0.1], "ref": ["b"]}
+    columns = {"Index": [3], "hyp": ["a"], "delays": [[1.0]], "src_len": [2], "wer": [0.1], "ref": ["b"]}
     run = read(store(tmp_path / "a.parquet", columns))
     assert (run.id.tolist(), run.prediction.tolist(), run.reference.tolist()) == ([3], ["a"], ["b"])
     assert [str(note) for note in run.notes] == [f"unknown column: wer: ignored, in {tmp_path / 'a.parquet'}"]

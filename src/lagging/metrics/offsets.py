@@ -100,7 +100,7 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
     "RTF",
     unit="ratio",
     aggregate="ratio",
-    needs={"elapsed", "arrivals", "compute"},
+    needs={"elapsed", "arrivals", "compute", "durations"},
     params=(
         Param("of", "compute", "what is divided by |x|: computing time, or the last delay", ("compute", "delays")),
     ),
@@ -120,13 +120,14 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
         "A ratio of sums over the corpus, not a mean of ratios.",
         "From a SimulEval log: elapsed − delay of the last target token; undefined where nothing was written.",
         "SimulEval calls g(|y|)/|x|, averaged over segments, by this name; `--convention simuleval` does so "
-        "(`of=delays`). Speech out: from its logs it takes when the last piece came, not when it ended.",
+        "(`of=delays`). Speech out: the end of the last piece ÷ |x|, as it has it in a run, but not from a log.",
     ),
     undefined="nothing was written, and the log does not say what was computed",
 )
 def _rtf(s: Schedule, *, of: str) -> Floats:
     if of == "delays":
-        return np.stack([s.g.last() / s.x, np.ones(len(s.x))], axis=1)
+        ends = s.g if s.durations is None else _played(s)
+        return np.stack([ends.last() / s.x, np.ones(len(s.x))], axis=1)
     if s.g is not s.ideal:
         raise MetricError("computing time is the same on every clock: ask for RTF")
     if s.run.unit != "ms":

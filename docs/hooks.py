@@ -27,12 +27,15 @@ from lagging.render.card import UNITS
 from lagging.run import COLUMNS
 from lagging.validation import REPAIRS
 
-FAMILIES = {
-    "lagging.metrics.paper": "The metrics of Cherry & Foster (2019)",
-    "lagging.metrics.longest": "Average Lagging by the longer of hypothesis and reference",
-    "lagging.metrics.quality": "Quality, and latency by quality",
+GROUPS = {
+    "The paper's own": ("lagging.metrics.paper",),
+    "Since the paper": ("lagging.metrics.longest", "lagging.metrics.atd", "lagging.metrics.offsets"),
+    "Tails, drift, and what AL hides": ("lagging.metrics.tail", "lagging.metrics.degenerate"),
+    "Texts that are revised": ("lagging.metrics.revision",),
+    "Speech out": ("DiscontinuityNum", "DiscontinuitySum", "DiscontinuityAve"),
+    "Quality": ("lagging.metrics.quality",),
 }
-"""Module of a metric's function → what its family is called; any other module by the first line of its docstring."""
+"""What the metrics are listed under → modules whose metrics belong there, and metrics that do not go with theirs."""
 
 BUILT_IN = "lagging."
 
@@ -88,18 +91,26 @@ def code(text: object) -> str:
 # ---- metrics --------------------------------------------------------------------------------------------------
 
 
-def family(m: Metric) -> str:
-    """What the family of a metric is called."""
-    module = m.compute.__module__
-    if module in FAMILIES:
-        return FAMILIES[module]
-    first = (importlib.import_module(module).__doc__ or module).strip().splitlines()[0]
-    return first.rstrip(".")
+def group(m: Metric) -> str:
+    """What the metric is listed under."""
+    found = {member: name for name, members in GROUPS.items() for member in members}
+    return found.get(m.name) or found[m.compute.__module__]
 
 
 def metrics() -> tuple[Metric, ...]:
     """The metrics of this package; plug-ins that happen to be installed are left out."""
     return tuple(m for m in registered() if m.compute.__module__.startswith(BUILT_IN))
+
+
+def grouped(all_of: Iterable[Metric]) -> dict[str, list[Metric]]:
+    """The metrics by group, in the order of the groups; a metric of none is an error."""
+    members: dict[str, list[Metric]] = {name: [] for name in GROUPS}
+    for m in all_of:
+        members[group(m)].append(m)
+    places = {module: place for modules in GROUPS.values() for place, module in enumerate(modules)}
+    for some in members.values():
+        some.sort(key=lambda m: places.get(m.compute.__module__, 0))
+    return members
 
 
 def antagonist() -> lagging.Run:
@@ -133,6 +144,11 @@ def allowed(p: Param) -> str:
     return ", ".join([*map(code, p.choices), *number]) or ("text" if p.kind is str else "")
 
 
+def linked(text: str) -> str:
+    """Text of a metric's page, with a link where it names another page."""
+    return text.replace("the page on clocks", "[the page on clocks](../clocks.md)")
+
+
 def metric_page(m: Metric) -> str:
     """The page of a metric."""
     parts = [f"# {m.name}", m.summary]
@@ -145,7 +161,7 @@ def metric_page(m: Metric) -> str:
     facts += [("also", f"{code(names[0])}, which is {code(repr(m(clock='elapsed')))}")] if names else []
     parts.append("\n".join(f"- **{name}**: {text}" for name, text in facts))
     if m.params:
-        rows = [(code(p.name), code(p.default), allowed(p), cell(p.help)) for p in m.params]
+        rows = [(code(p.name), code(p.default), allowed(p), linked(cell(p.help))) for p in m.params]
         parts += ["## Parameters", table(["name", "default", "values", "meaning"], rows)]
         p = m.params[0]
         shown = f"{m.name}({p.name}={p.choices[-1] if p.choices else p.default})"
@@ -177,10 +193,7 @@ def index_page(all_of: Sequence[Metric]) -> str:
         " units.",
         "`lagging metrics` prints this list, `lagging metrics DAL` a card with what is on the page of DAL.",
     ]
-    families: dict[str, list[Metric]] = {}
-    for m in all_of:
-        families.setdefault(family(m), []).append(m)
-    for name, members in families.items():
+    for name, members in grouped(all_of).items():
         rows = [
             (f"[{m.name}]({m.name}.md)", "↑" if m.higher_is_better else "↓", cell(m.summary), cell(m.paper))
             for m in members
@@ -229,6 +242,10 @@ def conventions_table() -> str:
     for name, param in sorted(others):
         values = [c.params.get(name, {}).get(param, metric(name).get(param)) for c in several]
         rows.append((f"`{param}` in {name}", *map(code, values)))
+    clocks = {(m, clock) for c in several for m, renamed in c.clocks.items() for clock in renamed}
+    for name, clock in sorted(clocks):
+        values = [c.clocks.get(name, {}).get(clock, clock) for c in several]
+        rows.append((f"`clock={clock}` in {name}", *map(code, values)))
     tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]
     rows += [
         ("end of the source, ms", *tolerances),
@@ -296,7 +313,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the metrics into the navigation."""
     for entry in config.nav or []:
         if "Metrics" in entry:
-            entry["Metrics"] = [{"All metrics": "metrics/index.md"}, *(f"metrics/{m.name}.md" for m in metrics())]
+            pages = {name: [f"metrics/{m.name}.md" for m in some] for name, some in grouped(metrics()).items()}
+            entry["Metrics"] = [{"All metrics": "metrics/index.md"}, *({name: some} for name, some in pages.items())]
     return config
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import io
+import math
 import re
 import sys
 import warnings
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import lagging
+from lagging.formats import FORMATS
 from lagging.formats.line import Line
 from lagging.metrics import registered
 from lagging.signature import ORDER
@@ -96,6 +99,89 @@ def test_every_key_is_documented() -> None:
     assert [name for name in Line.__struct_fields__ if f"`{name}`" not in text] == []
 
 
+def test_every_format_is_documented() -> None:
+    for page, start in ((DOCS / "formats.md", "## Recognition"), (ROOT / "README.md", "## What it reads")):
+        text = page.read_text("utf-8").partition(start)[2].partition("\n## ")[0]
+        assert [name for name in FORMATS if f"`{name}`" not in text] == [], page.name
+    endings = (DOCS / "formats.md").read_text("utf-8").partition("## Recognition")[2].partition("\n###")[0]
+    assert [end for known in FORMATS.values() for end in known.suffixes if f"`{end}`" not in endings] == []
+
+
+def note_kinds() -> set[str]:
+    """The kinds of notes that the source names where it makes one."""
+    found = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Note", "about"):
+                kind = node.args[node.func.id == "about"]
+                found |= {kind.value} if isinstance(kind, ast.Constant) else set()
+    return found
+
+
+def test_every_kind_of_note_is_documented() -> None:
+    table = (DOCS / "formats.md").read_text("utf-8").partition("## Notes")[2].partition("\n## ")[0]
+    known = {kind.strip("` ") for row in re.findall(r"^\| (.+?) \|", table, re.MULTILINE) for kind in row.split(",")}
+    assert "empty hypothesis" in note_kinds()
+    assert note_kinds() - known == set()
+
+
+def everything(unit: str) -> lagging.Run:
+    """A Run that has every column but durations, with times that go with its steps."""
+    one = 1000.0 if unit == "ms" else 1.0
+    return lagging.Run.from_delays(
+        [[1 * one, 2 * one, 2 * one], [2 * one]],
+        source_length=[3 * one, 2 * one],
+        id=["a", "b"],
+        prediction=["yes we can", "bye"],
+        reference=["yes we do", "good bye"],
+        source=["a.wav", "b.wav"],
+        document=["one.wav", "two.wav"],
+        elapsed=[[1100.0, 2200.0, 2200.0], [2099.0]],
+        arrivals=[[1 * one, 2 * one, 3 * one], [1 * one, 2 * one]],
+        compute=[[100.0, 200.0, 50.0], [1.0, 99.0]],
+        steps=[[0, 1, 1], [1]],
+        reference_length=[3, 2],
+        erased=[1, 0],
+        gone=[1, 0],
+        revisions=[1, 0],
+        offset=[0, 5000],
+        recording_end=[9000, 4000],
+        due=[[1.0, 2.0, 3.0], [1.0]],
+        due_partial=[[1.0, 2.0, 3.0], [1.0]],
+        shown=[[2.0, 3.0, math.nan], [3.0]],
+        unit=unit,
+        seg="given",
+    )
+
+
+def lost(run: lagging.Run, format: str, folder: Path) -> dict[str, bool]:
+    """The columns that a format cannot hold, and whether it holds something else instead."""
+    said = lagging.write(run, folder / "run", format=format)
+    return {column: bool(how) for column, how in (re.fullmatch(r"(\w+)( \(.*\))?", text).groups() for text in said)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_a_format_cannot_hold(format: str, tmp_path: Path) -> None:
+    section = (DOCS / "formats.md").read_text("utf-8").partition("### What is lost")[2].partition("\n##")[0]
+    head, _, *rows = (
+        [cell.strip("` ") for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*", section, re.M)
+    )
+    run = everything("token" if format == "rw" else "ms")
+    gone = lost(run, format, tmp_path)
+    with_sound = lagging.Run.from_delays(
+        [[1.0]], source_length=[2.0], prediction=["a"], durations=[[3.0]], unit=run.unit
+    )
+    gone |= {"durations": False} if "durations" in lost(with_sound, format, tmp_path) else {}
+    if format not in head:
+        assert gone == {}
+        assert f"`{format}`" in section
+        return
+    told = {row[0]: row[head.index(format)] for row in rows}
+    assert set(told) == {*run.columns, "durations"}
+    meant = {column: "✓" if column not in gone else "number" if gone[column] else "–" for column in told}
+    assert told == meant
+
+
 def test_every_field_of_a_signature_is_documented() -> None:
     text = (DOCS / "signatures.md").read_text("utf-8")
     assert [name for name in (*ORDER, "n", "v") if f"| `{name}` |" not in text] == []
@@ -124,7 +210,7 @@ def test_commands_print_what_is_shown(page: Path) -> None:
 
 @pytest.mark.parametrize("page", shown.PAGES, ids=lambda page: page.stem)
 def test_python_examples(page: Path) -> None:
-    if "to_pandas" in page.read_text("utf-8"):
+    if "pandas" in page.read_text("utf-8"):
         pytest.importorskip("pandas")
     examples = re.findall(r"^```pycon\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     source = re.sub(r"v:0\.\d+\.\d+\w*", f"v:{lagging.__version__}", "\n".join(examples))

@@ -17,6 +17,7 @@ import pytest
 
 import lagging
 from lagging.formats import FORMATS
+from lagging.formats.columns import ALIASES
 from lagging.formats.line import Line
 from lagging.metrics import registered
 from lagging.signature import ORDER
@@ -105,6 +106,11 @@ def test_every_format_is_documented() -> None:
         assert [name for name in FORMATS if f"`{name}`" not in text] == [], page.name
     endings = (DOCS / "formats.md").read_text("utf-8").partition("## Recognition")[2].partition("\n###")[0]
     assert [end for known in FORMATS.values() for end in known.suffixes if f"`{end}`" not in endings] == []
+
+
+def test_every_other_name_of_a_column_is_documented() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (DOCS / "format-tables.md").read_text("utf-8"), re.MULTILINE)
+    assert {column: tuple(re.findall(r"`(\w+)`", names)) for column, names in rows} == ALIASES
 
 
 def note_kinds() -> set[str]:

@@ -90,7 +90,7 @@ class _Decoder:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.said: dict[str, Any] = {}
-        self.head = b""
+        self.speech_out = False
         self._unwanted = frozenset(column for column in OPTIONAL if not wanted(column, options, "ms"))
         self._line = 0
         self._blank = 0
@@ -203,8 +203,7 @@ class _Decoder:
                 value, wrong = reader("" if cell == NOTHING else cell, column)
                 trouble += wrong
                 setattr(row, column, value)
-        if row.durations is not UNSET and row.durations is not None:
-            self.head = b'"durations"'  # what was written is sound
+        self.speech_out |= row.durations not in (UNSET, None)
         return row, trouble
 
     def _say(self, column: str, cell: str) -> list[Trouble]:

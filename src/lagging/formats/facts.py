@@ -101,10 +101,9 @@ class Facts:
     columns: tuple[str, ...]
 
 
-def settle(source: Source, options: Options, rows: list[Line], head: bytes) -> Facts:
-    """Find out what the log is, from its first rows and the text of its first line."""
-    flavour = options.format or recognise(head) or "jsonl"
-    speech_out = b'"durations"' in head or b'"intervals"' in head
+def settle(source: Source, options: Options, rows: list[Line], speech_out: bool) -> Facts:
+    """Find out what the log is, from its first rows, and whether what was written is sound."""
+    flavour = options.format or "jsonl"
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
     unit, how = _unit(source, options, flavour, rows)

@@ -122,7 +122,7 @@ class _Sentence:
 class _Decoder:
     """Lines to rows, all of them at the end of the file."""
 
-    head = b""
+    speech_out = False
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options

@@ -23,7 +23,7 @@ from lagging.errors import Note
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
 from lagging.formats.options import Options, Trouble
-from lagging.formats.source import Batch, Source
+from lagging.formats.source import Batch, Source, first_line
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, unknown_pieces
@@ -47,10 +47,10 @@ class Decoder(Protocol):
     """How a file becomes rows: the one thing in which formats of one row per segment differ.
 
     Attributes:
-        head: the keys of the first row, as JSON writes them.
+        speech_out: whether what was written is sound, as far as the rows so far tell.
     """
 
-    head: bytes
+    speech_out: bool
 
     def only(self, columns: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for."""
@@ -76,7 +76,7 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
     if not sample.rows:
         return
     written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
-    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.head)
+    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.speech_out)
     decoder.only(facts.columns)
     reader = Reader(source, options, facts)
     reader.hold(sample)
@@ -95,7 +95,7 @@ class _Decoder:
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
-        self.head = b""
+        self.speech_out = False
         self.fields = frozenset(Line.__struct_fields__)
         self.keys = KEYS.get(options.format or "", {})
         self._json = self._decoder()
@@ -112,8 +112,11 @@ class _Decoder:
 
     def chunks(self) -> Iterator[Rows]:
         """The rows of each batch; at the end it is said what was skipped."""
+        first = b""
         for batch in self.source.batches():
-            self.head = self.head or batch.text.lstrip().partition(b"\n")[0]
+            if not first:
+                first = first_line(batch.text)
+                self.speech_out = b'"durations"' in first or b'"intervals"' in first
             yield self.decode(batch)
         self.options.skipped(self.source, self._blank)
 

@@ -135,7 +135,7 @@ def _runs(
     if not sample:
         return
     lines = [line for table in sample for line in table.sample()]
-    facts = settle(source, options, lines, b'"durations"' if "durations" in types else b"")
+    facts = settle(source, options, lines, speech_out="durations" in types)
     reader = jsonl.Reader(source, options, facts)
     while sample:
         yield from sample.pop(0).runs(reader)

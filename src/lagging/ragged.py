@@ -165,6 +165,12 @@ class Ragged:
         rows = np.searchsorted(self.offsets, flat, side="right") - 1
         return rows, flat - self.offsets[rows]
 
+    def rows_with(self, flat: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Which rows have one of the values at the given flat places."""
+        some = np.zeros(len(self), dtype=bool)
+        some[self.owner(flat)[0]] = True
+        return some
+
     def pick(self, places: Ragged) -> Ragged:
         """The values at some places of each row, from 0.
 

@@ -183,18 +183,15 @@ def remark(run: Run) -> Iterator[Note]:
     yield from about(run, "empty source", "source_length is 0, so there is no latency", x == 0)
     beyond = last > (x + 1 if run.unit == "ms" else x)
     yield from about(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
-    if run.seg != "none" and (run.delays.values < 0).any():
-        early = np.zeros(len(run), dtype=bool)
-        early[run.delays.owner(np.flatnonzero(run.delays.values < 0))[0]] = True
+    if run.seg != "none":
+        early = run.delays.rows_with(np.flatnonzero(run.delays.values < 0))
         yield from about(run, "before the segment", "negative delays: written before the segment began", early)
     if run.unit == "ms":
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"
         yield from about(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
-            flat = np.flatnonzero(run.elapsed.values < run.delays.values - 1)
-            early = np.zeros(len(run), dtype=bool)
-            early[run.delays.owner(flat)[0]] = True
+            early = run.delays.rows_with(np.flatnonzero(run.elapsed.values < run.delays.values - 1))
             yield from about(run, "elapsed below ideal", "written before its source was there, says the log", early)
     if run.reference is not None:
         texts = run.reference.tolist()
@@ -244,18 +241,18 @@ def repair(run: Run, names: Sequence[str]) -> Run:
     check_repairs(names)
     done: dict[str, int] = dict(run.repaired)
     if "monotone" in names:
-        mended: set[int] = set()
+        mended = np.zeros(len(run), dtype=bool)
         for column in ("delays", "elapsed") if run.unit == "ms" else ("delays",):
             values = getattr(run, column)
             falling = values.falls() if values is not None else np.empty(0, np.int64)
             if len(falling):
-                mended |= set(values.owner(falling)[0].tolist())
+                mended |= values.rows_with(falling)
                 run = replace(run, **{column: values.by_token(lambda g: np.maximum.accumulate(g, axis=1))})
-        if mended:
-            done["monotone"] = done.get("monotone", 0) + len(mended)
+        if mended.any():
+            done["monotone"] = done.get("monotone", 0) + int(mended.sum())
     if "clip" in names and (run.delays.values < 0).any():
-        rows = np.unique(run.delays.owner(np.flatnonzero(run.delays.values < 0))[0])
-        done["clip"] = done.get("clip", 0) + len(rows)
+        below = run.delays.rows_with(np.flatnonzero(run.delays.values < 0))
+        done["clip"] = done.get("clip", 0) + int(below.sum())
         run = replace(run, delays=Ragged(np.maximum(run.delays.values, 0), run.delays.offsets))
     for keep in {"first", "last"} & set(names):
         order = list(enumerate(run.id.tolist()))

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import UNSET, UnsetType
 
 from lagging.errors import Fault, Note, UsageError
@@ -30,10 +31,10 @@ from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source
 from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
-from lagging.ragged import Floats, Ints, Ragged
+from lagging.ragged import Floats, Ragged
 from lagging.run import Origin, Run, make_ids, make_texts
 from lagging.text import count_tokens, is_torn
-from lagging.validation import check, remark, repair
+from lagging.validation import about, check, remark, repair
 
 __all__ = ["file_name", "scan", "to_ms"]
 
@@ -42,6 +43,11 @@ ADDRESS = 1 << 31
 
 DIGITS = 6
 """Decimal places of a millisecond that are kept, so that seconds written and read again are the same."""
+
+PER_STEP = (
+    "elapsed times decrease: as in simulstream, each counts the computing of its own step alone; "
+    "clock=queue carries it over"
+)
 
 
 class Row(msgspec.Struct, gc=False):
@@ -225,7 +231,7 @@ class _Log:
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         options.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
-        options.notes.extend([*remark(run), *self._remark(run, np.flatnonzero(unsaid))])
+        options.notes.extend([*remark(run), *self._remark(run, unsaid)])
         return run
 
     def _columns(self, steps: Ragged) -> dict[str, Any]:
@@ -244,24 +250,16 @@ class _Log:
             **{name: values for name, values in aside.items() if wanted is None or name in wanted},
         }
 
-    def _remark(self, run: Run, unsaid: Ints) -> Iterator[Note]:
+    def _remark(self, run: Run, unsaid: npt.NDArray[np.bool_]) -> Iterator[Note]:
         if untimed := sum(stream.compute.count(None) for stream in self.streams):
             text = "no `computation_time`: elapsed times and computing times are not available"
             yield Note("no computing time", text, untimed, noun="line")
-        nameless = [row for row, stream in enumerate(self.streams) if stream.recording is None]
-        falls: Any = () if run.elapsed is None else np.unique(run.elapsed.owner(run.elapsed.falls())[0])
-        for kind, rows, text in (
-            ("no deletions", unsaid, "no `deleted_tokens`: taken to delete nothing; what was erased is not available"),
-            ("no recording", nameless, "no metadata with a `wav_name`: the document is not known"),
-            (
-                "elapsed per step",
-                falls,
-                "elapsed times decrease: as in simulstream, each counts the computing of its own step alone; "
-                "clock=queue carries it over",
-            ),
-        ):
-            if len(rows):
-                yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
+        text = "no `deleted_tokens`: taken to delete nothing; what was erased is not available"
+        yield from about(run, "no deletions", text, unsaid)
+        nameless = [stream.recording is None for stream in self.streams]
+        yield from about(run, "no recording", "no metadata with a `wav_name`: the document is not known", nameless)
+        if run.elapsed is not None:
+            yield from about(run, "elapsed per step", PER_STEP, run.elapsed.rows_with(run.elapsed.falls()))
 
 
 def to_ms(seconds: Any) -> Floats:

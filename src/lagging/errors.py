@@ -45,7 +45,7 @@ class Fault:
     """One thing wrong with one place of one file.
 
     Attributes:
-        kind: what is wrong, as a short name (a key of the table in this module).
+        kind: what is wrong, as a short name (a key of `lagging.kinds.KINDS`).
         detail: the offending value.
         path, line: where in which file; None for data that came from Python.
         segment: the id of the segment; None where it could not be read.

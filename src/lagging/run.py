@@ -169,8 +169,8 @@ class Run:
             spm_model: the SentencePiece model whose pieces the delays count.
             seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
-            more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `erased`, `revisions`,
-                `offset`, `recording_end`, `due`, `shown`.
+            more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `erased`, `gone`,
+                `revisions`, `offset`, `recording_end`, `due`, `due_partial`, `shown`.
 
         Raises:
             DataError: for anything that cannot be scored, with segment and token.

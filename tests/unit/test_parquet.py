@@ -394,6 +394,14 @@ def test_metadata_that_make_no_sense(said, tmp_path):
         read(path)
 
 
+def test_all_that_makes_no_sense_in_the_metadata_is_told(tmp_path):
+    said = {"name": 3, "repaired": {"clip": "x"}, "stripped": {"eos": 1}}
+    path = store(tmp_path / "a.parquet", {"delays": [[2.0, 1.0]], "source_length": [2]}, said)
+    found = validate(path)
+    assert [fault.kind for fault in found.faults] == ["bad-value", "bad-value", "decreasing-delays"]
+    assert [fault.detail for fault in found.faults[:2]] == ["name: 3", 'repaired: {"clip": "x"}']
+
+
 def test_metadata_of_others_are_let_be(tmp_path):
     path = store(tmp_path / "a.parquet", {"delays": [[1.0]], "source_length": [2]}, {"colour": [1], "unit": "ms"})
     assert read(path).unit == "ms"

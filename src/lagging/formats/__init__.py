@@ -142,7 +142,10 @@ def scan(
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Run]:
-    r"""A log as a sequence of Runs: memory does not grow with the log.
+    r"""A log as a sequence of Runs: memory does not grow with the log, but by the names of its segments.
+
+    Where nothing is known of a segment before the file has been read to its end, the file is one Run: simulstream,
+    fairseq, and SLTev beside a transcript and a reference.
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.

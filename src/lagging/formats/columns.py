@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from lagging.errors import Fault, Note, UsageError, did_you_mean
+from lagging.errors import Fault, Note, did_you_mean
 from lagging.formats.line import shown
 from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
 
-__all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "stored", "usable"]
+__all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "strange", "usable"]
 
 ALIASES = {
     "id": ("index", "idx", "segment", "segment_id", "sentence_id"),
@@ -189,20 +189,18 @@ def scalars(run: Run) -> dict[str, Any]:
     return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
 
 
-def stored(said: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """What a file says of the whole of its Run, if it makes sense.
+def strange(name: str, value: object) -> list[Trouble]:
+    """What is wrong with what a file says of the whole of its Run.
 
-    Raises:
-        UsageError: it does not.
+    Example:
+        >>> strange("repaired", {"monotone": 3}), strange("repaired", {"monotone": "x"}), strange("name", 3)
+        ([], [('bad-value', 'repaired: {"monotone": "x"}', None)], [('bad-value', 'name: 3', None)])
     """
-    said = {name: value for name, value in said.items() if name in SCALARS}
-    for name, value in said.items():
-        counts = value.values() if isinstance(value, dict) and name in COUNTS else ["no counts"]
-        if name in COUNTS and any(type(count) is not int for count in counts):
-            raise UsageError(f"{path}: `{name}` is {shown(value)}; it is an object such as {{'monotone': 3}}")
-        if name not in COUNTS and not isinstance(value, str):
-            raise UsageError(f"{path}: `{name}` is {shown(value)}, not text")
-    return said
+    if name in COUNTS:
+        fits = isinstance(value, dict) and all(type(count) is int for count in value.values())
+    else:
+        fits = isinstance(value, str)
+    return [] if fits else [("bad-value", f"{name}: {shown(value)}", None)]
 
 
 def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:

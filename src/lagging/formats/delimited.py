@@ -19,6 +19,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TextIO
 
@@ -26,7 +27,7 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import counted
-from lagging.formats.columns import COUNTS, Matched, listed, match, number, restored, scalars, stored, usable
+from lagging.formats.columns import COUNTS, Matched, listed, match, number, restored, scalars, strange, usable
 from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, name_of, shown
@@ -210,11 +211,10 @@ class _Decoder:
         """Take note of what holds for the whole table."""
         value: Any = _text(cell) or ""
         if column in COUNTS:
-            try:
+            with suppress(ValueError):  # what is no JSON is told as it stands
                 value = json.loads(value or "{}")
-                stored({column: value}, self.source.path)
-            except ValueError:
-                return [("bad-value", f"{column} {shown(cell)}", None)]
+            if trouble := strange(column, value):
+                return trouble
         if self.said.setdefault(column, value) != value:
             return [("several-systems", f"{column} {shown(value)}, but {shown(self.said[column])} before", None)]
         return []

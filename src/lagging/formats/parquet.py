@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from lagging.errors import DataError, Fault, optional
+from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.columns import COUNTS, WRONG_LIST, WRONG_NUMBER, match, restored, scalars, stored, usable
+from lagging.formats.columns import COUNTS, SCALARS, WRONG_LIST, WRONG_NUMBER, match, restored, scalars, strange, usable
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
 from lagging.formats.line import Line
 from lagging.formats.options import Options, Trouble
@@ -58,7 +58,7 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     pa = _arrow()
     try:
         with _opened(source, options.format) as (schema, batches):
-            said = _said(schema, source.path)
+            said = _said(schema, source, options)
             yield from restored(_runs(source, options, schema, batches, said), said)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
@@ -100,16 +100,19 @@ def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBat
         yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 
-def _said(schema: pyarrow.Schema, path: str) -> dict[str, Any]:
-    """What the metadata say of the whole table."""
+def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str, Any]:
+    """What the metadata say of the whole table; faults are recorded."""
     text = (schema.metadata or {}).get(KEY, b"{}")
     try:
         said = json.loads(text)
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise DataError(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", path))
-    return stored(said, path)
+        options.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
+        return {}
+    wrong = {name: strange(name, value) for name, value in said.items() if name in SCALARS}
+    options.faults.add(*(Fault(kind, what, source.path) for found in wrong.values() for kind, what, _ in found))
+    return {name: said[name] for name, found in wrong.items() if not found}
 
 
 def _runs(

@@ -69,6 +69,11 @@ def _whole(run: Run) -> Ragged:
             "the computing time of a step cannot be had from segments cut out of a stream\n"
             "  fix: score the log of the whole recordings."
         )
+    if run.compute is not None:
+        raise MetricError(
+            "it corrects elapsed times that add up all computing, as SimulEval's do; this log has that of each step\n"
+            "  fix: ask for clock=queue or clock=elapsed."
+        )
     return _elapsed(run)
 
 

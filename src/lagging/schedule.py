@@ -18,7 +18,7 @@ from lagging.metrics import kernels
 from lagging.metrics.record import Metric
 from lagging.ragged import Floats, Kernel, Ragged
 from lagging.run import Run
-from lagging.text import count_spaces, count_tokens, count_words, is_spm, without_eos
+from lagging.text import count_spaces, count_tokens, count_words, is_spm, tokens, without_eos
 
 __all__ = ["REASONS", "Schedule", "Schedules"]
 
@@ -155,6 +155,13 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
 }
 """How long a reference is, by level and way of counting."""
 
+CHARACTERS: tuple[Callable[[str], int], ...] = (
+    lambda text: len(tokens(text, "char")),
+    lambda text: len(text.strip()),
+    lambda text: len(text.strip().replace(" ", "")),
+)
+"""White space has no delays; it has, as in OmniSTEval's logs; all but the plain space has, as in SimulEval's."""
+
 
 class Schedules:
     """The schedules of one Run under one convention; what several metrics need is made once."""
@@ -194,7 +201,17 @@ class Schedules:
         if level != "char" and None not in known:
             return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
         way = COUNTING.get((level, count), COUNTING["word", count])
+        if level == "char" and count == "standard":
+            way = self._characters()
         return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
+
+    def _characters(self) -> Callable[[str], int]:
+        """How to count the characters of a reference: as those of the hypotheses are, most of which decide."""
+        if self.run.prediction is None or int(self.run.delays.lengths.sum()) == 0:
+            return COUNTING["char", "standard"]
+        pairs = list(zip(self.run.prediction.tolist(), self.run.delays.lengths.tolist(), strict=True))
+        agreeing = [sum(text is not None and way(text) == n for text, n in pairs) for way in CHARACTERS]
+        return CHARACTERS[agreeing.index(max(agreeing))]
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""

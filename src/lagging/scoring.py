@@ -31,6 +31,14 @@ __all__ = ["DEFAULT_METRICS", "Score", "Scorer", "Scores", "Settings", "Undefine
 
 DEFAULT_METRICS = ("AP", "AL", "LAAL", "DAL")
 
+UNITS = {
+    ("time", "token"): "token",
+    ("time", "ms"): "ms",
+    ("drift", "token"): "token/100",
+    ("drift", "ms"): "ms/min",
+}
+"""What a value is measured in, by the metric's unit and the log's; a ratio, a count and points have none."""
+
 
 class Undefined(int):
     """How many segments have no value; a number that also knows which they are, and why.
@@ -256,7 +264,7 @@ class Scorer:
         for code in sorted(set(codes[codes > 0].tolist())):
             reason = REASONS[code] if code < len(REASONS) else m.undefined
             reasons[reason] = tuple(ids[codes == code].tolist())
-        unit = self._facts[0] if m.unit == "time" and self._facts else m.unit
+        unit = UNITS.get((m.unit, self._facts[0]), m.unit)
         settled, signature = self._settled[m], self._signature(m, len(rows))
         return Score(m, settled.corpus(rows), rows, ids, Undefined(reasons), unit, signature, settled)
 

@@ -215,3 +215,18 @@ def test_a_signature_names_the_clock_and_repeats_it(name, tmp_path):
         (row,) = json.loads(result.stdout)["scores"]
         assert row["score"] == score.value
         assert row["signature"] == str(score.signature)
+
+
+@pytest.mark.parametrize("name", ["omnisteval", "fbk"])
+def test_corrections_of_what_adds_up_are_not_for_times_of_single_steps(name):
+    run = lagging.Run.from_delays(
+        [[1000, 2000]],
+        elapsed=[[1500, 2100]],
+        source_length=[2000],
+        unit="ms",
+        arrivals=[[1000, 2000]],
+        compute=[[500, 100]],
+        steps=[[0, 1]],
+    )
+    with pytest.raises(lagging.MetricError, match="this log has that of each step"):
+        lagging.score(run, [f"DAL(clock={name})"])

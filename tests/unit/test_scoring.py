@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
+import json
 import math
 import pickle
 import weakref
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.schedule import Schedules
 from lagging.scoring import Scorer, settings
 
 ANTAGONIST = [4, 4, 4, 4, 5]
@@ -268,3 +270,20 @@ def test_a_part_that_was_scored_is_let_go() -> None:
     finally:
         gc.enable()
     assert len(scorer.result()) == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "reference", "length"),
+    [
+        ("我用 B", 3, "我 会 用 B", 4),
+        ("我用 B", 4, "我 会 用 B", 7),
+        ("我\u3000用 B", 4, "我\u3000会 用 B", 5),
+    ],
+)
+def test_characters_are_counted_alike_on_both_sides(text, n, reference, length, tmp_path) -> None:
+    line = {"delays": [1] * n, "source_length": 2, "prediction": text, "reference": reference}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(line) + "\n", "utf-8")
+    run = lagging.read(path)
+    assert run.level == "char"
+    assert Schedules(run).reference_length.tolist() == [length]

@@ -64,7 +64,9 @@ def recognise(head: bytes) -> str | None:
         return None
     if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):
         return "simulstream"
-    if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first):
+    if b'"emission_cu"' in first or (
+        b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first
+    ):
         return "omnisteval"
     if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
         return "simuleval"

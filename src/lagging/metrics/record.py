@@ -25,7 +25,7 @@ Value = str | float | int | bool | None
 Statistics = Floats | Ragged
 Compute = Callable[..., Statistics]
 Aggregate = Callable[[Floats], float]
-Unit = Literal["time", "ratio", "count", "points"]
+Unit = Literal["time", "drift", "ratio", "count", "points"]
 
 LENGTHS = ("hypothesis", "reference", "longest")
 CLOCK_COLUMNS = {
@@ -116,7 +116,8 @@ class Metric:
             parameters.
         params: declared parameters; `values` holds those that were set. One set to its default is kept: under a
             convention, `AL(length=hypothesis)` is not `AL`.
-        unit: what the value is measured in: the time unit of the log, a ratio, a count, or points.
+        unit: what the value is measured in: the time unit of the log, that per minute or
+            100 tokens (a drift), a ratio, a count, or points.
         higher_is_better: direction, for tables.
         needs: columns and settings that the value depends on: "length", "cutoff", "reference", "prediction",
             "tokens" (defined for token units only), "corpus" (needs the whole Run at once).

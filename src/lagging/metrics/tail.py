@@ -79,6 +79,7 @@ PER = {"ms": 60_000.0, "token": 100.0}
 
 @register(
     "LagDrift",
+    unit="drift",
     length="hypothesis",
     needs={"corpus", "offset", "recording_end", "document"},
     aggregate="ratio",

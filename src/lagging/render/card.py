@@ -13,6 +13,7 @@ __all__ = ["card", "listing"]
 
 UNITS = {
     "time": "time, in the unit of the log (tokens or milliseconds)",
+    "drift": "lag per source: ms per minute of speech, or tokens per 100 tokens of text",
     "ratio": "a ratio",
     "count": "a count",
     "points": "points",

@@ -14,8 +14,8 @@ from lagging.scoring import Score, Scores
 
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined"]
 
-DIGITS = {"token": 3, "ms": 3, "ratio": 3, "count": 2, "points": 2}
-UNITS = {"token": "tokens", "ms": "s", "ratio": "", "count": "", "points": "", "": ""}
+DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2}
+UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min", "ratio": "", "count": "", "points": "", "": ""}
 NOTHING = "–"
 
 HIDDEN = ("Cc", "Cf", "Zl", "Zp", "Cs")
@@ -28,7 +28,7 @@ def shown(value: float | None, unit: str) -> str:
     """A number as tables show it: milliseconds as seconds, NaN as a dash."""
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{value / 1000 if unit == 'ms' else value:.{DIGITS[unit]}f}"
+    return f"{value / 1000 if unit.startswith('ms') else value:.{DIGITS[unit]}f}"
 
 
 def heading(metric: Metric, unit: str) -> str:

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.runs import runs, same
 
 import lagging
 from lagging.formats import FORMATS
 from lagging.ragged import Ragged
+from runs import runs, same
 
 NOT_IN_A_LOG = ("name", "repaired", "stripped")
 """What a table remembers of a whole Run, and a log of lines does not."""
 
-LINES = ("omnisteval", "simuleval", "jsonl")
+LINES = ("omnisteval", "simuleval", "fairseq", "jsonl")
 TABLES = ("csv", "tsv", "parquet", "arrow")
+HOLD = {"jsonl": (), "csv": ("id",), "tsv": ("id",), "parquet": (), "arrow": ()}
+"""Formats that hold everything, and what they may say of it all the same."""
 
 
 def back(run, format):
@@ -35,19 +37,18 @@ def back(run, format):
 
 
 @pytest.mark.parametrize("format", [*LINES, *TABLES])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(run=runs())
 def test_there_and_back(format, run):
     if format == "simuleval" and run.unit == "token" and (run.elapsed is None or not run.elapsed.values.any()):
         run = replace(run, elapsed=Ragged(np.zeros(len(run.delays.values)), run.delays.offsets))  # as SimulEval writes
     again, lost = back(run, format)
+    assert format not in HOLD or set(lost) <= {*HOLD[format], *NOT_IN_A_LOG}
     same(run, again, lost)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.sampled_from("RW"), max_size=12), min_size=1, max_size=5))
 def test_actions(sentences):
-    """READ/WRITE strings hold whole source tokens only; simulstream, SLTev and fairseq have tests of their own."""
+    """READ/WRITE strings hold whole source tokens only; simulstream and SLTev have tests of their own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "base.rw"
         path.write_text("".join("".join(actions) + "\n" for actions in sentences), "utf-8")
@@ -58,11 +59,11 @@ def test_actions(sentences):
 
 
 def test_every_format_is_tested():
-    elsewhere = ("rw", "simulstream", "sltev", "fairseq")
+    elsewhere = ("rw", "simulstream", "sltev")
     assert sorted([*LINES, *TABLES, *elsewhere]) == sorted(FORMATS)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(run=runs())
 def test_through_all_that_hold_everything(run):
     again = run

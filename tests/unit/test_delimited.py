@@ -17,7 +17,7 @@ from lagging import Run
 from lagging.errors import DataError, UsageError
 from lagging.formats import columns, delimited, jsonl, read, scan, validate, write
 from lagging.ragged import Ragged
-from runs import runs, same
+from runs import same
 
 SMALL = "id,delays,source_length,prediction\n0,[1 2],2,a b\n1,[2],2,c\n"
 
@@ -502,13 +502,3 @@ def test_a_damaged_table_is_refused_or_read(tmp_path_factory, data):
     except (DataError, UsageError) as error:
         said = str(error)
     assert not said or str(path) in said
-
-
-@settings(max_examples=200)
-@given(run=runs())
-def test_round_trip(run, tmp_path_factory):
-    for name in ("round.csv", "round.tsv"):
-        path = tmp_path_factory.getbasetemp() / name
-        lost = tuple(what.partition(" ")[0] for what in write(run, path))
-        assert set(lost) <= {"id"}
-        same(run, read(path), lost)

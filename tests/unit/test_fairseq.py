@@ -7,7 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
@@ -15,7 +15,6 @@ import oracle
 from lagging import Run
 from lagging.errors import DataError, UsageError
 from lagging.formats import fairseq, read, validate, write
-from runs import runs, same
 
 
 @pytest.fixture
@@ -385,11 +384,3 @@ def test_a_line_break_at_the_end_becomes_no_space(tmp_path):
     assert write(run, tmp_path / "a.out") == ["reference (without line breaks)"]
     one, two = (lagging.score(r, ["AL"], convention="simuleval")["AL"].value for r in (run, read(tmp_path / "a.out")))
     assert one == two
-
-
-@settings(max_examples=150)
-@given(run=runs())
-def test_round_trip(run, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "round.out"
-    lost = tuple(what.partition(" ")[0] for what in write(run, path))
-    same(run, read(path), (*lost, "name", "repaired"))

@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lagging
 from lagging import Run
@@ -142,88 +140,6 @@ def test_what_has_no_read_write_string(run, tmp_path):
 
 
 # ---- round trips ------------------------------------------------------------------------------------------------
-
-words = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=6).filter(
-    lambda word: word.split() == [word] and "</s>" not in word
-)
-sentences = st.lists(words, max_size=6)
-names = st.one_of(
-    st.none(),
-    st.lists(st.integers(-(2**70), 2**70), min_size=9, max_size=9, unique=True),
-    st.lists(st.text(max_size=5).filter(lambda t: "\ud800" not in t), min_size=9, max_size=9, unique=True),
-)
-
-
-@st.composite
-def runs(draw, form: str) -> Run:
-    """Runs of words, with every column that the format may hold."""
-    texts = draw(st.lists(sentences.filter(bool), min_size=1, max_size=8)) + draw(st.lists(st.just([]), max_size=1))
-    unit = "token" if form != "jsonl" else draw(st.sampled_from(["token", "ms"]))
-    whole = form == "rw" or unit == "token"
-    numbers = st.integers(1, 50) if whole else st.floats(0, 1e6, allow_subnormal=False)
-    x = [draw(numbers) for _ in texts]
-    g = [
-        sorted(draw(st.lists(st.integers(0, int(n)) if whole else numbers, min_size=len(t), max_size=len(t))))
-        for t, n in zip(texts, x, strict=True)
-    ]
-    if form == "rw":
-        return Run.from_delays(g, source_length=x)
-    ids = draw(names)
-    e = None
-    if draw(st.booleans()):
-        e = [sorted(draw(st.lists(st.floats(0, 1e7), min_size=len(t), max_size=len(t)))) for t in texts]
-        e = e if any(e) else None
-    optional = {}
-    for column in ("reference", "source"):
-        if draw(st.booleans()):
-            optional[column] = [draw(st.one_of(st.none(), st.text(max_size=8))) for _ in texts]
-            optional[column][0] = "at least one"
-    if form == "jsonl" and draw(st.booleans()):
-        optional["document"] = [draw(st.one_of(st.none(), st.text(max_size=3))) for _ in texts]
-        optional["document"][0] = "talk"
-    return Run.from_delays(
-        g,
-        source_length=x,
-        prediction=[" ".join(t) for t in texts],
-        elapsed=e,
-        id=None if ids is None else ids[: len(texts)],
-        unit=unit,
-        level="word",
-        **optional,
-    )
-
-
-def same(one: Run, other: Run, *aside: str) -> None:
-    mine, yours = one.to_dict(), other.to_dict()
-    assert {k: v for k, v in mine.items() if k not in aside} == {k: v for k, v in yours.items() if k not in aside}
-    assert one.unit == other.unit
-
-
-@settings(max_examples=150, derandomize=True, deadline=None)
-@given(run=runs("jsonl"))
-def test_round_trip_jsonl(run, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "round.jsonl"
-    assert write(run, path) == []
-    same(run, read(path, level="word"))
-
-
-@settings(max_examples=150, derandomize=True, deadline=None)
-@given(run=runs("simuleval"))
-def test_round_trip_simuleval(run, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "round.log"
-    assert write(run, path) == []
-    back = read(path, level="word", unit="token")
-    same(run, back, "elapsed")
-    if run.elapsed is not None:
-        assert back.elapsed == run.elapsed
-
-
-@settings(max_examples=150, derandomize=True, deadline=None)
-@given(run=runs("rw"))
-def test_round_trip_read_write(run, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "round.rw"
-    assert write(run, path) == []
-    same(run, read(path))
 
 
 @BOTH

@@ -25,7 +25,7 @@ import lagging
 from lagging import Run
 from lagging.errors import DataError, MissingExtraError, UsageError
 from lagging.formats import FORMATS, jsonl, parquet, read, scan, validate, write
-from runs import runs, same
+from runs import same
 
 ENDINGS = pytest.mark.parametrize("ending", ["parquet", "arrow"])
 LISTS = [[1.0, 2.0], [], [2.0]]
@@ -53,15 +53,6 @@ def small(n: int = 3, **changes: Any) -> Run:
 
 
 # ---- nothing is lost --------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=200)
-@given(run=runs())
-def test_round_trip(run, tmp_path_factory):
-    for name in ("round.parquet", "round.arrow"):
-        path = tmp_path_factory.getbasetemp() / name
-        assert write(run, path) == []
-        same(run, read(path))
 
 
 @pytest.mark.data

@@ -149,7 +149,6 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
     ("word", "standard"): lambda text: len(text.split()),
     ("word", "simuleval"): lambda text: text.count(" ") + 1,
     ("word", "omnisteval"): lambda text: text.count(" ") + 1,
-    ("char", "standard"): lambda text: len("".join(text.split())),
     ("char", "simuleval"): lambda text: len(text.strip()),
     ("char", "omnisteval"): len,
 }
@@ -200,18 +199,23 @@ class Schedules:
             return np.where([text is None for text in known], np.nan, pieces)
         if level != "char" and None not in known:
             return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
-        way = COUNTING.get((level, count), COUNTING["word", count])
         if level == "char" and count == "standard":
-            way = self._characters()
+            return self._characters(known)
+        way = COUNTING.get((level, count), COUNTING["word", count])
         return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
 
-    def _characters(self) -> Callable[[str], int]:
-        """How to count the characters of a reference: as those of the hypotheses are, most of which decide."""
-        if self.run.prediction is None or int(self.run.delays.lengths.sum()) == 0:
-            return COUNTING["char", "standard"]
-        pairs = list(zip(self.run.prediction.tolist(), self.run.delays.lengths.tolist(), strict=True))
-        agreeing = [sum(text is not None and way(text) == n for text, n in pairs) for way in CHARACTERS]
-        return CHARACTERS[agreeing.index(max(agreeing))]
+    def _characters(self, references: list[str | None]) -> Floats:
+        """Characters of each reference, counted as those of its own hypothesis are; by that of others, it would matter
+        which segments are scored together.
+        """
+        predictions, lengths = self.run.prediction, self.run.delays.lengths.tolist()
+        out = np.full(len(references), np.nan)
+        for row, (text, n) in enumerate(zip(references, lengths, strict=True)):
+            if text is not None:
+                written = None if predictions is None else predictions[row]
+                ways = (way for way in CHARACTERS if written is not None and way(written) == n)
+                out[row] = next(ways, CHARACTERS[0])(text)
+        return out
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""

@@ -264,7 +264,7 @@ class Scorer:
         for code in sorted(set(codes[codes > 0].tolist())):
             reason = REASONS[code] if code < len(REASONS) else m.undefined
             reasons[reason] = tuple(ids[codes == code].tolist())
-        unit = UNITS.get((m.unit, self._facts[0]), m.unit)
+        unit = UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit)
         settled, signature = self._settled[m], self._signature(m, len(rows))
         return Score(m, settled.corpus(rows), rows, ids, Undefined(reasons), unit, signature, settled)
 

@@ -287,3 +287,15 @@ def test_characters_are_counted_alike_on_both_sides(text, n, reference, length, 
     run = lagging.read(path)
     assert run.level == "char"
     assert Schedules(run).reference_length.tolist() == [length]
+
+
+def test_how_characters_are_counted_does_not_depend_on_the_segments_beside(tmp_path) -> None:
+    texts = [("我 用", 3), ("你 好", 3), ("好吗", 2), ("很好", 2), ("不错", 2), ("是的", 2)]
+    lines = [{"delays": [1] * n, "source_length": 4, "prediction": p, "reference": "你 好 吗 哈"} for p, n in texts]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    run = lagging.read(path)
+    parts = Scorer(["LAAL"])
+    for part in run.segments():
+        parts.add(part)
+    assert parts.result()["LAAL"].segments.tolist() == lagging.score(run, ["LAAL"])["LAAL"].segments.tolist()

@@ -15,7 +15,9 @@ from lagging.scoring import Score, Scores
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined"]
 
 DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2}
-UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min", "ratio": "", "count": "", "points": "", "": ""}
+UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min"} | dict.fromkeys(
+    ("ratio", "count", "points", ""), ""
+)
 NOTHING = "–"
 
 HIDDEN = ("Cc", "Cf", "Zl", "Zp", "Cs")

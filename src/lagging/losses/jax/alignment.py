@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Monotonic attention: where a model that stops with probability p is expected to be, and what it then attends to.
+
+p(t, j) is the probability to stop reading at source token j before target token t is written, of shape (..., T, S).
+Padding of the source is given by `source_lengths`, of shape (...,), if it is on the right, or by `mask`, of shape
+(..., S), True where a source token is real. What stands in it, be it NaN, reaches neither value nor gradient.
+Computed, and returned, in float32 at least.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from lagging.errors import UsageError
+from lagging.losses.jax.arrays import compiled, floats, position, real, recurrence
+
+_Pair = tuple[jax.Array, jax.Array]
+
+__all__ = [
+    "cif_delays",
+    "expected_alignment",
+    "expected_alignment_step",
+    "expected_delays",
+    "hard_alignment",
+    "infinite_lookback",
+]
+
+
+def _flags(size: int, source_lengths: ArrayLike | None, mask: ArrayLike | None) -> jax.Array | None:
+    """Which source tokens are real, shape (..., S); None if nobody said."""
+    if source_lengths is None and mask is None:
+        return None
+    return real(size, source_lengths, mask, "source_lengths")
+
+
+def _last(flags: jax.Array) -> jax.Array:
+    """True at the last real source token."""
+    return flags & (lax.cumsum(flags.astype(jnp.int32), axis=flags.ndim - 1, reverse=True) == 1)
+
+
+def _preserved(p: ArrayLike, flags: jax.Array | None) -> jax.Array:
+    """p, but 1 at the last real source token, where nothing is left to read, and 0 at padding."""
+    p = floats(p)
+    return p if flags is None else jnp.where(_last(flags), 1, jnp.where(flags, p, 0))
+
+
+def _right(values: jax.Array) -> jax.Array:
+    """One place to the right along the last axis, with a 0 in front."""
+    return jnp.pad(values[..., :-1], [(0, 0)] * (values.ndim - 1) + [(1, 0)])
+
+
+def _left(values: jax.Array) -> jax.Array:
+    """One place to the left along the last axis, with a 0 at the end."""
+    return jnp.pad(values[..., 1:], [(0, 0)] * (values.ndim - 1) + [(0, 1)])
+
+
+def _skew(rows: jax.Array) -> jax.Array:
+    """(..., T, S) as anti-diagonals, (T+S−1, ..., T): cell (t, j) is at [t+j, ..., t], the rest is 0."""
+    *lead, t, s = rows.shape
+    wide = jnp.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, t)]).reshape(*lead, t * (s + t))
+    return jnp.moveaxis(wide[..., : t * (s + t - 1)].reshape(*lead, t, s + t - 1), -1, 0)
+
+
+def _unskew(diagonals: jax.Array, s: int) -> jax.Array:
+    """The inverse of `_skew`."""
+    rows = jnp.moveaxis(diagonals, 0, -1)
+    *lead, t, n = rows.shape
+    wide = jnp.pad(rows.reshape(*lead, t * n), [(0, 0)] * len(lead) + [(0, t)])
+    return wide.reshape(*lead, t, n + 1)[..., :s]
+
+
+def _divide(mass: jax.Array, p: jax.Array) -> _Pair:
+    """(p·mass, (1−p)·mass), the larger one by subtraction: what rounding takes from one part it gives to the other.
+
+    Two products would have a sum that is off by a little, in the same direction at every step if p is the same.
+    """
+    likely = p >= 0.5
+    small = jnp.where(likely, 1 - p, p) * mass
+    large = mass - small
+    return jnp.where(likely, large, small), jnp.where(likely, small, large)
+
+
+@jax.custom_vjp
+def _wavefront(p: jax.Array, start: jax.Array) -> jax.Array:
+    """α(1), …, α(T) from p and α(0), one anti-diagonal after the other: its cells need only the one before."""
+    return _forward(p, start)[0]
+
+
+def _forward(p: jax.Array, start: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """q(t, j) = (1−p(t, j−1)) q(t, j−1) + α(t−1, j), α = p q; no term is negative, so that nothing cancels."""
+    diagonals = _skew(p)
+    above = jnp.moveaxis(jnp.pad(start, [(0, 0)] * (start.ndim - 1) + [(0, p.shape[-2] - 1)]), -1, 0)
+
+    def step(state: _Pair, now: _Pair) -> tuple[_Pair, jax.Array]:
+        (stopped, read), (p, first) = state, now
+        q = read + jnp.concatenate([first[..., None], stopped[..., :-1]], axis=-1)
+        return _divide(q, p), q
+
+    blank = jnp.zeros(p.shape[:-1], p.dtype)
+    _, q = lax.scan(step, (blank, blank), (diagonals, above))
+    return _unskew(_divide(q, diagonals)[0], p.shape[-1]), (diagonals, q)
+
+
+def _backward(saved: _Pair, gradient: jax.Array) -> _Pair:
+    """∂p = q r, where r is what it is worth to stop at j rather than to read on: the same way, backwards.
+
+    With G = ∂α, r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It is the difference of
+    two adjoints, G(t, j) + ∂q(t+1, j) − ∂q(t, j+1), but these are large and close: of expected delays in float32,
+    nothing of it may be left. And ∂q(t, j) = p r(t, j) + ∂q(t, j+1), which is the gradient in α(0).
+    """
+    diagonals, q = saved
+    change = gradient - _left(gradient)
+
+    def step(state: _Pair, now: _Pair) -> tuple[_Pair, jax.Array]:
+        (stopped, read), (p, change) = state, now
+        worth = change + read + _left(stopped)
+        return _divide(worth, p), worth
+
+    blank = jnp.zeros(gradient.shape[:-1], gradient.dtype)
+    _, worth = lax.scan(step, (blank, blank), (diagonals, _skew(change)), reverse=True)
+    s = gradient.shape[-1]
+    first = _divide(worth, diagonals)[0][:s, ..., 0]
+    return _unskew(q * worth, s), jnp.moveaxis(lax.cumsum(first, axis=0, reverse=True), 0, -1)
+
+
+_wavefront.defvjp(_forward, _backward)
+
+
+@compiled()
+def expected_alignment(
+    p: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
+) -> jax.Array:
+    r"""Where a monotonic policy stops, in expectation: exact, without division or logarithm (Raffel et al., 2017).
+
+    $$ \alpha(t,j) = p(t,j)\,q(t,j), \qquad q(t,j) = (1-p(t,j-1))\,q(t,j-1) + \alpha(t-1,j), \qquad
+       \alpha(0,\cdot) = (1, 0, 0, \dots) $$
+
+    α(t, j) is the probability that target token t is written when j source tokens were read. The closed form with
+    cumulative products loses mass from some 24 tokens on, as it has to clamp a denominator; this does not. It goes by
+    anti-diagonals, T+S−1 steps, and back the same way: with $G = \partial \alpha$, it is $\partial p = q\,r$,
+    $r(t,j) = G(t,j) - G(t,j+1) + (1-p(t,j+1))\,r(t,j+1) + p(t+1,j)\,r(t+1,j)$. Right for p exactly 0 or 1, too.
+
+    Args:
+        p: probability to stop reading at j before writing t, shape (..., T, S).
+        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+        mask: shape (..., S), True where a source token is real; instead of source_lengths.
+
+    Returns:
+        α, shape (..., T, S). With lengths or mask, p is taken as 1 at the last real source token, as there is nothing
+        left to read: every row sums to 1, and α is 0 at padding. Without, the mass that never stops is lost.
+
+    Raises:
+        UsageError: source_lengths and mask are both given.
+
+    Example:
+        >>> expected_alignment(jnp.full((2, 3), 0.5), 3)
+        Array([[0.5 , 0.25, 0.25],
+               [0.25, 0.25, 0.5 ]], dtype=float32)
+
+    References:
+        arXiv:1704.00784, eqs. 8 to 10; mass preservation as in MILk (Arivazhagan et al., 2019, arXiv:1906.05218).
+    """
+    p = floats(p)
+    flags = _flags(p.shape[-1], source_lengths, mask)
+    flags = flags if flags is None else flags[..., None, :]
+    if 0 in p.shape:
+        return jnp.zeros_like(p)
+    start = jnp.broadcast_to((jnp.arange(p.shape[-1]) == 0).astype(p.dtype), (*p.shape[:-2], p.shape[-1]))
+    return _within(flags, _wavefront(_preserved(p, flags), start))
+
+
+def _within(flags: jax.Array | None, values: jax.Array) -> jax.Array:
+    """0 at padding, and no gradient from there."""
+    return values if flags is None else jnp.where(flags, values, 0)
+
+
+@compiled()
+def expected_alignment_step(
+    previous: ArrayLike, p: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
+) -> jax.Array:
+    r"""α(t, ·) from α(t−1, ·), for a decoder that attends one step at a time.
+
+    $$ q(j) = (1-p(j-1))\,q(j-1) + \alpha_{t-1}(j), \qquad \alpha_t(j) = p(j)\,q(j) $$
+
+    Args:
+        previous: α(t−1, ·), shape (..., S); before the first token all mass is at the first source token.
+        p: p(t, ·), shape (..., S).
+        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+        mask: shape (..., S), True where a source token is real; instead of source_lengths.
+
+    Returns:
+        α(t, ·), shape (..., S).
+
+    Raises:
+        UsageError: source_lengths and mask are both given.
+
+    Example:
+        >>> one = expected_alignment_step(jnp.array([1.0, 0, 0]), jnp.full(3, 0.5), 3)
+        >>> one, expected_alignment_step(one, jnp.full(3, 0.5), 3)
+        (Array([0.5 , 0.25, 0.25], dtype=float32), Array([0.25, 0.25, 0.5 ], dtype=float32))
+    """
+    p, start = floats(p), floats(previous)
+    flags = _flags(p.shape[-1], source_lengths, mask)
+    p, start = jnp.broadcast_arrays(_preserved(p, flags), _within(flags, start).astype(p.dtype))
+    return _within(flags, _wavefront(p[..., None, :], start)[..., 0, :])
+
+
+@compiled()
+def expected_delays(alignment: ArrayLike, times: ArrayLike | None = None) -> jax.Array:
+    r"""Delays that an alignment is expected to have.
+
+    $$ g(t) = \sum_j \alpha(t,j)\,j $$
+
+    Args:
+        alignment: α, shape (..., T, S).
+        times: when source position j has been read, shape (S,) or (..., S), in milliseconds or tokens; 1, 2, … if not
+            given. For padding on the left: `jnp.cumsum(mask, -1)`. Not looked at where α is 0 and it is not finite.
+
+    Returns:
+        g, shape (..., T).
+
+    Example:
+        >>> alignment = jnp.array([[0.5, 0.5, 0], [0, 0.5, 0.5]])
+        >>> expected_delays(alignment), expected_delays(alignment, jnp.array([40.0, 80.0, 120.0]))
+        (Array([1.5, 2.5], dtype=float32), Array([ 60., 100.], dtype=float32))
+    """
+    alpha = floats(alignment)
+    if times is None:
+        return jnp.sum(alpha * jnp.arange(1, alpha.shape[-1] + 1, dtype=alpha.dtype), axis=-1)
+    moments = jnp.asarray(times).astype(alpha.dtype)[..., None, :]
+    return jnp.sum(alpha * jnp.where((alpha == 0) & ~jnp.isfinite(moments), 0, moments), axis=-1)
+
+
+@compiled()
+def infinite_lookback(
+    alignment: ArrayLike, energies: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
+) -> jax.Array:
+    r"""Soft attention over all that has been read, in expectation (MILk).
+
+    $$ \beta(t,j) = \sum_{k \ge j} \alpha(t,k)\, \frac{\exp u(t,j)}{\sum_{l \le k} \exp u(t,l)} $$
+
+    Two passes, with every exponential relative to the largest energy so far, $h(j) = \max_{l \le j} u(l)$, and
+    $f(j) = \exp(h(j-1) - h(j)) \le 1$: $z(j) = f(j)\,z(j-1) + \exp(u(j)-h(j))$ to the right,
+    $v(j) = f(j+1)\,v(j+1) + \alpha(j)/z(j)$ to the left, $\beta(j) = \exp(u(j)-h(j))\,v(j)$. No term is negative,
+    z is never less than 1, and what rounding does to f it does to both: energies of any size will do.
+
+    Args:
+        alignment: α, shape (..., T, S).
+        energies: u, shape (..., T, S), finite (−∞ is taken as the least number there is).
+        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+        mask: shape (..., S), True where a source token is real; instead of source_lengths.
+
+    Returns:
+        β, shape (..., T, S); each row has the sum that it has in α.
+
+    Raises:
+        UsageError: source_lengths and mask are both given.
+
+    Example:
+        >>> infinite_lookback(jnp.array([[0.0, 0, 1], [0.5, 0.5, 0]]), jnp.zeros((2, 3)))
+        Array([[0.33333334, 0.33333334, 0.33333334],
+               [0.75      , 0.25      , 0.        ]], dtype=float32)
+
+    References:
+        Arivazhagan et al. (2019), arXiv:1906.05218.
+    """
+    alpha, u = jnp.broadcast_arrays(floats(alignment), floats(energies))
+    flags = _flags(alpha.shape[-1], source_lengths, mask)
+    flags = flags if flags is None else flags[..., None, :]
+    alpha = _within(flags, alpha)
+    least = np.finfo(u.dtype).min
+    u = jnp.maximum(u if flags is None else jnp.where(flags, u, least), least)
+    highest = lax.stop_gradient(lax.cummax(u, axis=u.ndim - 1))  # it cancels
+    new = _within(flags, jnp.exp(u - highest))
+    faded = jnp.exp(jnp.concatenate([highest[..., :1], highest[..., :-1]], axis=-1) - highest)
+    z = recurrence(faded, new)
+    v = recurrence(_left(faded), alpha / jnp.where(z > 0, z, 1), reverse=True)
+    return _within(flags, new * v)
+
+
+def cif_delays(
+    weights: ArrayLike,
+    target_lengths: ArrayLike | None = None,
+    *,
+    step_ms: float,
+    threshold: float = 1.0,
+    size: int | None = None,
+) -> jax.Array:
+    r"""Delays of continuous integrate-and-fire: when the cumulated weights reach the t-th multiple of the threshold.
+
+    $$ g(t) = \mathrm{step} \cdot \left[ j - 1 + \frac{t\,\theta - A(j-1)}{w(j)} \right], \qquad
+       A(j) = \sum_{l \le j} w(l), \quad j = \min \{ j : A(j) \ge t\,\theta \} $$
+
+    Within the frame in which it fires, the moment is where a straight line from A(j−1) to A(j) reaches the multiple:
+    so it is differentiable in every weight up to there. A token that never fires is written at the end of the source,
+    whatever the weights: no gradient.
+
+    Args:
+        weights: w, shape (..., S), 0 or more; 0 at frames that are padding.
+        target_lengths: how many tokens there are, broadcasts to (...,); those that fire, if not given.
+        step_ms: how long a frame lasts, in milliseconds.
+        threshold: θ.
+        size: T, how many columns to return; the longest target if not given, which cannot be under `jit`.
+
+    Returns:
+        g in milliseconds, shape (..., T); 0 at padding.
+
+    Raises:
+        UsageError: size is not given, and the lengths are not known while `jit` traces.
+
+    Example:
+        >>> cif_delays(jnp.array([0.5, 0.25, 0.5, 0.75]), 2, step_ms=40)
+        Array([100., 160.], dtype=float32)
+
+    References:
+        Dong & Xu (2020), CIF: Continuous Integrate-and-Fire for End-to-End Speech Recognition, arXiv:1905.11235.
+    """
+    w = floats(weights)
+    if target_lengths is None:
+        target_lengths = jnp.floor(jnp.sum(lax.stop_gradient(w), axis=-1) / threshold).astype(jnp.int32)
+    if size is None:
+        try:
+            size = int(jnp.max(jnp.asarray(target_lengths)))
+        except jax.errors.ConcretizationTypeError:
+            raise UsageError("under jit, cif_delays needs the number of tokens that it returns: give size=…") from None
+    return _fires(w, real(size, target_lengths, None, "target_lengths"), step_ms, threshold)
+
+
+@compiled()
+def _fires(w: jax.Array, flags: jax.Array, step: float, threshold: float) -> jax.Array:
+    total = lax.cumsum(w, axis=w.ndim - 1)
+    level = threshold * jnp.arange(1, flags.shape[-1] + 1, dtype=w.dtype)
+    frame = jnp.sum(total[..., None, :] < level[:, None], axis=-1)
+    fired = frame < w.shape[-1]
+    place = jnp.where(fired, frame, 0)
+    start, weight = (jnp.take_along_axis(values, place, axis=-1) for values in (_right(total), w))
+    within = (level - start) / jnp.where(fired, weight, 1)
+    return jnp.where(flags, step * (frame + jnp.where(fired, within, 0)), 0)
+
+
+@compiled()
+def hard_alignment(
+    p: ArrayLike,
+    source_lengths: ArrayLike | None = None,
+    threshold: float = 0.5,
+    *,
+    mask: ArrayLike | None = None,
+) -> jax.Array:
+    r"""Delays of the greedy policy: read on while p < threshold, stop at the last source token at the latest.
+
+    $$ a(t) = \min \{ j \ge a(t-1) : p(t,j) \ge \theta \;\text{or}\; j = |x| \} $$
+
+    Args:
+        p: probability to stop reading at j before writing t, shape (..., T, S).
+        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+        threshold: θ.
+        mask: shape (..., S), True where a source token is real; instead of source_lengths.
+
+    Returns:
+        Source tokens read before each target token, whole numbers of shape (..., T): what `lagging.dal` takes.
+
+    Raises:
+        UsageError: source_lengths and mask are both given.
+
+    Example:
+        >>> hard_alignment(jnp.array([[0.1, 0.9, 0.2], [0.9, 0.6, 0.9], [0.1, 0.1, 0.1]]))
+        Array([2, 2, 3], dtype=int32)
+    """
+    p = floats(p)
+    flags = _flags(p.shape[-1], source_lengths, mask)
+    flags = jnp.ones(p.shape[-1], dtype=bool) if flags is None else flags
+    read = jnp.broadcast_to(position(flags), (*p.shape[:-2], p.shape[-1]))
+    return jnp.take_along_axis(read, stops(p, flags, threshold), axis=-1)
+
+
+def stops(p: jax.Array, flags: jax.Array, threshold: float) -> jax.Array:
+    """Columns, from 0, at which the greedy policy stops, shape (..., T); `flags`, (..., S), are True where real."""
+    last = p.shape[-1] - 1
+    here = (_preserved(p, flags[..., None, :]) >= threshold) | _last(flags)[..., None, :]
+    following = lax.cummin(jnp.where(here, jnp.arange(last + 1), last), axis=p.ndim - 1, reverse=True)
+
+    def step(place: jax.Array, following: jax.Array) -> tuple[jax.Array, jax.Array]:
+        place = jnp.take_along_axis(following, place, axis=-1)
+        return place, place
+
+    start = jnp.zeros((*p.shape[:-2], 1), dtype=following.dtype)
+    _, places = lax.scan(step, start, jnp.moveaxis(following, -2, 0))
+    return jnp.moveaxis(places[..., 0], 0, -1)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all losses need: floats of enough precision, lengths as columns, which positions are real, a recurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+
+from lagging.errors import UsageError
+
+__all__ = ["column", "compiled", "count", "floats", "position", "real", "recurrence"]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(*constants: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """`jax.jit` that leaves a function its type: called outside of `jit`, it runs as one kernel and not as thirty."""
+    return cast("Callable[[Callable[P, R]], Callable[P, R]]", partial(jax.jit, static_argnames=constants))
+
+
+def floats(values: ArrayLike) -> jax.Array:
+    """As floats of at least 32 bits: half precision loses whole tokens of latency."""
+    array = jnp.asarray(values)
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
+def column(values: ArrayLike, like: jax.Array, name: str) -> jax.Array:
+    """One number per row of `like` (..., T), as (..., 1), with its type.
+
+    Raises:
+        UsageError: the values do not broadcast to the rows.
+    """
+    array, rows = jnp.asarray(values).astype(like.dtype), like.shape[:-1]
+    try:
+        fits = jnp.broadcast_shapes(array.shape, rows) == rows
+    except ValueError:
+        fits = False
+    if not fits:
+        raise UsageError(f"{name} of shape {array.shape} does not broadcast to {rows}")
+    return array[..., None]
+
+
+def real(size: int, lengths: ArrayLike | None, mask: ArrayLike | None, name: str) -> jax.Array:
+    """Which of `size` positions are not padding: shape (..., size), or (size,) if all are real.
+
+    Raises:
+        UsageError: both lengths and a mask are given, or a mask of another size.
+    """
+    if mask is None:
+        places = jnp.arange(size)
+        return places < places + 1 if lengths is None else places < jnp.asarray(lengths)[..., None]
+    if lengths is not None:
+        raise UsageError(f"give {name} or mask, not both: the mask says how many are real, and where")
+    flags = jnp.asarray(mask, dtype=bool)
+    if flags.shape[-1:] != (size,):
+        raise UsageError(f"mask must have the shape (..., {size}), but has {flags.shape}")
+    return flags
+
+
+def position(flags: jax.Array) -> jax.Array:
+    """How many real positions there are up to each, itself included: 1, 2, … at the real ones."""
+    return jnp.cumsum(flags, axis=-1, dtype=jnp.int32)
+
+
+def count(flags: jax.Array) -> jax.Array:
+    """How many positions are real."""
+    return jnp.sum(flags, axis=-1, dtype=jnp.int32)
+
+
+def _step(state: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    keep, add = now
+    state = keep * state + add
+    return state, state
+
+
+def recurrence(keep: jax.Array, add: jax.Array, *, reverse: bool = False) -> jax.Array:
+    """s(t) = keep(t)·s(t−1) + add(t) along the last axis, from s = 0; from the end if `reverse`."""
+    keep, add = jnp.broadcast_arrays(keep.astype(add.dtype), add)
+    steps = (jnp.moveaxis(keep, -1, 0), jnp.moveaxis(add, -1, 0))
+    _, states = lax.scan(_step, jnp.zeros_like(steps[1][0]), steps, reverse=reverse)
+    return jnp.moveaxis(states, 0, -1)

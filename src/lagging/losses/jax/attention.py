@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention that decides when to read: monotonic attention with infinite lookback (MILk), its heads, and wait-k."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from lagging.errors import UsageError
+from lagging.losses.jax.alignment import expected_alignment, expected_delays, infinite_lookback, stops
+from lagging.losses.jax.arrays import floats, position, real
+
+__all__ = ["Attended", "Heads", "MonotonicAttention", "aggregate_heads", "multipath", "wait_k_mask"]
+
+Heads = Literal["mean", "softmax", "max", "variance"]
+Params = dict[str, jax.Array]
+
+
+class Attended(NamedTuple):
+    """What an attention saw, and when.
+
+    Attributes:
+        context: shape (..., T, size).
+        delays: g of each head, expected or (if hard) as it would be read: shape (..., heads, T).
+        alignment: α, shape (..., heads, T, S).
+        weights: β, the soft attention, shape (..., heads, T, S).
+        p: probability to stop, shape (..., heads, T, S).
+    """
+
+    context: jax.Array
+    delays: jax.Array
+    alignment: jax.Array
+    weights: jax.Array
+    p: jax.Array
+
+
+@dataclass(frozen=True)
+class MonotonicAttention:
+    r"""Monotonic infinite lookback attention (MILk), single or multi-head: two pure functions, `init` and `apply`.
+
+    Each head reads on until it stops, with probability $p(t,j) = \sigma(q_t \cdot k_j / \sqrt{d} + b + \epsilon)$, and
+    attends to all that it has read, by energies $u(t,j) = q'_t \cdot k'_j / \sqrt{d}$: `expected_alignment` and
+    `infinite_lookback`. The noise ε of training makes p go to 0 or 1, so that a hard policy loses nothing. At the last
+    source token it always stops, so that no mass is lost.
+
+    Attributes:
+        size: width of queries and context; a multiple of the number of heads.
+        source_size: width of keys; that of queries if not given.
+        heads: how many decide for themselves.
+        noise: standard deviation of ε, where `apply` is given a random key.
+        bias: b to start from; the lower, the more is read at first.
+        lookback: whether the context comes from all that was read (β), or from where the head stopped (α) alone.
+
+    Example:
+        One step of training for latency, on queries and keys of any model:
+
+        >>> attention = MonotonicAttention(size=8, heads=2)
+        >>> params = attention.init(jax.random.key(0))
+        >>> queries, keys = jax.random.normal(jax.random.key(1), (2, 4, 5, 8))    # 4 sentences of 5 tokens
+        >>> lengths = jnp.array([5, 5, 4, 3])
+        >>> def loss(params, key):
+        ...     seen = attention.apply(params, queries, keys, lengths, key=key)
+        ...     latency = dal(seen.delays, lengths[:, None], lengths[:, None])    # one per head
+        ...     return jnp.mean(seen.context**2) + 0.1 * jnp.mean(aggregate_heads(latency))
+        >>> from lagging.losses.jax import dal
+        >>> gradient = jax.jit(jax.grad(loss))(params, jax.random.key(2))
+        >>> params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
+        >>> attention.apply(params, queries, keys, lengths, hard=True).delays.shape
+        (4, 2, 5)
+
+    References:
+        Arivazhagan et al. (2019), arXiv:1906.05218; Ma et al. (2020), Monotonic Multihead Attention, arXiv:1909.12406.
+    """
+
+    size: int
+    source_size: int | None = None
+    heads: int = 1
+    noise: float = 1.0
+    bias: float = -2.0
+    lookback: bool = True
+
+    def __post_init__(self) -> None:
+        if self.size % self.heads:
+            raise UsageError(f"size must be a multiple of the number of heads, but {self.size} is none of {self.heads}")
+
+    def init(self, key: jax.Array) -> Params:
+        """Parameters to start from."""
+        source = self.size if self.source_size is None else self.source_size
+        shapes = {
+            "stop_query": (self.size, self.size),
+            "stop_key": (source, self.size),
+            "attend_query": (self.size, self.size),
+            "attend_key": (source, self.size),
+            "value": (source, self.size),
+            "output": (self.size, self.size),
+        }
+        glorot = jax.nn.initializers.glorot_uniform()
+        keys = jax.random.split(key, len(shapes))
+        params = {name: glorot(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
+        return params | {"bias": jnp.full(self.heads, self.bias)}
+
+    def apply(
+        self,
+        params: Params,
+        queries: ArrayLike,
+        keys: ArrayLike,
+        source_lengths: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        key: jax.Array | None = None,
+        hard: bool = False,
+    ) -> Attended:
+        """Attend.
+
+        Args:
+            params: from `init`.
+            queries: of the target tokens, shape (..., T, size); their padding, if any, is on the right.
+            keys: of the source tokens, shape (..., S, source_size).
+            source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+            mask: shape (..., S), True where a source token is real; instead of source_lengths.
+            key: for the noise, in training; no noise if not given.
+            hard: stop where p is at least a half, as in translating, rather than in expectation.
+        """
+        queries, keys = jnp.asarray(queries), jnp.asarray(keys)
+        flags = jnp.broadcast_to(real(keys.shape[-2], source_lengths, mask, "source_lengths"), keys.shape[:-1])
+        keys = jnp.where(flags[..., None], keys, 0)
+        energies = self._energies(params, "stop", queries, keys) + floats(params["bias"])[:, None, None]
+        if key is not None:
+            energies = energies + self.noise * jax.random.normal(key, energies.shape, energies.dtype)
+        p = jax.nn.sigmoid(energies)
+        each = flags[..., None, :]
+        if hard:
+            alignment = jax.nn.one_hot(stops(p, each, 0.5), p.shape[-1], dtype=p.dtype)
+        else:
+            alignment = expected_alignment(p, mask=each)
+        weights = alignment
+        if self.lookback:
+            weights = infinite_lookback(alignment, self._energies(params, "attend", queries, keys), mask=each)
+        seen = jnp.einsum("...hts,...hsd->...htd", weights.astype(keys.dtype), self._split(keys @ params["value"]))
+        context = jnp.moveaxis(seen, -3, -2).reshape((*queries.shape[:-1], self.size)) @ params["output"]
+        return Attended(context, expected_delays(alignment, position(each)), alignment, weights, p)
+
+    def _energies(self, params: Params, name: str, queries: jax.Array, keys: jax.Array) -> jax.Array:
+        q, k = self._split(queries @ params[f"{name}_query"]), self._split(keys @ params[f"{name}_key"])
+        return floats(jnp.einsum("...htd,...hsd->...hts", q, k)) / math.sqrt(self.size // self.heads)
+
+    def _split(self, wide: jax.Array) -> jax.Array:
+        """(..., T, size) as (..., heads, T, size/heads)."""
+        return jnp.moveaxis(wide.reshape(*wide.shape[:-1], self.heads, -1), -2, -3)
+
+
+def aggregate_heads(values: ArrayLike, how: Heads = "mean", *, axis: int = -1) -> jax.Array:
+    r"""One number of several heads.
+
+    Args:
+        values: latency of each head, or anything else that heads have.
+        how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, to which slow heads matter more;
+            "max", the slowest, for which a decoder has to wait; "variance", how far they are apart: of delays, with
+            `axis=-2`, to keep heads together.
+        axis: that of the heads.
+
+    Returns:
+        Shape of the values without that axis.
+
+    Raises:
+        UsageError: `how` has another value.
+
+    Example:
+        >>> [float(aggregate_heads([1.0, 5.0], how)) for how in ("mean", "max", "variance")]
+        [3.0, 5.0, 4.0]
+        >>> round(float(aggregate_heads([1.0, 5.0], "softmax")), 4)
+        4.9281
+    """
+    v = floats(values)
+    match how:
+        case "mean":
+            return jnp.mean(v, axis=axis)
+        case "softmax":
+            return jnp.sum(jax.nn.softmax(v, axis=axis) * v, axis=axis)
+        case "max":
+            return jnp.max(v, axis=axis)
+        case "variance":
+            return jnp.var(v, axis=axis)
+    raise UsageError(f"how must be one of {', '.join(get_args(Heads))}, but got {how!r}")
+
+
+def wait_k_mask(k: ArrayLike, target_length: int, source_length: int) -> jax.Array:
+    """Which source tokens a wait-k policy has read before each target token: those j < t + k, t and j from 0.
+
+    Args:
+        k: how many tokens to read first; a number, or one per sentence.
+        target_length: T.
+        source_length: S.
+
+    Returns:
+        True where attention may look, shape (T, S), or (..., T, S) for k of shape (...,).
+
+    Example:
+        >>> wait_k_mask(2, 3, 4).astype(int)
+        Array([[1, 1, 0, 0],
+               [1, 1, 1, 0],
+               [1, 1, 1, 1]], dtype=int32)
+
+    References:
+        Ma et al. (2019), arXiv:1810.08398.
+    """
+    read = jnp.asarray(k)[..., None, None] + jnp.arange(target_length)[:, None]
+    return jnp.arange(source_length) < read
+
+
+def multipath(key: jax.Array, batch: int, low: int, high: int) -> jax.Array:
+    """A random k from low to high, both included, for each sentence: one model then serves every k.
+
+    Example:
+        >>> k = multipath(jax.random.key(0), 4, 1, 9)
+        >>> wait_k_mask(k, 5, 6).shape
+        (4, 5, 6)
+
+    References:
+        Elbayad et al. (2020), Efficient Wait-k Models for Simultaneous Machine Translation, arXiv:2005.08595.
+    """
+    return jax.random.randint(key, (batch,), low, high + 1)

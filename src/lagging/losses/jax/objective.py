@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to minimize: likelihood + λ·DAL, with λ that warms up, or that finds itself for a wanted latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from lagging.losses.jax.arrays import count, floats, real
+from lagging.losses.jax.attention import Heads, aggregate_heads
+from lagging.losses.jax.latency import Ties, dal
+
+__all__ = ["LatencyController", "LatencyLoss", "LossTerms", "warm_up"]
+
+
+class LossTerms(NamedTuple):
+    """What a loss is made of: loss = likelihood + weight·latency + its own weight·variance.
+
+    Attributes:
+        loss: what to minimize.
+        likelihood: as it was given.
+        latency: mean DAL of the sentences that have tokens.
+        variance: of the delays over the heads, mean of all tokens; 0 without heads.
+        weight: λ, warmed up.
+    """
+
+    loss: jax.Array
+    likelihood: jax.Array
+    latency: jax.Array
+    variance: jax.Array
+    weight: jax.Array
+
+
+def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
+    """How much of λ counts: nothing up to `start`, then more at every step, all of it `steps` later.
+
+    Example:
+        >>> [float(warm_up(step, start=10, steps=4)) for step in (0, 10, 11, 14, 99)]
+        [0.0, 0.0, 0.25, 1.0, 1.0]
+        >>> [float(warm_up(step, start=10)) for step in (9, 10)]
+        [0.0, 1.0]
+    """
+    done = floats(step) - start
+    return jnp.clip(done / steps, 0, 1) if steps else (done >= 0).astype(done.dtype)
+
+
+@dataclass(frozen=True)
+class LatencyLoss:
+    r"""Likelihood and latency at once: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk), a pure function.
+
+    Attributes:
+        weight: λ, where the call does not give one.
+        heads: how the DAL of several heads becomes one ("mean", "softmax", "max"); None if the delays have no heads.
+        variance_weight: weight of the variance of the delays over the heads, which keeps them together.
+        start, steps: of the warm-up, see `warm_up`.
+        ties: as for `dal`.
+
+    Example:
+        >>> loss = LatencyLoss(weight=0.1, start=100, steps=100)
+        >>> terms = loss(2.5, jnp.array([[3.0, 4, 4, 4]]), 4, step=150)
+        >>> terms.loss, terms.latency, terms.weight
+        (Array(2.65, dtype=float32), Array(3., dtype=float32), Array(0.05, dtype=float32))
+
+    References:
+        Arivazhagan et al. (2019), arXiv:1906.05218; heads and variance: Ma et al. (2020), arXiv:1909.12406.
+    """
+
+    weight: float = 1.0
+    heads: Heads | None = None
+    variance_weight: float = 0.0
+    start: int = 0
+    steps: int = 0
+    ties: Ties = "last"
+
+    def __call__(
+        self,
+        likelihood: ArrayLike,
+        delays: ArrayLike,
+        source_lengths: ArrayLike,
+        target_lengths: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        write_cost: ArrayLike | None = None,
+        step: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> LossTerms:
+        """The loss and its parts.
+
+        Args:
+            likelihood: −log p(y|x) of the batch, a number: per token or per sentence, as λ was chosen for.
+            delays: g, shape (..., T); (..., heads, T) if there are heads.
+            source_lengths, target_lengths, mask, write_cost: of the sentences, as for `dal`.
+            step: of training, for the warm-up; without it, λ is warm.
+            weight: λ, if it comes from a `LatencyController`.
+        """
+        g, many = floats(delays), self.heads is not None
+        flags = real(g.shape[-1], target_lengths, mask, "target_lengths")
+        flags = jnp.broadcast_to(flags, g.shape[:-2] + g.shape[-1:] if many else g.shape)
+        x, cost = jnp.asarray(source_lengths), None if write_cost is None else jnp.asarray(write_cost)
+        variance = jnp.zeros((), g.dtype)
+        if self.heads is None:
+            latency = dal(g, x, mask=flags, write_cost=cost, ties=self.ties)
+        else:
+            cost = cost if cost is None else cost[..., None]
+            each = dal(g, x[..., None], mask=flags[..., None, :], write_cost=cost, ties=self.ties)
+            latency = aggregate_heads(each, self.heads)
+            spread = aggregate_heads(jnp.where(flags[..., None, :], g, 0), "variance", axis=-2)
+            variance = jnp.sum(spread) / jnp.maximum(jnp.sum(flags), 1)
+        written = count(flags) > 0
+        latency = jnp.sum(latency) / jnp.maximum(jnp.sum(written), 1)
+        factor = jnp.asarray(self.weight if weight is None else weight).astype(g.dtype)
+        if step is not None:
+            factor = factor * warm_up(step, self.start, self.steps)
+        nll = floats(likelihood)
+        return LossTerms(nll + factor * latency + self.variance_weight * variance, nll, latency, variance, factor)
+
+
+class LatencyController(NamedTuple):
+    r"""Finds the λ that gives a wanted latency, by dual ascent: "train me at DAL 4". A pytree.
+
+    $$ \lambda \leftarrow \max(0,\; \lambda + \eta\,(\mathrm{DAL} - \mathrm{target})) $$
+
+    As long as the model is too slow λ grows, and as long as it is faster than need be λ falls: where λ stands still,
+    the latency is the target, or λ is 0 and the model is fast enough without.
+
+    Attributes:
+        target: the DAL that is wanted, in source units.
+        weight: λ.
+        rate: η, how fast λ moves per source unit.
+        highest: λ goes no higher.
+
+    Example:
+        >>> controller = LatencyController(target=4.0, rate=0.1)
+        >>> for latency in (9.0, 6.0, 3.0):
+        ...     controller = controller.update(latency)
+        ...     print(f"{controller.weight:.2f}")
+        0.50
+        0.70
+        0.60
+    """
+
+    target: ArrayLike
+    weight: ArrayLike = 0.0
+    rate: ArrayLike = 0.01
+    highest: ArrayLike = float("inf")
+
+    def update(self, latency: ArrayLike) -> LatencyController:
+        """The controller after a batch of this latency, which gets no gradient."""
+        late = jax.lax.stop_gradient(jnp.asarray(latency)) - jnp.asarray(self.target)
+        return self._replace(weight=jnp.clip(jnp.asarray(self.weight) + self.rate * late, 0, self.highest))

@@ -545,6 +545,41 @@ def several(n: int) -> str:
     return dump(*records)
 
 
+LATE = [
+    ({"prediction": "a b"}, "prediction"),
+    ({"reference": "c"}, "reference"),
+    ({"elapsed": [2, 3]}, "elapsed"),
+    ({"source": "d"}, "source"),
+    ({"document": "e"}, "document"),
+    ({"offset": 5}, "offset"),
+    ({"durations": [1, 2]}, "durations"),
+]
+
+
+@pytest.mark.parametrize(("late", "column"), LATE, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize("nothing", [ABSENT, None])
+def test_what_comes_late_is_told(late, column, nothing, log, small):
+    """What a log is, is settled by its first lines; what they do not have is not read, and not passed over either."""
+    line = {"delays": [1, 2], "source_length": 3, "unit": "ms"}
+    blank = {} if nothing is ABSENT else {column: None}
+    path = log(dump(*({**line, **(late if i in (7, 9) else blank), "id": i} for i in range(12))))
+    run = read(path)
+    assert [str(note) for note in run.notes] == [
+        f"column left out: 2 segments (7, 9): {column}: not in the first 1 rows"
+    ]
+    assert getattr(run, column) is None
+    wanted = scan(path, columns=[])
+    told = [note for part in wanted for note in part.notes]
+    assert bool(told) == (column in ("prediction", "reference", "elapsed", "offset"))  # the others are not asked for
+
+
+def test_a_unit_that_comes_late_and_is_another_is_a_fault(log, small):
+    lines = [{"delays": [1, 2], "source_length": 3, "id": i} for i in range(9)]
+    assert len(read(log(dump(*lines[:-1], {**lines[-1], "unit": "token"})))) == 9
+    with pytest.raises(DataError, match=r"ms, not token"):
+        read(log(dump(*lines[:-1], {**lines[-1], "unit": "ms"})))
+
+
 METRICS = ["AP", "AL", "LAAL", "DAL", "AL(length=reference)", "BLEU", "CW"]
 
 

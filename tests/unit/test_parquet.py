@@ -393,6 +393,17 @@ def test_all_that_makes_no_sense_in_the_metadata_is_told(tmp_path):
     assert [fault.detail for fault in found.faults[:2]] == ["name: 3", 'repaired: {"clip": "x"}']
 
 
+@ENDINGS
+def test_what_comes_late_is_told(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "SAMPLE", 1)
+    columns = {"delays": [[1.0], [2.0], [3.0]], "source_length": [3, 3, 3], "unit": ["ms"] * 3}
+    late = {"elapsed": [None, [2.0], []], "offset": [None, None, 5.0], "document": [None, "d", "e"]}
+    run = read(store(tmp_path / f"a.{ending}", {**columns, **late}))
+    told = {note.text.partition(":")[0]: note.segments for note in run.notes if note.kind == "column left out"}
+    assert told == {"elapsed": (1,), "offset": (2,), "document": (1, 2)}
+    assert (run.elapsed, run.offset, run.document) == (None, None, None)
+
+
 def test_metadata_of_others_are_let_be(tmp_path):
     path = store(tmp_path / "a.parquet", {"delays": [[1.0]], "source_length": [2]}, {"colour": [1], "unit": "ms"})
     assert read(path).unit == "ms"

@@ -64,9 +64,7 @@ def recognise(head: bytes) -> str | None:
         return None
     if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):
         return "simulstream"
-    if b'"emission_cu"' in first or (
-        b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first
-    ):
+    if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first):
         return "omnisteval"
     if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
         return "simuleval"
@@ -88,8 +86,9 @@ class Facts:
         level: what a target token is.
         seg: how a stream was cut into these segments.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
-        keeps_sound: whether the prediction is the path of a sound file, and is wanted.
+        speech_out: whether the prediction is the path of a sound file.
         columns: the other columns to read.
+        absent: those that would be read, if the first rows had them.
     """
 
     origin: Origin
@@ -99,8 +98,9 @@ class Facts:
     has_id: bool
     has_text: bool
     has_reference: bool
-    keeps_sound: bool
+    speech_out: bool
     columns: tuple[str, ...]
+    absent: tuple[str, ...]
 
 
 def settle(source: Source, options: Options, rows: list[Line], speech_out: bool) -> Facts:
@@ -119,6 +119,7 @@ def settle(source: Source, options: Options, rows: list[Line], speech_out: bool)
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
         options.notes.append(unmatched_tokens(texts, lengths))
 
+    asked = [c for c in OPTIONAL if wanted(c, options, unit)]
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {_counted(level)}"
@@ -130,8 +131,9 @@ def settle(source: Source, options: Options, rows: list[Line], speech_out: bool)
         has_id=any(name_of(row) is not None for row in rows),
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
-        keeps_sound=speech_out and options.columns is None,
-        columns=tuple(c for c in OPTIONAL if wanted(c, options, unit) and _present(c, rows)),
+        speech_out=speech_out,
+        columns=tuple(c for c in asked if _present(c, rows)),
+        absent=tuple(c for c in asked if not _present(c, rows)),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Protocol, get_type_hints
 
 import msgspec
@@ -77,7 +78,7 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
         return
     written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
     facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.speech_out)
-    decoder.only(facts.columns)
+    decoder.only((*facts.columns, *facts.absent))
     reader = Reader(source, options, facts)
     reader.hold(sample)
     del sample, written, rows  # a chunk is large, and not needed while the next one is made
@@ -167,12 +168,19 @@ class _Decoder:
 
 @dataclass
 class Reader:
-    """How rows become a Run, under what was settled about the log."""
+    """How rows become a Run, under what was settled about the log.
+
+    Attributes:
+        source, options, facts: the log, how to read it, what it is.
+        held: rows that are in no Run yet, by column.
+        usual: what a row has of the columns that the first rows did not have, one way or another nothing.
+    """
 
     source: Source
     options: Options
     facts: Facts
     held: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    usual: list[Any] = field(default_factory=list)
 
     def hold(self, decoded: Rows) -> None:
         """Take rows over into columns, but for those that lack what a segment must have."""
@@ -191,6 +199,7 @@ class Reader:
             if setting in facts.columns:
                 said = [getattr(row, setting) for row in rows]
                 mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
+        mixed |= self._has_late(rows, decoded.places)
         mixed |= any(not _are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
         if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
@@ -212,6 +221,31 @@ class Reader:
         for column in set(facts.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
 
+    def _has_late(self, rows: list[Any], places: list[int]) -> bool:
+        """Whether rows say late how they are to be read. Other columns that the first rows had not are left out."""
+        if not self.facts.absent or not rows:
+            return False
+        get = attrgetter(*self.facts.absent)
+        found = list(map(get, rows))
+        self.usual = self.usual or found[:1]
+        if found.count(self.usual[0]) == len(rows):
+            return False
+        late: dict[str, list[int | str]] = {}
+        for row, place in ((rows[r], places[r]) for r in range(len(rows)) if found[r] != self.usual[0]):
+            for column in self.facts.absent:
+                if getattr(row, column) not in (UNSET, None, []):
+                    name = name_of(row)
+                    late.setdefault(column, []).append(place if name is None else name)
+        for column in late:
+            self.left_out(column, late[column])
+        return any(setting in late for setting in SETTINGS)
+
+    def left_out(self, column: str, names: list[Any]) -> None:
+        """Say which segments have a column that is not read, because the first rows do not have it."""
+        if names and column not in SETTINGS:
+            text = f"{column}: not in the first {SAMPLE} rows"
+            self.options.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
+
     @cached_property
     def _lists(self) -> tuple[str, ...]:
         """The columns of lists that are read and can be used; elapsed times cannot beside source tokens."""
@@ -231,7 +265,7 @@ class Reader:
         if row.source_length is UNSET or row.source_length is None:
             wrong.append(("missing-source-length", "", None))
         for setting in SETTINGS:
-            said = getattr(row, setting) if setting in facts.columns else UNSET
+            said = getattr(row, setting)
             settled = getattr(facts, setting)
             if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
                 wrong.append((f"mixed-{setting}", f"{said}, not {settled}", None))
@@ -248,6 +282,8 @@ class Reader:
         held, facts = self.held, self.facts
         self.held = defaultdict(list)
         predictions = held["prediction"]
+        if not facts.has_text and not facts.speech_out:
+            self.left_out("prediction", [name for name, text in zip(held["id"], predictions, strict=True) if text])
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
         return self.checked(
@@ -255,7 +291,7 @@ class Reader:
             delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
-            prediction=make_texts(predictions) if facts.has_text or facts.keeps_sound else None,
+            prediction=make_texts(predictions) if self.keeps_prediction else None,
             reference=self.references(held),
             source=labels(held["source"]) if "source" in facts.columns else None,
             document=labels(held["document"]) if "document" in facts.columns else None,
@@ -263,6 +299,11 @@ class Reader:
             **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},
             **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},
         )
+
+    @property
+    def keeps_prediction(self) -> bool:
+        """Whether predictions are texts that can be counted, or paths of sound files that are wanted."""
+        return self.facts.has_text or (self.facts.speech_out and self.options.columns is None)
 
     def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
         """A Run of these columns, repaired as asked, checked, and with notes; `pieces` are those that the log shows."""
@@ -290,10 +331,7 @@ class Reader:
         """References. Where some lines of a SimulEval log lack the key, SimulEval reads an empty one; so do we."""
         texts = held["reference"]
         if not self.facts.has_reference:
-            late = [name for name, text in zip(held["id"], texts, strict=True) if isinstance(text, str)]
-            if late:
-                text = f"a reference, where the first {SAMPLE} lines have none: ignored"
-                self.options.notes.append(Note("late reference", text, len(late), tuple(late[:5])))
+            self.left_out("reference", [n for n, text in zip(held["id"], texts, strict=True) if isinstance(text, str)])
             return None
         if UNSET not in texts:
             return make_texts(texts)

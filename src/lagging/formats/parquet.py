@@ -309,18 +309,29 @@ class _Table:
         texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
         ids = self.columns["id"] if facts.has_id else (rows - 1 + self.options.placed).tolist()
         names = [name for name, keep in zip(ids, kept.tolist(), strict=True) if keep]
+        for column in (*facts.absent, *(() if facts.has_text or facts.speech_out else ("prediction",))):
+            if column in self.columns:
+                there = np.flatnonzero(self._there(column) & kept)
+                reader.left_out(column, [ids[row] for row in there.tolist()])
         columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in facts.columns and c in self.columns}
         columns |= {c: self.columns[c] for c in ("delays", "source_length")}
         yield reader.checked(
             **{c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()},
             **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in facts.columns},
             id=make_ids(names),
-            prediction=make_texts(texts["prediction"]) if facts.has_text or facts.keeps_sound else None,
+            prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
             reference=reader.references({"id": names, "reference": texts["reference"].tolist()})
             if "reference" in texts
             else None,
             line=rows[some],
         )
+
+    def _there(self, column: str) -> npt.NDArray[np.bool_]:
+        """Which rows have something in a column."""
+        values = self.columns[column]
+        if isinstance(values, Ragged):
+            return values.lengths > 0
+        return ~self.missing[column] if column in self.missing else np.array([bool(value) for value in values])
 
     def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
         """Which rows have what a segment must have; faults of the others are recorded."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs for property tests, with any of the columns a Run may have, and what it means that two are the same."""
+"""Runs with any of the columns a Run may have; what it means that two of them are the same, or their scores."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lagging.ragged import Ragged
 from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, Run
+from lagging.scoring import Scorer, Scores, score, settings
 
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
 
@@ -104,3 +105,19 @@ def same(one: Run, other: Run, lost: tuple[str, ...] = ()) -> None:
     for scalar in SCALARS:
         if scalar not in lost:
             assert getattr(one, scalar) == getattr(other, scalar), scalar
+
+
+def scored_alike(run: Run, names: list[str], convention: str = "paper") -> Scores:
+    """The scores of a Run, which are the same to the last bit part by part, and made again by their signatures."""
+    whole, scorer = score(run, names, convention=convention), Scorer(names, convention)
+    for part in run.segments():
+        scorer.add(part)
+    for one, in_parts in zip(whole, scorer.result(), strict=True):
+        said = settings(str(one.signature))
+        (again,) = score(run, [said.metric], convention=said.convention)
+        for other in (in_parts, again):
+            assert one.value == other.value, one.metric
+            assert one.segments.tobytes() == other.segments.tobytes(), one.metric
+            assert str(one.signature) == str(other.signature)
+            assert one.undefined.reasons == other.undefined.reasons
+    return whole

@@ -9,7 +9,7 @@ import lagging
 import oracle
 from lagging import policies
 from lagging.cli import cli
-from lagging.scoring import Scorer, settings
+from runs import scored_alike
 
 ALL = [
     "HiddenLag",
@@ -204,19 +204,7 @@ def test_in_parts_as_at_once_and_again_by_the_signature(convention):
     run = mixed()
     names = [*ALL, "HiddenLag(where=tail, mean=token)", "Offline(empty=source, mean=token)"]
     names += ["HiddenShare(clock=queue)", "DSPTV(clock=elapsed, empty=source)", "HiddenShare(length=longest)"]
-    whole = lagging.score(run, names, convention=convention)
-    scorer = Scorer(names, convention)
-    for part in run.segments():
-        scorer.add(part)
-    for one, other in zip(whole, scorer.result(), strict=True):
-        assert one.value == other.value
-        assert one.segments.tobytes() == other.segments.tobytes()
-        assert str(one.signature) == str(other.signature)
-        said = settings(str(one.signature))
-        again = of(run, said.metric, said.convention)
-        assert again.value == one.value
-        assert again.segments.tobytes() == one.segments.tobytes()
-        assert str(again.signature) == str(one.signature)
+    scored_alike(run, names, convention)
 
 
 def test_the_segments_that_hide_most_can_be_found(tmp_path):

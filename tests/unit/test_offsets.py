@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import lagging
 import oracle
 from lagging.cli import cli
-from lagging.scoring import Scorer, settings
+from runs import scored_alike
 
 # Made-up pieces of speech: delays, durations and |x| in ms, and what SimulEval 1.1.4's SpeechToSpeechInstance made of
 # them, live, by `summarize()`: the beginning of each piece (`intervals`), and the silences between them (`silences`);
@@ -241,18 +241,7 @@ def test_in_parts_as_at_once_and_again_by_the_signature(tmp_path):
     run = lagging.read(spoken_log(tmp_path / "instances.log"))
     names = [*SPOKEN, "NumChunks", "StartOffset(mean=token)", "RTF(of=delays)"]
     for convention in ("paper", "simuleval"):
-        whole = lagging.score(run, names, convention=convention)
-        scorer = Scorer(names, convention)
-        for part in run.segments():
-            scorer.add(part)
-        for one, other in zip(whole, scorer.result(), strict=True):
-            assert one.value == other.value
-            assert one.segments.tobytes() == other.segments.tobytes()
-            assert str(one.signature) == str(other.signature)
-            said = settings(str(one.signature))
-            again = of(run, said.metric, said.convention)
-            assert again.value == one.value
-            assert str(again.signature) == str(one.signature)
+        scored_alike(run, names, convention)
 
 
 def test_a_run_of_which_nothing_is_known_has_no_number():

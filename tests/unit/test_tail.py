@@ -9,7 +9,7 @@ import pytest
 import lagging
 import oracle
 from lagging.errors import MetricNameError
-from lagging.scoring import Scorer, settings
+from runs import scored_alike
 
 # wait-4 and the antagonist of Table 2: lags 4 4 3 2 1, and 4 3 2 1 1
 TABLE_2 = [[4, 5, 5, 5, 5], [4, 4, 4, 4, 5]]
@@ -92,19 +92,7 @@ def test_percentiles_are_from_0_to_100(p):
 def test_in_parts_as_at_once_and_again_by_the_signature():
     run = tokens([*TABLE_2, [], [1], [5, 5, 5]], reference_length=[5, 6, 5, 2, 3])
     names = ["LagPercentile", "LagPercentile(p=33.3, effective=True, length=longest)", "MaxLag", "LagDrift"]
-    whole = lagging.score(run, names)
-    scorer = Scorer(names)
-    for part in run.segments():
-        scorer.add(part)
-    for one, other in zip(whole, scorer.result(), strict=True):
-        assert one.value == other.value
-        assert one.segments.tobytes() == other.segments.tobytes()
-        assert str(one.signature) == str(other.signature)
-        assert one.undefined.reasons == other.undefined.reasons
-        said = settings(str(one.signature))
-        again = of(run, said.metric, said.convention)
-        assert again.value == one.value
-        assert str(again.signature) == str(one.signature)
+    whole = scored_alike(run, names)
     assert whole["LagPercentile"].signature.get("mean") is None  # there is no mean
     assert str(whole[names[1]].signature).startswith("LagPercentile(p=33.3, effective=True)|unit:token|length:longest|")
 

@@ -80,6 +80,35 @@ def runs(draw) -> Run:
     return replace(run, repaired=repaired, name=run.name or "base", notes=())
 
 
+def everything(unit: str) -> Run:
+    """A Run that has every column but durations, with times that go with its steps."""
+    one = 1000.0 if unit == "ms" else 1.0
+    return Run.from_delays(
+        [[1 * one, 2 * one, 2 * one], [2 * one]],
+        source_length=[3 * one, 2 * one],
+        id=["a", "b"],
+        prediction=["yes we can", "bye"],
+        reference=["yes we do", "good bye"],
+        source=["a.wav", "b.wav"],
+        document=["one.wav", "two.wav"],
+        elapsed=[[1100.0, 2200.0, 2200.0], [2099.0]],
+        arrivals=[[1 * one, 2 * one, 3 * one], [1 * one, 2 * one]],
+        compute=[[100.0, 200.0, 50.0], [1.0, 99.0]],
+        steps=[[0, 1, 1], [1]],
+        reference_length=[3, 2],
+        erased=[1, 0],
+        gone=[1, 0],
+        revisions=[1, 0],
+        offset=[0, 5000],
+        recording_end=[9000, 4000],
+        due=[[1.0, 2.0, 3.0], [1.0]],
+        due_partial=[[1.0, 2.0, 3.0], [1.0]],
+        shown=[[2.0, 3.0, np.nan], [3.0]],
+        unit=unit,
+        seg="given",
+    )
+
+
 def bare(run: Run) -> Run:
     """Without the columns that hold nothing: in a file, they are as if they were not there."""
     empty = [c for c in LISTS if getattr(run, c) is not None and not len(getattr(run, c).values)]

@@ -105,6 +105,7 @@ class Schedule:
         Raises:
             MetricError: this one does not.
         """
+        self.seen.add(name)
         found = getattr(self.run, name)
         if found is None:
             raise MetricError(f"it needs `{name}`, and this log has none")

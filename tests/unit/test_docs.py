@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import doctest
 import io
-import math
 import re
 import sys
 import warnings
@@ -21,6 +20,7 @@ from lagging.formats.columns import ALIASES
 from lagging.formats.line import Line
 from lagging.metrics import registered
 from lagging.signature import ORDER
+from runs import everything
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -129,35 +129,6 @@ def test_every_kind_of_note_is_documented() -> None:
     known = {kind.strip("` ") for row in re.findall(r"^\| (.+?) \|", table, re.MULTILINE) for kind in row.split(",")}
     assert "empty hypothesis" in note_kinds()
     assert note_kinds() - known == set()
-
-
-def everything(unit: str) -> lagging.Run:
-    """A Run that has every column but durations, with times that go with its steps."""
-    one = 1000.0 if unit == "ms" else 1.0
-    return lagging.Run.from_delays(
-        [[1 * one, 2 * one, 2 * one], [2 * one]],
-        source_length=[3 * one, 2 * one],
-        id=["a", "b"],
-        prediction=["yes we can", "bye"],
-        reference=["yes we do", "good bye"],
-        source=["a.wav", "b.wav"],
-        document=["one.wav", "two.wav"],
-        elapsed=[[1100.0, 2200.0, 2200.0], [2099.0]],
-        arrivals=[[1 * one, 2 * one, 3 * one], [1 * one, 2 * one]],
-        compute=[[100.0, 200.0, 50.0], [1.0, 99.0]],
-        steps=[[0, 1, 1], [1]],
-        reference_length=[3, 2],
-        erased=[1, 0],
-        gone=[1, 0],
-        revisions=[1, 0],
-        offset=[0, 5000],
-        recording_end=[9000, 4000],
-        due=[[1.0, 2.0, 3.0], [1.0]],
-        due_partial=[[1.0, 2.0, 3.0], [1.0]],
-        shown=[[2.0, 3.0, math.nan], [3.0]],
-        unit=unit,
-        seg="given",
-    )
 
 
 def lost(run: lagging.Run, format: str, folder: Path) -> dict[str, bool]:

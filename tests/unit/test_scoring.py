@@ -4,13 +4,17 @@ import json
 import math
 import pickle
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lagging
+from lagging.metrics import registered
+from lagging.ragged import Ragged
 from lagging.schedule import Schedules
 from lagging.scoring import Scorer, settings
+from runs import everything
 
 ANTAGONIST = [4, 4, 4, 4, 5]
 WAIT_4 = [4, 5, 5, 5, 5]
@@ -299,3 +303,31 @@ def test_how_characters_are_counted_does_not_depend_on_the_segments_beside(tmp_p
     for part in run.segments():
         parts.add(part)
     assert parts.result()["LAAL"].segments.tolist() == lagging.score(run, ["LAAL"])["LAAL"].segments.tolist()
+
+
+def variants(name: str) -> list[lagging.Metric]:
+    """A metric, and with each of the words that its parameters may be."""
+    plain = lagging.metric(name)
+    return [plain, *(plain(**{p.name: choice}) for p in plain.params for choice in p.choices)]
+
+
+@pytest.mark.parametrize("sound", [False, True])
+@pytest.mark.parametrize("unit", ["token", "ms"])
+def test_metrics_say_which_columns_they_need(unit, sound, tmp_path) -> None:
+    """A log of which nothing else is read gives the same scores as the whole of it."""
+    run = everything(unit)
+    if sound:
+        durations = Ragged.from_rows([[9, 9, 9], [9]])
+        run = replace(run, durations=durations, prediction=run.source, level="token", notes=())
+    lagging.write(run, tmp_path / "a.jsonl")
+    compared = 0
+    for metric in (m for name in registered() for m in variants(name)):
+        try:
+            (whole,) = lagging.score(run, [metric])
+        except lagging.MetricError as error:
+            assert "did not declare" not in str(error)
+            continue
+        (some,) = lagging.score(lagging.scan(tmp_path / "a.jsonl", columns=metric.columns), [metric])
+        assert np.array_equal(whole.segments, some.segments, equal_nan=True), metric
+        compared += 1
+    assert compared > (100 if unit == "ms" else 60)

@@ -141,7 +141,7 @@ def _row_sums(like: Ragged, values: Floats) -> Floats:
     "SLTevDelay",
     clocked=False,
     aggregate="ratio",
-    needs={"due", "shown", "level"},
+    needs={"due", "due_partial", "shown", "reference_length", "level"},
     params=(
         Param("partial", False, "take source times from the partial transcripts (SLTev's PT)", ("False", "True")),
         Param(

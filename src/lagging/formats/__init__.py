@@ -330,6 +330,14 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
 
     Returns:
         The columns that the format cannot hold.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "wait-2.rw"
+        >>> write(Run.from_delays([[2, 3, 3]], source_length=[3], elapsed=[[60, 90, 95]]), log)
+        ['elapsed']
+        >>> log.read_text()
+        'RRWRWW\\n'
     """
     chosen = format_for(path, format)
     if str(path) == "-":

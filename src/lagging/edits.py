@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from lagging.errors import DataError, Faults, Note, UsageError, did_you_mean, me
 from lagging.ragged import Ints, Ragged
 from lagging.run import PER_TOKEN, Run, make_texts
 from lagging.text import EOS, as_bytes, count_words, ends_in_eos, has_other_space, in_blocks, without_eos
-from lagging.validation import about, check, remark
+from lagging.validation import about, add_counts, check, remark
 
 __all__ = ["KINDS", "check_kinds", "renoted", "strip"]
 
@@ -98,8 +97,7 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         unknown = np.isin(np.arange(len(run)), referred.known, invert=True) & ~np.isnan(run.reference_length)
         left = np.maximum(run.reference_length - referred.gone, 0)
         changed["reference_length"] = np.where(unknown, np.nan, left)
-    stripped = Counter(dict(run.stripped)) + Counter(found)
-    after = replace(run, stripped=tuple(sorted(stripped.items())), **changed)
+    after = replace(run, stripped=add_counts(run.stripped, found.items()), **changed)
     emptied = (after.delays.lengths == 0) & (run.delays.lengths > 0)
     lost = f"hypotheses that lost tokens, with their delays, to --strip {','.join(asked)}"
     notes = [

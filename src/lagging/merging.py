@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -20,7 +19,7 @@ from lagging.formats.options import Options
 from lagging.ragged import Ints, Ragged
 from lagging.run import LISTS, NUMBERS, PER_TOKEN, TEXTS, Origin, Run
 from lagging.text import settle_level
-from lagging.validation import about, check_repairs, number
+from lagging.validation import about, add_counts, check_repairs, number
 
 __all__ = ["merge"]
 
@@ -87,8 +86,8 @@ def merge(
     once = np.zeros(len(run), dtype=bool)
     once[again[~clash]] = True
     notes = [*about(run, "duplicate", "the same line again: kept once", once), *_dropped(parts, run)]
-    repaired = Counter(dict(run.repaired)) + Counter({keep or "": int(clash.sum())})
-    merged = replace(run[rows], line=None, origin=_origin(parts), repaired=tuple(sorted(repaired.items())))
+    repaired = add_counts(run.repaired, [(keep or "", int(clash.sum()))])
+    merged = replace(run[rows], line=None, origin=_origin(parts), repaired=repaired)
     merged = renoted(run, merged, *notes)
     return strip_tokens(merged, kinds) if kinds else merged
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from lagging.errors import (
 )
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import EOS, check_level, count_tokens, detect_level, ends_in_eos, is_torn, noun, settle_level
-from lagging.validation import check, remark, unmatched_tokens
+from lagging.validation import add_counts, check, remark, unmatched_tokens
 
 if TYPE_CHECKING:
     import pandas
@@ -316,10 +315,7 @@ class Run:
             else:
                 changed[column] = np.concatenate(parts)
         for what in ("repaired", "stripped"):
-            total: Counter[str] = Counter()
-            for run in runs:
-                total.update(dict(getattr(run, what)))
-            changed[what] = tuple(sorted(total.items()))
+            changed[what] = add_counts(*(getattr(run, what) for run in runs))
         notes = merge_notes(note for run in runs for note in run.notes)
         return replace(telling[0], notes=notes, **changed)
 

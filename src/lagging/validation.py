@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,7 +20,7 @@ from lagging.text import is_unspaced, noun
 if TYPE_CHECKING:
     from lagging.run import Run
 
-__all__ = ["REPAIRS", "about", "check", "check_repairs", "remark", "repair"]
+__all__ = ["FAR", "REPAIRS", "about", "add_counts", "check", "check_repairs", "number", "remark", "repair"]
 
 FAR = 1e18
 """Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
@@ -231,6 +232,19 @@ def check_repairs(names: Sequence[str]) -> None:
         raise UsageError("--repair first and --repair last exclude each other")
 
 
+def add_counts(*counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """How often each thing was done, in all.
+
+    Example:
+        >>> add_counts([("monotone", 2)], [("clip", 1), ("monotone", 3), ("torn", 0)])
+        (('clip', 1), ('monotone', 5))
+    """
+    total: Counter[str] = Counter()
+    for some in counts:
+        total.update(dict(some))
+    return tuple(sorted((+total).items()))
+
+
 def repair(run: Run, names: Sequence[str]) -> Run:
     """The Run with the named repairs done, and counted in `run.repaired`.
 
@@ -239,7 +253,7 @@ def repair(run: Run, names: Sequence[str]) -> Run:
         names: repairs, from `REPAIRS`.
     """
     check_repairs(names)
-    done: dict[str, int] = dict(run.repaired)
+    done: dict[str, int] = {}
     if "monotone" in names:
         mended = np.zeros(len(run), dtype=bool)
         for column in ("delays", "elapsed") if run.unit == "ms" else ("delays",):
@@ -248,16 +262,15 @@ def repair(run: Run, names: Sequence[str]) -> Run:
             if len(falling):
                 mended |= values.rows_with(falling)
                 run = replace(run, **{column: values.by_token(lambda g: np.maximum.accumulate(g, axis=1))})
-        if mended.any():
-            done["monotone"] = done.get("monotone", 0) + int(mended.sum())
+        done["monotone"] = int(mended.sum())
     if "clip" in names and (run.delays.values < 0).any():
         below = run.delays.rows_with(np.flatnonzero(run.delays.values < 0))
-        done["clip"] = done.get("clip", 0) + int(below.sum())
+        done["clip"] = int(below.sum())
         run = replace(run, delays=Ragged(np.maximum(run.delays.values, 0), run.delays.offsets))
     for keep in {"first", "last"} & set(names):
         order = list(enumerate(run.id.tolist()))
         kept = sorted({name: row for row, name in (order if keep == "last" else reversed(order))}.values())
         if len(kept) < len(run):
-            done[keep] = done.get(keep, 0) + len(run) - len(kept)
+            done[keep] = len(run) - len(kept)
             run = run[kept]
-    return replace(run, repaired=tuple(sorted(done.items())))
+    return replace(run, repaired=add_counts(run.repaired, done.items()))

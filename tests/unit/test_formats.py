@@ -474,6 +474,26 @@ def test_two_files_of_actions_are_numbered_through(log):
     assert read([log("RW\nRW\n", "a.rw"), log("RRW\n", "b.rw")]).delays.tolist() == [[1], [1], [2]]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ({"unit": "token"}, {"unit": "ms"}, "mixed-unit"),
+        ({"level": "word"}, {"level": "char"}, "mixed-level"),
+        ({"seg": "given"}, {}, "mixed-seg"),
+        ({"prediction": "a b"}, {"level": "word"}, "missing-prediction"),
+    ],
+)
+def test_two_files_that_do_not_belong_together(one, other, kind, log):
+    line = {"delays": [1, 2], "source_length": 3}
+    paths = [log(dump({**line, **said, "id": i}), f"{i}.jsonl") for i, said in enumerate((one, other))]
+    with pytest.raises(DataError) as error:
+        read(paths)
+    assert [fault.kind for fault in error.value.faults] == [kind]
+    assert str(paths[0]) in str(error.value)
+    assert str(paths[1]) in str(error.value)
+    assert [fault.kind for fault in validate(paths).faults] == [kind]
+
+
 # ---- recognising ------------------------------------------------------------------------------------------------
 
 

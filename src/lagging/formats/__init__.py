@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
 from lagging.run import Origin, Run, check_units
 from lagging.text import settle_level
-from lagging.validation import check_repairs, repair
+from lagging.validation import add_counts, check_repairs, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
 
@@ -98,10 +97,10 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
 
 def _unlike(part: Run, first: Run) -> Iterator[Fault]:
     """Why a file cannot be read together with the one before."""
-    for what, kind in (("unit", "mixed-unit"), ("level", "mixed-level")):
+    for what in ("unit", "level", "seg"):
         if getattr(part, what) != getattr(first, what):
             detail = f"{getattr(part, what)}, but {getattr(first, what)} in {first.origin.path}"
-            yield Fault(kind, detail, part.origin.path)
+            yield Fault(f"mixed-{what}", detail, part.origin.path)
     if (part.prediction is None) != (first.prediction is None):
         without, other = (part, first) if part.prediction is None else (first, part)
         yield Fault("missing-prediction", f"other lines are in {other.origin.path}", without.origin.path)
@@ -111,10 +110,10 @@ def _with_notes(part: Run, options: Options, name: str) -> Run:
     """The part with the notes that have come in since the last one, and the lines that were left out."""
     torn = [Note("torn", f"the last line breaks off, and is left out: {place}") for place in options.torn]
     notes = merge_notes([*part.notes, *options.notes, *torn])
-    repaired = Counter(dict(part.repaired)) + Counter(torn=len(torn))
+    repaired = add_counts(part.repaired, [("torn", len(torn))])
     options.notes.clear()
     options.torn.clear()
-    return replace(part, name=name, notes=notes, repaired=tuple(sorted(repaired.items())))
+    return replace(part, name=name, notes=notes, repaired=repaired)
 
 
 def system_name(source: Source) -> str:
@@ -321,7 +320,7 @@ def format_for(path: str | Path, name: str | None = None) -> Format:
 
 
 def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]:
-    """Write a Run to a file, all of it or nothing.
+    r"""Write a Run to a file, all of it or nothing.
 
     Args:
         run: what to write.
@@ -337,7 +336,7 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
         >>> write(Run.from_delays([[2, 3, 3]], source_length=[3], elapsed=[[60, 90, 95]]), log)
         ['elapsed']
         >>> log.read_text()
-        'RRWRWW\\n'
+        'RRWRWW\n'
     """
     chosen = format_for(path, format)
     if str(path) == "-":

@@ -15,6 +15,7 @@ from lagging.errors import Fault, Note, did_you_mean
 from lagging.formats.line import shown
 from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
+from lagging.validation import add_counts
 
 __all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "strange", "usable"]
 
@@ -206,10 +207,6 @@ def strange(name: str, value: object) -> list[Trouble]:
 def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:
     """The parts of a Run with the name that it had when it was written, and what had been done to it before."""
     for part, run in enumerate(runs):
-        counts: dict[str, Any] = {}
-        for scalar in COUNTS:
-            now = dict(getattr(run, scalar))
-            before = said.get(scalar, {}) if part == 0 else {}  # of the whole, so counted once
-            total = {name: now.get(name, 0) + before.get(name, 0) for name in {**now, **before}}
-            counts[scalar] = tuple(sorted(total.items()))
+        before = said if part == 0 else {}  # of the whole, so counted once
+        counts: dict[str, Any] = {c: add_counts(getattr(run, c), before.get(c, {}).items()) for c in COUNTS}
         yield replace(run, name=str(said.get("name", "")), **counts)

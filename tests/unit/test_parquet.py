@@ -293,6 +293,21 @@ def test_names_that_are_none(ids, kind, tmp_path):
     assert [(f.kind, f.line) for f in error.value.faults] == [(kind, 2)]
 
 
+def test_a_column_of_nothing(tmp_path):
+    columns = {"delays": pa.nulls(2), "source_length": [2.0, 3.0], "prediction": ["", ""]}
+    assert read(store(tmp_path / "a.parquet", columns)).delays.tolist() == [[], []]
+    found = validate(store(tmp_path / "b.parquet", {**columns, "source_length": pa.nulls(2)}))
+    assert found.counts == {"missing-source-length": 2}
+
+
+def test_a_text_that_is_none(tmp_path):
+    """Arrow takes texts at their word."""
+    text = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+    with pytest.raises(DataError) as error:
+        read(store(tmp_path / "a.parquet", {"delays": [[1.0]], "source_length": [2.0], "prediction": text}))
+    assert told(error) == [("not-utf8", 1, None, None)]
+
+
 def test_a_name_used_twice(tmp_path, monkeypatch):
     path = store(tmp_path / "a.parquet", {"id": [5, 6, 5], "delays": LISTS, "source_length": [2.0] * 3})
     with pytest.raises(DataError) as error:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import sys
 import tempfile
@@ -207,6 +208,14 @@ def test_a_transcript_is_not_a_log():
     assert not sltev.recognise(b"P 1 2 a\n")
     assert not sltev.recognise(b"PC 1 2 3 a\n")
     assert not sltev.recognise(b"")
+
+
+def test_nothing_stands_beside_standard_input(log, monkeypatch):
+    log(OStt=TRANSCRIPT, OSt=REFERENCE)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(LOG.encode()))))
+    run = read("-")
+    assert (len(run), run.document, run.due) == (2, None, None)
+    assert "beside standard input" in run.origin.description
 
 
 def test_other_levels(log):

@@ -216,6 +216,16 @@ def test_what_is_refused(model, tmp_path, pieces) -> None:
             load_spm(tmp_path / "bad.model")
 
 
+def test_pieces_in_a_log_of_sltev(model, pieces, tmp_path) -> None:
+    (tmp_path / "a.slt").write_text("P 1 0 1 the cat\nC 3 0 3 the cat sat\n")
+    run = lagging.read(tmp_path / "a.slt", spm_model=model)
+    said = pieces("the cat")
+    assert run.delays.tolist() == [[1] * len(said) + [3] * (len(pieces("the cat sat")) - len(said))]
+    lost = lagging.write(run, tmp_path / "b.slt")
+    assert lost == ["document", "level (read it with --level spm --spm-model FILE)"]
+    assert lagging.read(tmp_path / "b.slt", spm_model=model).delays == run.delays
+
+
 def test_metrics_that_need_words(model, pieces, tmp_path) -> None:
     run = lagging.read(log(tmp_path / "instances.log", pieces), level="spm", spm_model=model)
     with pytest.raises(lagging.MetricError, match="not words of the text"):

@@ -26,7 +26,7 @@ from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source, first_line
 from lagging.ragged import Floats, Ragged
-from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, make_ids, make_texts
+from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.text import count_tokens, unknown_pieces
 from lagging.validation import about, check, remark, repair
 
@@ -327,7 +327,7 @@ class Reader:
         options.notes.extend(remark(run))
         return run
 
-    def references(self, held: dict[str, list[Any]]) -> Any:
+    def references(self, held: dict[str, list[Any]]) -> Texts | None:
         """References. Where some lines of a SimulEval log lack the key, SimulEval reads an empty one; so do we."""
         texts = held["reference"]
         if not self.facts.has_reference:
@@ -374,7 +374,7 @@ def _numbers(values: Iterable[Any]) -> Floats:
     return np.array([math.nan if v is UNSET or v is None else v for v in values], dtype=np.float64)
 
 
-def labels(values: list[Any]) -> Any:
+def labels(values: list[Any]) -> Texts | None:
     """Texts that enter no score: a number is one too.
 
     Example:

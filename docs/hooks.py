@@ -23,7 +23,8 @@ from lagging.errors import MetricError
 from lagging.kinds import KINDS
 from lagging.metrics import Metric, Param, metric, registered
 from lagging.policies import policy
-from lagging.render.card import UNITS
+from lagging.render.card import DIRECTIONS, UNITS
+from lagging.render.cells import ARROWS
 from lagging.run import COLUMNS
 from lagging.validation import REPAIRS
 
@@ -154,7 +155,7 @@ def metric_page(m: Metric) -> str:
     parts = [f"# {m.name}", m.summary]
     parts += [formula(m.latex)] if m.latex else []
     parts += ["In plain text:" if m.latex else "", f"```text\n{m.formula}\n```"] if m.formula else []
-    direction = "higher is better" if m.higher_is_better else "lower is better"
+    direction = DIRECTIONS[m.higher_is_better]
     names = [alias for alias in (f"{m.name}_CA",) if m.has("clock")]
     facts = [("unit", UNITS[m.unit]), ("direction", direction), ("paper", m.paper or "–")]
     facts += [("corpus value", corpus(m))]
@@ -195,8 +196,7 @@ def index_page(all_of: Sequence[Metric]) -> str:
     ]
     for name, members in grouped(all_of).items():
         rows = [
-            (f"[{m.name}]({m.name}.md)", "↑" if m.higher_is_better else "↓", cell(m.summary), cell(m.paper))
-            for m in members
+            (f"[{m.name}]({m.name}.md)", ARROWS[m.higher_is_better], cell(m.summary), cell(m.paper)) for m in members
         ]
         parts += [f"## {name}", table(["metric", "", "what it is", "paper"], rows)]
     return "\n\n".join(parts) + "\n"
@@ -242,10 +242,6 @@ def conventions_table() -> str:
     for name, param in sorted(others):
         values = [c.params.get(name, {}).get(param, metric(name).get(param)) for c in several]
         rows.append((f"`{param}` in {name}", *map(code, values)))
-    clocks = {(m, clock) for c in several for m, renamed in c.clocks.items() for clock in renamed}
-    for name, clock in sorted(clocks):
-        values = [c.clocks.get(name, {}).get(clock, clock) for c in several]
-        rows.append((f"`clock={clock}` in {name}", *map(code, values)))
     tolerances = [f"{c.tolerance:g} ms" if c.tolerance else "exact" for c in several]
     rows += [
         ("end of the source, ms", *tolerances),

@@ -29,7 +29,6 @@ class Convention:
     Attributes:
         name: as given to `--convention`.
         params: metric → parameters, where they are not the metric's own defaults; what is asked for goes first.
-        clocks: metric → what a clock that is asked for is called here.
         tolerance: how many ms before the end of the source a delay may be and still count as having read all of it.
         eos: whether a final `</s>` is stripped, with its delay ("strip"), or counted ("keep").
         count: how a reference is counted: "standard", "simuleval" or "omnisteval" (see `lagging.schedule`).
@@ -38,7 +37,6 @@ class Convention:
 
     name: str
     params: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    clocks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tolerance: float = 1.0
     eos: str = "strip"
     count: str = "standard"
@@ -60,10 +58,7 @@ class Convention:
     def settle(self, metric: Metric) -> Metric:
         """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
         chosen = self.params.get(metric.name, {})
-        settled = metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
-        clock = str(metric.get("clock")) if metric.has("clock") else ""
-        other = self.clocks.get(metric.name, {}).get(clock)
-        return settled(clock=other) if other else settled
+        return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
 
 
 PAPER = Convention(
@@ -79,14 +74,13 @@ SIMULEVAL = Convention(
         "NumChunks": {"of": "tokens"},
         "RTF": {"of": "delays"},
     },
-    clocks={"ATD": {"elapsed": "queue"}},
     tolerance=0.0,
     eos="keep",
     count="simuleval",
     reproduces=(
         "SimulEval 1.1.4, simuleval/evaluator/scorers/latency_scorer.py: AL and AP with the reference length, DAL "
         "with the hypothesis length, exact ≥, references split at single spaces; NumChunks counts target tokens, "
-        "RTF is the last delay ÷ |x|, and in ATD_CA computing overlaps listening."
+        "and RTF is the last delay ÷ |x|."
     ),
 )
 

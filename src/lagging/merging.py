@@ -69,6 +69,7 @@ def merge(
     check_repairs(repairs)
     parts = read_parts(paths, Options(format, settle_level(level, spm_model), unit, repairs), name)
     run = Run.concat(parts)
+    run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(run)))
     differ = {column: _differ(getattr(run, column), first[which[again]], again) for column in CONTENT}

@@ -108,7 +108,7 @@ class Schedule:
         self.seen.add(name)
         found = getattr(self.run, name)
         if found is None:
-            raise MetricError(f"it needs `{name}`, and this log has none")
+            raise MetricError(f"it needs `{name}`, and this log has none{WHERE.get(name, '')}")
         return found
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
@@ -154,6 +154,13 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
     ("char", "omnisteval"): len,
 }
 """How long a reference is, by level and way of counting."""
+
+WHERE = {
+    "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
+    "erased": "\n  fix: score the log of a system that revises what it wrote: simulstream's or SLTev's.",
+    "gone": "\n  fix: score SLTev's log.",
+}
+"""Where a column is found that most logs do not have."""
 
 CHARACTERS: tuple[Callable[[str], int], ...] = (
     lambda text: len(tokens(text, "char")),

@@ -207,7 +207,8 @@ def remark(run: Run) -> Iterator[Note]:
         sample = [text for text in islice(run.prediction, 200) if text]
         if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
             yield Note(
-                "SCRIPT WITHOUT SPACES", "scored by words; latency and BLEU of this text mean little: --level char"
+                "SCRIPT WITHOUT SPACES",
+                "scored by words; latency and BLEU of this text mean little: log a delay per character",
             )
 
 

@@ -350,3 +350,22 @@ def test_a_log_is_not_written_over(run, logs) -> None:
         code, _, err = run("score", "wait", option, "wait/instances.log")
         assert code == 2
         assert "would be written over" in err
+
+
+def test_times_of_single_steps_may_decrease_whatever_is_asked_for(run, logs) -> None:
+    chunks = [(1.0, 2.0, ["▁a"]), (1.5, 0.1, ["▁b"])]
+    lines = [{"id": 0, "metadata": {"wav_name": "a.wav"}}]
+    for audio, compute, tokens in chunks:
+        step = {"total_audio_processed": audio, "computation_time": compute, "generated_tokens": tokens}
+        lines.append({"id": 0, **step, "deleted_tokens": []})
+    Path("s.metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    alone = run("score", "s.metrics.jsonl", "-q", "-f", "json", "-m", "AL_CA")
+    beside = run("score", "s.metrics.jsonl", "-q", "-f", "json", "-m", "AL_CA,RTF")
+    assert alone.code == beside.code == 0
+    assert json.loads(alone.out)["scores"][0] == json.loads(beside.out)["scores"][0]
+
+
+def test_several_files_read_as_one_system_are_announced(run, logs) -> None:
+    for name in "ab":
+        Path(f"{name}.rw").write_text("RRWW\n", "utf-8")
+    assert "several files: 2 files are read as the log of one system" in run("score", "[ab].rw", "-m", "AL").err

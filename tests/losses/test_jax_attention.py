@@ -70,6 +70,7 @@ def test_attention_is_what_its_parts_say(hard):
 
 def test_without_lookback_the_context_is_where_it_stopped():
     only = MonotonicAttention(size=8, source_size=5, heads=2, lookback=False)
+    assert set(PARAMS) - set(only.init(jax.random.key(0))) == {"attend_query", "attend_key"}
     seen = only.apply(PARAMS, QUERIES, KEYS, LENGTHS)
     assert (seen.weights == seen.alignment).all()
     assert not jnp.allclose(seen.context, ATTENTION.apply(PARAMS, QUERIES, KEYS, LENGTHS).context)
@@ -85,7 +86,6 @@ def test_padding_on_the_left_changes_nothing():
         close(left.delays, right.delays)
 
 
-@jax.jit
 def loss(params, queries, keys, lengths, key):
     seen = ATTENTION.apply(params, queries, keys, lengths, key=key)
     return jnp.sum(dal(seen.delays, lengths[:, None])) + jnp.sum(seen.context**2)
@@ -93,7 +93,7 @@ def loss(params, queries, keys, lengths, key):
 
 def test_every_parameter_has_a_gradient_and_padding_has_none():
     key = jax.random.key(3)
-    slopes, of_keys = jax.grad(loss, argnums=(0, 2))(PARAMS, QUERIES, KEYS, LENGTHS, key)
+    slopes, of_keys = jax.jit(jax.grad(loss, argnums=(0, 2)))(PARAMS, QUERIES, KEYS, LENGTHS, key)
     assert set(slopes) == set(PARAMS)
     for name, slope in slopes.items():
         assert np.isfinite(slope).all(), name
@@ -162,6 +162,15 @@ def test_the_loss_is_the_sum_of_its_parts(heads):
     close(terms.latency, aggregate_heads(each, heads).mean())
     close(terms.variance, np.mean([0.25, 0.25, 0, 1, 1]))
     close(terms.loss, 7 + 0.5 * terms.latency + 0.25 * terms.variance)
+
+
+def test_a_loss_that_makes_no_sense_is_refused():
+    with pytest.raises(
+        lagging.UsageError, match="heads must be one of mean, softmax, max, or None, but got 'variance'"
+    ):
+        LatencyLoss(heads="variance")
+    with pytest.raises(lagging.UsageError, match="variance_weight needs heads"):
+        LatencyLoss(variance_weight=0.1)
 
 
 def test_padding_and_empty_sentences_do_not_count():

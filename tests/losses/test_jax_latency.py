@@ -57,65 +57,73 @@ def evaluator(function, rows, **options):
     ]
 
 
+@jax.jit
+def values(delays, source_lengths, where, cost):
+    """Of every function at once, as each call is compiled."""
+    given_ = delays, source_lengths
+    return {
+        "al": al(*given_, **where),
+        "al in milliseconds": al(*given_, **where, tolerance=1.0),
+        "ap": ap(*given_, **where),
+        "lags": lags(*given_, **where, **cost),
+        "effective lags": lags(*given_, **where, **cost, effective=True),
+        "effective delays": effective_delays(*given_, **where, **cost),
+    }
+
+
+@partial(jax.jit, static_argnames="ties")
+def value_and_gradients(delays, source_lengths, where, cost, ties):
+    """Of DAL, in all that it is differentiable in."""
+
+    def total(delays, source_lengths, cost):
+        value = dal(delays, source_lengths, **where, **cost, ties=ties)
+        return value.sum(), value
+
+    (_, value), slopes = jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)(delays, source_lengths, cost)
+    return value, *slopes
+
+
+def arguments(made, padding):
+    cost = {} if made.write_cost is None else {"write_cost": made.write_cost.astype(np.float32)}
+    return made.delays.astype(np.float32), made.source_lengths.astype(np.float32), lengths(made, padding), cost
+
+
 def test_the_papers_tables():
     made = batch(vectors.VECTORS)
-    given_ = made.delays, made.source_lengths, made.target_lengths
+    found = values(*arguments(made, "right"))
     paper = slice(len(vectors.PAPER))
-    close(dal(*given_)[paper], [v.dal for v in vectors.PAPER])
-    close(al(*given_)[paper], [v.al for v in vectors.PAPER])
-    for row, where, v in zip(effective_delays(*given_), made.mask, vectors.PAPER, strict=False):
+    close(found["al"][paper], [v.al for v in vectors.PAPER])
+    close(value_and_gradients(*arguments(made, "right"), "last")[0][paper], [v.dal for v in vectors.PAPER])
+    for row, where, v in zip(found["effective delays"], made.mask, vectors.PAPER, strict=False):
         close(np.asarray(row)[where], v.effective)
 
 
 def test_values_are_the_evaluators_wherever_the_padding_is(rows, padding):
     made = batch(rows, padding)
-    given_ = made.delays, made.source_lengths
-    where = lengths(made, padding)
-    cost = {"write_cost": made.write_cost}
-    for ties in TIES:
-        close(dal(*given_, **where, **cost, ties=ties), evaluator(lagging.dal, rows))
-    close(al(*given_, **where), evaluator(lagging.al, rows))
-    close(al(*given_, **where, tolerance=1.0), evaluator(lagging.al, rows, unit="ms"))
-    close(ap(*given_, **where), evaluator(lagging.ap, rows))
-    close(lags(*given_, **where, **cost), made.spread(evaluator(lagging.lags, rows)))
-    effective = evaluator(lagging.lags, rows, effective=True)
-    close(lags(*given_, **where, **cost, effective=True), made.spread(effective))
-    close(effective_delays(*given_, **where, **cost), made.spread(evaluator(lagging.effective_delays, rows)))
+    found = values(*arguments(made, padding))
+    close(found["al"], evaluator(lagging.al, rows))
+    close(found["al in milliseconds"], evaluator(lagging.al, rows, unit="ms"))
+    close(found["ap"], evaluator(lagging.ap, rows))
+    close(found["lags"], made.spread(evaluator(lagging.lags, rows)))
+    close(found["effective lags"], made.spread(evaluator(lagging.lags, rows, effective=True)))
+    close(found["effective delays"], made.spread(evaluator(lagging.effective_delays, rows)))
 
 
 @pytest.mark.parametrize("ties", TIES)
-def test_the_gradient_is_exact_and_sums_to_one(rows, padding, ties):
+def test_the_gradient_of_dal_is_exact_and_sums_to_one(rows, padding, ties):
     made = batch(rows, padding)
-
-    def total(delays):
-        where = lengths(made, padding)
-        return dal(delays, made.source_lengths, write_cost=made.write_cost, ties=ties, **where).sum()
-
-    gradient = jax.grad(total)(jnp.asarray(made.delays, jnp.float32))
-    close(gradient, made.spread([vectors.gradient(v, ties) for v in rows]))
+    value, gradient, by_source, by_cost = value_and_gradients(*arguments(made, padding), ties)
+    weights = [vectors.gradient(v, ties) for v in rows]
+    close(value, evaluator(lagging.dal, rows))
+    close(gradient, made.spread(weights))
     close(gradient.sum(-1), np.ones(len(rows)))
     assert not np.asarray(gradient)[~made.mask].any()
-
-
-@pytest.mark.parametrize("ties", TIES)
-def test_the_gradient_in_the_cost_of_writing(ties):
-    made = batch(COSTED)
-
-    def total(cost):
-        return dal(made.delays, made.source_lengths, made.target_lengths, write_cost=cost, ties=ties).sum()
-
-    # dDAL/dd = −Σ_i (i−1) dDAL/dg(i)
-    expected = [-sum(i * w for i, w in enumerate(vectors.gradient(v, ties))) for v in COSTED]
-    close(jax.grad(total)(jnp.asarray(made.write_cost, jnp.float32)), expected)
-
-
-def test_the_gradient_in_the_source_length_goes_through_the_cost_of_writing():
-    made = batch(vectors.VECTORS)
-    gradient = jax.grad(lambda x: dal(made.delays, x, made.target_lengths).sum())(
-        jnp.asarray(made.source_lengths, jnp.float32)
-    )
-    weights = [vectors.gradient(v, "last") for v in vectors.VECTORS]
-    close(gradient, [-sum(i * w for i, w in enumerate(row)) / len(row) for row in weights])
+    slope = [-sum(i * w for i, w in enumerate(row)) for row in weights]  # dDAL/dd = −Σ_i (i−1) dDAL/dg(i)
+    if rows is COSTED:
+        close(by_cost["write_cost"], slope)
+        assert not np.asarray(by_source).any()
+    else:  # d = |x|/|y|
+        close(by_source, [s / len(row) for s, row in zip(slope, weights, strict=True)])
 
 
 FUNCTIONS = {
@@ -130,30 +138,26 @@ FUNCTIONS = {
 }
 
 
-def value_and_slope(function):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jit_vmap_and_more_dimensions_change_nothing(name):
     def both(delays, x, y):
         def total(delays):
-            value = function(delays, x, y)
+            value = FUNCTIONS[name](delays, x, y)
             return (value**2).sum(), value
 
         (_, value), slope = jax.value_and_grad(total, has_aux=True)(delays)
         return value, slope
 
-    return both
+    @jax.jit
+    def ways(delays, x, y):
+        heads = jnp.stack([delays, delays, delays])[:, None]
+        return both(delays, x, y), jax.vmap(both)(delays, x, y), both(heads, x, y)
 
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_jit_vmap_and_more_dimensions_change_nothing(name):
-    function = value_and_slope(FUNCTIONS[name])
     made = batch(vectors.VECTORS)
-    delays, x, y = (jnp.asarray(a, jnp.float32) for a in (made.delays, made.source_lengths, made.target_lengths))
-    plain = function(delays, x, y)
-    assert np.isfinite(plain[1]).all()
-    heads = jnp.stack([delays, delays, delays])[:, None]
-    three = jax.jit(function)(heads, x, y)
-    for expected, mapped, more in zip(plain, jax.jit(jax.vmap(function))(delays, x, y), three, strict=True):
-        close(mapped, expected)
-        close(more, jnp.broadcast_to(expected, more.shape))
+    for plain, mapped, more in zip(*ways(made.delays, made.source_lengths, made.target_lengths), strict=True):
+        assert np.isfinite(plain).all()
+        close(mapped, plain)
+        close(more, np.broadcast_to(plain, more.shape))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -198,9 +202,9 @@ def test_half_a_thousand_tokens_are_accurate():
     dice = np.random.default_rng(0)
     delays = np.sort(dice.uniform(0, 400, size=(4, 512)), axis=-1).astype(np.float32)
     expected = [lagging.dal(row, source_length=400) for row in delays]
-    np.testing.assert_allclose(dal(delays, 400), expected, rtol=5e-6)
     for ties in TIES:
-        gradient = jax.grad(lambda g, ties=ties: dal(g, 400, ties=ties).sum())(jnp.asarray(delays))
+        value, gradient, *_ = value_and_gradients(delays, np.full(4, 400, np.float32), {}, {}, ties)
+        np.testing.assert_allclose(value, expected, rtol=5e-6)
         np.testing.assert_allclose(gradient.sum(-1), np.ones(4), rtol=2e-6)
 
 
@@ -227,11 +231,6 @@ def test_misuse_is_said():
 WIDTH = 8
 
 
-@partial(jax.jit, static_argnames="ties")
-def value_and_gradient(delays, x, y, ties):
-    return jax.value_and_grad(lambda g: dal(g, x, y, ties=ties))(delays)
-
-
 @settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 12), min_size=1, max_size=WIDTH).map(sorted),
@@ -242,6 +241,6 @@ def value_and_gradient(delays, x, y, ties):
 def test_any_whole_delays(delays, x, ties, fill):
     vector = vectors.Vector("any", tuple(delays), x)
     padded = jnp.array([*delays, *[fill] * (WIDTH - len(delays))], jnp.float32)
-    value, gradient = value_and_gradient(padded, x, len(delays), ties)
+    value, gradient, *_ = value_and_gradients(padded, float(x), {"target_lengths": len(delays)}, {}, ties)
     close(value, lagging.dal(delays, source_length=x))
     close(gradient, [*vectors.gradient(vector, ties), *[0.0] * (WIDTH - len(delays))])

@@ -27,7 +27,7 @@ LAYERS = [
     {"merging"},
     {"signature"},
     {"scoring", "published"},
-    {"timeline"},
+    {"timeline", "losses"},
     {"render"},
     {"cli"},
 ]

@@ -86,7 +86,7 @@ def test_the_length_of_a_token_can_be_chosen():
 
 def test_on_the_elapsed_clock_the_source_is_spoken_as_before():
     columns = {"delays": [[1000, 1000, 1900]], "elapsed": [[1200, 1250, 2500]]}
-    assert score("ATD_CA", **columns).value == pytest.approx((900 + 650 + 1600) / 3)
+    assert score("ATD(clock=elapsed)", **columns).value == pytest.approx((900 + 650 + 1600) / 3)
     assert score("ATD(clock=elapsed)", **columns).signature["clock"] == "elapsed"
 
 
@@ -103,13 +103,13 @@ def test_computing_while_listening():
 def test_speech_put_out_at_two_times_after_one_delay_is_two_chunks_of_sound():
     columns = {"delays": [[1000, 1000]], "elapsed": [[1100, 1900]], "durations": [[200, 200]]}
     assert score(**columns).value == (1300 - 300 + 1400 - 600) / 2
-    assert score("ATD_CA", **columns).value == (1300 - 300 + 2100 - 600) / 2
+    assert score("ATD(clock=elapsed)", **columns).value == (1300 - 300 + 2100 - 600) / 2
 
 
 def test_a_stripped_end_of_sentence_takes_its_times_with_it():
     columns = {"prediction": ["a b </s>"], "delays": [[1000, 1000, 4000]], "elapsed": [[1100, 1100, 9000]]}
     assert score("ATD", **columns).value == (700 + 400) / 2
-    assert score("ATD_CA", **columns).value == (800 + 500) / 2
+    assert score("ATD(clock=elapsed)", **columns).value == (800 + 500) / 2
 
 
 # ---- edges --------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_bad_parameters():
     for wrong in ("piece=0", "piece=60001", "piece=nan", "piece=short"):
         with pytest.raises(lagging.MetricError, match=wrong.partition("=")[0]):
             lagging.metric(f"ATD({wrong})")
-    assert repr(lagging.metric("ATD_CA")) == "ATD(clock=elapsed)"
+    assert repr(lagging.metric("ATD_CA")) == "ATD(clock=queue)"
 
 
 def test_tokens_in_and_speech_out_do_not_go_together():

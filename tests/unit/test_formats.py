@@ -853,7 +853,7 @@ def test_scripts_without_spaces_by_words(text, log):
     one = {"delays": [6], "elapsed": [0], "prediction": text, "reference": text}
     run = read(log(dump(text_line(0, **one), text_line(1, **one))), level="word")
     assert [note.kind for note in run.notes] == ["SCRIPT WITHOUT SPACES"]
-    assert "--level char" in str(run.notes[0])
+    assert "log a delay per character" in str(run.notes[0])
 
 
 def test_a_foreign_name_is_no_script_without_spaces(log):

@@ -63,6 +63,8 @@ def command(
     lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
     lagging score a.log --convention simuleval -m AL,AL_CA
     """
+    if segment_scores is not None and str(segment_scores) == "-":
+        raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
         raise UsageError(f"-o and --segment-scores would both write {output}")
     if any(not text.strip() for text in names):

@@ -48,6 +48,8 @@ def _recognise(source: Source) -> Format | None:
     if head.lstrip().startswith(b"["):
         raise DataError(Fault("json-array", path=source.path, line=1))
     shown = head.splitlines()[0][:60].decode("utf-8", "replace")
+    if Path(source.path).name.startswith(("scores", "evaluation_report")):
+        raise UsageError(f"{source.path} holds scores, not a log\n  fix: lagging.read_scores reads it, in Python.")
     raise UsageError(
         f"the format of {source.path} is not recognised; it begins: {shown!r}\n"
         f"  Known formats: {', '.join(FORMATS)}.\n"
@@ -62,6 +64,8 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
     sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
     if not sources:
         raise UsageError("no log was given")
+    if len(sources) > 1:
+        options.notes.append(Note("several files", f"{len(sources)} files are read as the log of one system"))
     seen, held, first = SeenIds(), None, None
     for source in sources:
         known = _recognise(source) if chosen is None else chosen

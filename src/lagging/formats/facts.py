@@ -172,7 +172,7 @@ def wanted(column: str, options: Options, unit: str) -> bool:
         return is_spm(options.level or "")
     if options.columns is None or column in options.columns:
         return True
-    return (column == "elapsed" and unit == "ms") or column in (*NUMBERS, *SETTINGS)
+    return (column in ("elapsed", "compute") and unit == "ms") or column in (*NUMBERS, *SETTINGS)
 
 
 def _counted(level: str) -> str:

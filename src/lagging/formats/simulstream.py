@@ -247,7 +247,7 @@ class _Log:
             "delays": delays,
             "source_length": np.nan_to_num(arrivals.last()),
             "elapsed": elapsed,
-            **{name: values for name, values in aside.items() if wanted is None or name in wanted},
+            **{name: values for name, values in aside.items() if wanted is None or name in {"compute", *wanted}},
         }
 
     def _remark(self, run: Run, unsaid: npt.NDArray[np.bool_]) -> Iterator[Note]:

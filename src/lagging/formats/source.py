@@ -29,9 +29,12 @@ LOG_NAMES = (
     "instances.jsonl",
     "instances.log.gz",
     "instances.jsonl.gz",
+    "instances.resegmented.jsonl",
     "metrics.jsonl",
     "metrics.jsonl.gz",
 )
+SCORES = ("scores.tsv", "metrics.tsv")
+"""Files beside a log that hold its scores."""
 ENDINGS = ("log", "jsonl", "parquet", "arrow", "csv", "tsv", "slt")
 BOM = b"\xef\xbb\xbf"
 
@@ -161,7 +164,9 @@ def resolve(path: str | Path) -> list[Source]:
 
 def _in_directory(directory: Path) -> Source:
     found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    found = found or sorted(file for ending in ENDINGS for file in directory.glob(f"*.{ending}*"))
+    found = found or sorted(
+        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if file.name not in SCORES
+    )
     if len(found) != 1:
         what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")

@@ -18,7 +18,7 @@ from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
-from lagging.metrics.registry import register
+from lagging.metrics.registry import alias, register
 from lagging.metrics.sentence import Delays, _as_float, _sentence
 from lagging.ragged import Floats, Ragged
 from lagging.validation import number
@@ -221,7 +221,7 @@ def _sound(durations: Delays, delays: int) -> Ragged:
         "Source tokens are counted in what was read: |x| plays no part, and delays may be beyond it.",
         "`clock=elapsed`: target tokens on the elapsed clock, source tokens when they were spoken.",
         "SimulEval's ATD_CA, unlike its other `_CA` metrics, lets the system compute while it listens: T(y_t) = "
-        "max(g(t), T(y_{t−1})) + what it computed for t. That is `clock=queue`, and so it is signed in its convention.",
+        "max(g(t), T(y_{t−1})) + what it computed for t. So `ATD_CA` is `ATD(clock=queue)` here.",
         "From a log, SimulEval takes all output for text written beside speech: right for speech → text; but text → "
         "text gets 0 where 3 is right (wait-3), and the duration of output speech is lost. No convention repeats that.",
         "Output speech: what follows equal delays is one chunk, played without a break; a chunk without sound has no "
@@ -240,3 +240,6 @@ def _atd(s: Schedule, *, piece: float) -> Floats:
         charged = np.isnan(durations.values)
         durations = Ragged(np.where(charged, piece, durations.values), durations.offsets)
     return token_delays(g, times, durations, piece)
+
+
+alias("ATD_CA", "ATD(clock=queue)")

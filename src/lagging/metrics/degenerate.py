@@ -115,7 +115,7 @@ def _expected(s: Schedule) -> Floats:
 @register(
     "SWF",
     unit="points",
-    higher_is_better=True,
+    higher_is_better=None,
     aggregate="ratio",
     needs={"cutoff"},
     summary="Simultaneous Words Fraction: which share of the target tokens, in %, was written before the source ended.",
@@ -132,7 +132,7 @@ def _swf(s: Schedule) -> Floats:
 @register(
     "EFSW",
     unit="points",
-    higher_is_better=True,
+    higher_is_better=None,
     length="longest",
     aggregate="ratio",
     needs={"cutoff"},
@@ -159,6 +159,7 @@ def _difference(rows: Floats) -> float:
 @register(
     "DSPTV",
     unit="points",
+    higher_is_better=None,
     length="longest",
     aggregate=_difference,
     needs={"cutoff"},

@@ -76,7 +76,7 @@ def _end_offset(s: Schedule) -> Floats:
 @register(
     "NumChunks",
     unit="count",
-    higher_is_better=True,
+    higher_is_better=None,
     needs={"durations"},
     params=(Param("of", "chunks", "what is counted: runs of writes, or target tokens", ("chunks", "tokens")),),
     summary="In how many pieces the output came.",

@@ -118,7 +118,7 @@ class Metric:
             convention, `AL(length=hypothesis)` is not `AL`.
         unit: what the value is measured in: the time unit of the log, that per minute or
             100 tokens (a drift), a ratio, a count, or points.
-        higher_is_better: direction, for tables.
+        higher_is_better: direction, for tables; None if neither higher nor lower is better.
         needs: columns and settings that the value depends on: "length", "cutoff", "reference", "prediction",
             "tokens" (defined for token units only), "corpus" (needs the whole Run at once).
         summary, formula, latex, paper, bibtex, edge_cases: for people.
@@ -135,7 +135,7 @@ class Metric:
     params: tuple[Param, ...] = ()
     values: tuple[tuple[str, Value], ...] = ()
     unit: Unit = "time"
-    higher_is_better: bool = False
+    higher_is_better: bool | None = False
     needs: frozenset[str] = frozenset()
     summary: str = ""
     formula: str = ""

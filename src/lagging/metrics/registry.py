@@ -33,11 +33,16 @@ def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
     return metric
 
 
+def alias(name: str, spec: str) -> None:
+    """Another name for a metric with some parameters: what a tool calls it."""
+    _aliases[name] = spec
+
+
 def register(
     name: str,
     *,
     unit: Unit = "time",
-    higher_is_better: bool = False,
+    higher_is_better: bool | None = False,
     aggregate: Literal["mean", "ratio"] | Aggregate = "mean",
     pool: Callable[..., Floats] | None = None,
     needs: Iterable[str] = (),
@@ -65,7 +70,7 @@ def register(
     Args:
         name: as it will be written, e.g. "FirstWord".
         unit: "time" (the unit of the log), "ratio", "count" or "points".
-        higher_is_better: direction, for tables.
+        higher_is_better: direction, for tables; None if neither is.
         aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
         pool: makes one number of the values of many tokens, where the function gives a value per token.
         needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
@@ -185,6 +190,8 @@ def metric(spec: str | Metric) -> Metric:
 
 
 def _named(name: str) -> Metric:
+    if "(" in _aliases.get(name, ""):
+        return metric(_aliases[name])
     if _aliases.get(name, name) not in _metrics:
         _load_plugins()  # looking for them takes longer than the rest of a small log
     name = _aliases.get(name, name)

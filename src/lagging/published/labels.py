@@ -57,7 +57,9 @@ def find_metric(label: str, settings: dict[str, str] | None = None) -> Metric | 
     settings = settings or {}
     name, clock, params = match["name"], match["clock"], {}
     if clock == "CA":
-        params["clock"] = "omnisteval" if settings.get("Fix CA emissions") == "yes" else "elapsed"
+        # long-form segments have the corrected times for their elapsed times
+        mended = settings.get("Fix CA emissions") == "yes" and not name.startswith("Long")
+        params["clock"] = "omnisteval" if mended else "elapsed"
     if match["by_hypothesis"]:
         params["length"] = "hypothesis"
     if name == "BLEU" and settings.get("BLEU tokenizer", "13a") != "13a":

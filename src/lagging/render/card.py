@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from lagging.metrics import Metric
+from lagging.render.cells import ARROWS
 from lagging.render.table import grid
 
 __all__ = ["card", "listing"]
@@ -18,6 +19,8 @@ UNITS = {
     "count": "a count",
     "points": "points",
 }
+
+DIRECTIONS = {True: "higher is better", False: "lower is better", None: "neither higher nor lower is better"}
 
 
 def _default(value: object) -> str:
@@ -36,7 +39,7 @@ def card(metric: Metric, *, width: int = 100) -> str:
     def wrapped(text: str, indent: str = "  ") -> str:
         return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
 
-    direction = "higher is better" if metric.higher_is_better else "lower is better"
+    direction = DIRECTIONS[metric.higher_is_better]
     lines = [f"{metric.name}: {metric.summary}", "", wrapped(metric.formula), ""]
     lines += [wrapped(f"{UNITS[metric.unit]}; {direction}")]
     lines += ["", "parameters"] if metric.params else []
@@ -56,7 +59,7 @@ def card(metric: Metric, *, width: int = 100) -> str:
 
 def listing(metrics: Iterable[Metric], *, width: int | None = None) -> str:
     """Name, direction and summary of each metric."""
-    rows = [[m.name, "↑" if m.higher_is_better else "↓", m.summary] for m in metrics]
+    rows = [[m.name, ARROWS[m.higher_is_better], m.summary] for m in metrics]
     if width is not None:
         room = max(20, width - max(len(row[0]) for row in rows) - 5)
         rows = [[a, b, textwrap.shorten(c, room, placeholder="…")] for a, b, c in rows]

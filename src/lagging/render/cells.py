@@ -18,6 +18,7 @@ DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count":
 UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min"} | dict.fromkeys(
     ("ratio", "count", "points", ""), ""
 )
+ARROWS = {True: "↑", False: "↓", None: ""}
 NOTHING = "–"
 
 HIDDEN = ("Cc", "Cf", "Zl", "Zp", "Cs")
@@ -35,7 +36,7 @@ def shown(value: float | None, unit: str) -> str:
 
 def heading(metric: Metric, unit: str) -> str:
     """`DAL ↓ s`: name, direction, unit."""
-    return " ".join(part for part in (repr(metric), "↑" if metric.higher_is_better else "↓", UNITS[unit]) if part)
+    return " ".join(part for part in (repr(metric), ARROWS[metric.higher_is_better], UNITS[unit]) if part)
 
 
 def columns(scores: Sequence[Scores]) -> list[tuple[Metric, str]]:
@@ -64,7 +65,7 @@ def find(scores: Scores, metric: Metric) -> Score | None:
 def best(scores: Sequence[Scores], metric: Metric) -> set[str]:
     """How the best value of a column is written; nothing if there is nothing to choose from."""
     found = [s for s in (find(one, metric) for one in scores) if s is not None and not math.isnan(s.value)]
-    if len(found) < 2 or len({s.unit for s in found}) > 1:
+    if len(found) < 2 or len({s.unit for s in found}) > 1 or metric.higher_is_better is None:
         return set()
     if any(scores[0].shared(one) != (found[0].n,) * 3 for one in scores[1:]):
         return set()  # not the same sentences: nothing to be best at

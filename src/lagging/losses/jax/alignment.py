@@ -110,9 +110,11 @@ def _backward(saved: _Pair, gradient: jax.Array) -> _Pair:
 
     With G = ∂α, r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It is the difference of
     two adjoints, G(t, j) + ∂q(t+1, j) − ∂q(t, j+1), but these are large and close: of expected delays in float32,
-    nothing of it may be left. And ∂q(t, j) = p r(t, j) + ∂q(t, j+1), which is the gradient in α(0).
+    nothing of it may be left. And ∂q(t, j) = p r(t, j) + ∂q(t, j+1), which is the gradient in α(0). Where r is 0, as it
+    is at target tokens that no loss looks at, p may be anything.
     """
-    diagonals, q = saved
+    p, q = saved
+    diagonals = jnp.where(jnp.isfinite(p), p, 0)
     change = gradient - _left(gradient)
 
     def step(state: _Pair, now: _Pair) -> tuple[_Pair, jax.Array]:
@@ -124,7 +126,7 @@ def _backward(saved: _Pair, gradient: jax.Array) -> _Pair:
     _, worth = lax.scan(step, (blank, blank), (diagonals, _skew(change)), reverse=True)
     s = gradient.shape[-1]
     first = _divide(worth, diagonals)[0][:s, ..., 0]
-    return _unskew(q * worth, s), jnp.moveaxis(lax.cumsum(first, axis=0, reverse=True), 0, -1)
+    return _unskew(jnp.where(worth == 0, 0, q * worth), s), jnp.moveaxis(lax.cumsum(first, axis=0, reverse=True), 0, -1)
 
 
 _wavefront.defvjp(_forward, _backward)

@@ -76,7 +76,7 @@ def count(flags: jax.Array) -> jax.Array:
 
 
 def _step(state: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    keep, add = now
+    add, keep = now  # in this order, as JAX before 0.5 transposes no other where only `add` has a gradient
     state = keep * state + add
     return state, state
 
@@ -84,6 +84,6 @@ def _step(state: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array
 def recurrence(keep: jax.Array, add: jax.Array, *, reverse: bool = False) -> jax.Array:
     """s(t) = keep(t)·s(t−1) + add(t) along the last axis, from s = 0; from the end if `reverse`."""
     keep, add = jnp.broadcast_arrays(keep.astype(add.dtype), add)
-    steps = (jnp.moveaxis(keep, -1, 0), jnp.moveaxis(add, -1, 0))
-    _, states = lax.scan(_step, jnp.zeros_like(steps[1][0]), steps, reverse=reverse)
+    steps = (jnp.moveaxis(add, -1, 0), jnp.moveaxis(keep, -1, 0))
+    _, states = lax.scan(_step, jnp.zeros(add.shape[:-1], add.dtype), steps, reverse=reverse)
     return jnp.moveaxis(states, 0, -1)

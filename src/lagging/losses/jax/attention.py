@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
 from lagging.losses.jax.alignment import expected_alignment, expected_delays, infinite_lookback, stops
-from lagging.losses.jax.arrays import floats, position, real
+from lagging.losses.jax.arrays import compiled, floats, position, real
 
 __all__ = ["Attended", "Heads", "MonotonicAttention", "aggregate_heads", "multipath", "wait_k_mask"]
 
@@ -45,7 +45,7 @@ class MonotonicAttention:
 
     Each head reads on until it stops, with probability $p(t,j) = \sigma(q_t \cdot k_j / \sqrt{d} + b + \epsilon)$, and
     attends to all that it has read, by energies $u(t,j) = q'_t \cdot k'_j / \sqrt{d}$: `expected_alignment` and
-    `infinite_lookback`. The noise ε of training makes p go to 0 or 1, so that a hard policy loses nothing. At the last
+    `infinite_lookback`. The noise ε of training drives p to 0 or 1, so that a hard policy loses little. At the last
     source token it always stops, so that no mass is lost.
 
     Attributes:
@@ -56,10 +56,14 @@ class MonotonicAttention:
         bias: b to start from; the lower, the more is read at first.
         lookback: whether the context comes from all that was read (β), or from where the head stopped (α) alone.
 
+    Raises:
+        UsageError: the size is no multiple of the number of heads.
+
     Example:
         One step of training for latency, on queries and keys of any model:
 
-        >>> attention = MonotonicAttention(size=8, heads=2)
+        >>> from lagging.losses.jax import dal
+        >>> attention = MonotonicAttention(8, heads=2)
         >>> params = attention.init(jax.random.key(0))
         >>> queries, keys = jax.random.normal(jax.random.key(1), (2, 4, 5, 8))    # 4 sentences of 5 tokens
         >>> lengths = jnp.array([5, 5, 4, 3])
@@ -67,7 +71,6 @@ class MonotonicAttention:
         ...     seen = attention.apply(params, queries, keys, lengths, key=key)
         ...     latency = dal(seen.delays, lengths[:, None], lengths[:, None])    # one per head
         ...     return jnp.mean(seen.context**2) + 0.1 * jnp.mean(aggregate_heads(latency))
-        >>> from lagging.losses.jax import dal
         >>> gradient = jax.jit(jax.grad(loss))(params, jax.random.key(2))
         >>> params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
         >>> attention.apply(params, queries, keys, lengths, hard=True).delays.shape
@@ -91,19 +94,16 @@ class MonotonicAttention:
     def init(self, key: jax.Array) -> Params:
         """Parameters to start from."""
         source = self.size if self.source_size is None else self.source_size
-        shapes = {
-            "stop_query": (self.size, self.size),
-            "stop_key": (source, self.size),
-            "attend_query": (self.size, self.size),
-            "attend_key": (source, self.size),
-            "value": (source, self.size),
-            "output": (self.size, self.size),
-        }
+        shapes = {"stop_query": (self.size, self.size), "stop_key": (source, self.size)}
+        if self.lookback:
+            shapes |= {"attend_query": (self.size, self.size), "attend_key": (source, self.size)}
+        shapes |= {"value": (source, self.size), "output": (self.size, self.size)}
         glorot = jax.nn.initializers.glorot_uniform()
         keys = jax.random.split(key, len(shapes))
         params = {name: glorot(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
         return params | {"bias": jnp.full(self.heads, self.bias)}
 
+    @compiled("self", "hard")
     def apply(
         self,
         params: Params,
@@ -165,7 +165,7 @@ def aggregate_heads(values: ArrayLike, how: Heads = "mean", *, axis: int = -1) -
         axis: that of the heads.
 
     Returns:
-        Shape of the values without that axis.
+        Shape of the values without that axis. Heads that are equally slow share the gradient of "max".
 
     Raises:
         UsageError: `how` has another value.
@@ -215,6 +215,14 @@ def wait_k_mask(k: ArrayLike, target_length: int, source_length: int) -> jax.Arr
 
 def multipath(key: jax.Array, batch: int, low: int, high: int) -> jax.Array:
     """A random k from low to high, both included, for each sentence: one model then serves every k.
+
+    Args:
+        key: where chance comes from.
+        batch: how many sentences.
+        low, high: the least and the largest k.
+
+    Returns:
+        k, shape (batch,).
 
     Example:
         >>> k = multipath(jax.random.key(0), 4, 1, 9)

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from lagging.losses.jax.arrays import count, floats, real
+from lagging.errors import UsageError
+from lagging.losses.jax.arrays import compiled, count, floats, real
 from lagging.losses.jax.attention import Heads, aggregate_heads
 from lagging.losses.jax.latency import Ties, dal
 
@@ -52,12 +53,18 @@ def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
 class LatencyLoss:
     r"""Likelihood and latency at once: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk), a pure function.
 
+    With several heads, DAL is that of each head, and then aggregated; the variance of their delays is taken over the
+    heads at each real token.
+
     Attributes:
         weight: λ, where the call does not give one.
         heads: how the DAL of several heads becomes one ("mean", "softmax", "max"); None if the delays have no heads.
         variance_weight: weight of the variance of the delays over the heads, which keeps them together.
         start, steps: of the warm-up, see `warm_up`.
         ties: as for `dal`.
+
+    Raises:
+        UsageError: `heads` has another value, or there is a variance_weight and no heads.
 
     Example:
         >>> loss = LatencyLoss(weight=0.1, start=100, steps=100)
@@ -76,6 +83,13 @@ class LatencyLoss:
     steps: int = 0
     ties: Ties = "last"
 
+    def __post_init__(self) -> None:
+        if self.heads not in (None, "mean", "softmax", "max"):
+            raise UsageError(f"heads must be one of mean, softmax, max, or None, but got {self.heads!r}")
+        if self.heads is None and self.variance_weight:
+            raise UsageError("variance_weight needs heads: it weighs how far the delays of the heads are apart")
+
+    @compiled("self")
     def __call__(
         self,
         likelihood: ArrayLike,

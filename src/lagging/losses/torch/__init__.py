@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latency to train on, in PyTorch: the functions of `lagging.losses.jax`, with the same values and gradients."""
+
+from lagging.errors import optional
+
+optional("torch", "torch")
+
+from lagging.losses.torch.alignment import (  # noqa: E402
+    cif_delays,
+    expected_alignment,
+    expected_alignment_step,
+    expected_delays,
+    hard_alignment,
+    infinite_lookback,
+)
+from lagging.losses.torch.attention import (  # noqa: E402
+    Attended,
+    MonotonicAttention,
+    aggregate_heads,
+    multipath,
+    wait_k_mask,
+)
+from lagging.losses.torch.latency import al, ap, dal, effective_delays, lags  # noqa: E402
+from lagging.losses.torch.objective import LatencyController, LatencyLoss, LossTerms, warm_up  # noqa: E402
+
+__all__ = [
+    "Attended",
+    "LatencyController",
+    "LatencyLoss",
+    "LossTerms",
+    "MonotonicAttention",
+    "aggregate_heads",
+    "al",
+    "ap",
+    "cif_delays",
+    "dal",
+    "effective_delays",
+    "expected_alignment",
+    "expected_alignment_step",
+    "expected_delays",
+    "hard_alignment",
+    "infinite_lookback",
+    "lags",
+    "multipath",
+    "wait_k_mask",
+    "warm_up",
+]

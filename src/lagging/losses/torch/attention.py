@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention that decides when to read: monotonic attention with infinite lookback (MILk), its heads, and wait-k."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+
+from lagging.errors import UsageError
+from lagging.losses.torch.alignment import expected_alignment, expected_delays, infinite_lookback, stops
+from lagging.losses.torch.tensors import TensorLike, floats, position, real
+
+__all__ = ["Attended", "Heads", "MonotonicAttention", "aggregate_heads", "multipath", "wait_k_mask"]
+
+Heads = Literal["mean", "softmax", "max", "variance"]
+
+
+class Attended(NamedTuple):
+    """What an attention saw, and when.
+
+    Attributes:
+        context: shape (..., T, size).
+        delays: g of each head, expected or (if hard) as it would be read: shape (..., heads, T).
+        alignment: α, shape (..., heads, T, S).
+        weights: β, the soft attention, shape (..., heads, T, S).
+        p: probability to stop, shape (..., heads, T, S).
+    """
+
+    context: Tensor
+    delays: Tensor
+    alignment: Tensor
+    weights: Tensor
+    p: Tensor
+
+
+class MonotonicAttention(nn.Module):
+    r"""Monotonic infinite lookback attention (MILk), single or multi-head.
+
+    Each head reads on until it stops, with probability $p(t,j) = \sigma(q_t \cdot k_j / \sqrt{d} + b + \epsilon)$, and
+    attends to all that it has read, by energies $u(t,j) = q'_t \cdot k'_j / \sqrt{d}$: `expected_alignment` and
+    `infinite_lookback`. The noise ε, in training alone, drives p to 0 or 1, so that a hard policy loses little. At the
+    last source token it always stops, so that no mass is lost. In `eval()` mode it stops where p is at least a half.
+
+    Args:
+        size: width of queries and context; a multiple of the number of heads.
+        source_size: width of keys; that of queries if not given.
+        heads: how many decide for themselves.
+        noise: standard deviation of ε.
+        bias: b to start from; the lower, the more is read at first.
+        lookback: whether the context comes from all that was read (β), or from where the head stopped (α) alone.
+
+    Raises:
+        UsageError: the size is no multiple of the number of heads.
+
+    Example:
+        One step of training for latency, on queries and keys of any model:
+
+        >>> from lagging.losses.torch import dal
+        >>> attention = MonotonicAttention(8, heads=2)
+        >>> queries, keys = torch.randn(2, 4, 5, 8)                                 # 4 sentences of 5 tokens
+        >>> lengths = torch.tensor([5, 5, 4, 3])
+        >>> seen = attention(queries, keys, lengths)
+        >>> latency = dal(seen.delays, lengths[:, None], lengths[:, None])          # one per head
+        >>> (seen.context.square().mean() + 0.1 * aggregate_heads(latency).mean()).backward()
+        >>> attention.eval()(queries, keys, lengths).delays.shape
+        torch.Size([4, 2, 5])
+
+    References:
+        Arivazhagan et al. (2019), arXiv:1906.05218; Ma et al. (2020), Monotonic Multihead Attention, arXiv:1909.12406.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        source_size: int | None = None,
+        heads: int = 1,
+        noise: float = 1.0,
+        bias: float = -2.0,
+        lookback: bool = True,
+    ) -> None:
+        super().__init__()
+        if size % heads:
+            raise UsageError(f"size must be a multiple of the number of heads, but {size} is none of {heads}")
+        source = size if source_size is None else source_size
+        self.heads, self.noise, self.lookback = heads, noise, lookback
+        self.stop_query, self.stop_key = _linear(size, size), _linear(source, size)
+        if lookback:
+            self.attend_query, self.attend_key = _linear(size, size), _linear(source, size)
+        self.value, self.output = _linear(source, size), _linear(size, size)
+        self.bias = nn.Parameter(torch.full((heads,), bias))
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        source_lengths: TensorLike | None = None,
+        *,
+        mask: TensorLike | None = None,
+        hard: bool | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
+        """Attend.
+
+        Args:
+            queries: of the target tokens, shape (..., T, size); their padding, if any, is on the right.
+            keys: of the source tokens, shape (..., S, source_size).
+            source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
+            mask: shape (..., S), True where a source token is real; instead of source_lengths.
+            hard: stop where p is at least a half, as in translating, rather than in expectation; if not given, in
+                `eval()` mode.
+            generator: for the noise.
+        """
+        flags = real(keys.shape[-2], source_lengths, mask, keys, "source_lengths")
+        flags = torch.ones_like(keys[..., 0], dtype=torch.bool) if flags is None else flags.expand(keys.shape[:-1])
+        keys = torch.where(flags.unsqueeze(-1), keys, 0.0)
+        energies = self._energies(self.stop_query(queries), self.stop_key(keys)) + floats(self.bias)[:, None, None]
+        if self.training and self.noise and not hard:
+            noise = torch.randn(energies.shape, generator=generator, dtype=energies.dtype, device=energies.device)
+            energies = energies + self.noise * noise
+        p = torch.sigmoid(energies)
+        each = flags.unsqueeze(-2)
+        if hard or (hard is None and not self.training):
+            places = stops(p, each.unsqueeze(-2), 0.5)
+            alignment = nn.functional.one_hot(places, p.shape[-1]).to(p.dtype)
+        else:
+            alignment = expected_alignment(p, mask=each)
+        weights = alignment
+        if self.lookback:
+            soft = self._energies(self.attend_query(queries), self.attend_key(keys))
+            weights = infinite_lookback(alignment, soft, mask=each)
+        values = self._split(self.value(keys))
+        context = self.output((weights.to(values.dtype) @ values).transpose(-2, -3).flatten(-2))
+        return Attended(context, expected_delays(alignment, position(each)), alignment, weights, p)
+
+    def _energies(self, queries: Tensor, keys: Tensor) -> Tensor:
+        q, k = self._split(queries), self._split(keys)
+        return floats(q @ k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
+
+    def _split(self, wide: Tensor) -> Tensor:
+        """(..., T, size) as (..., heads, T, size/heads)."""
+        return wide.reshape(*wide.shape[:-1], self.heads, -1).transpose(-2, -3)
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs, bias=False)
+    nn.init.xavier_uniform_(layer.weight)
+    return layer
+
+
+def aggregate_heads(values: TensorLike, how: Heads = "mean", *, dim: int = -1) -> Tensor:
+    r"""One number of several heads.
+
+    Args:
+        values: latency of each head, or anything else that heads have.
+        how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, to which slow heads matter more;
+            "max", the slowest, for which a decoder has to wait; "variance", how far they are apart: of delays, with
+            `dim=-2`, to keep heads together.
+        dim: that of the heads.
+
+    Returns:
+        Shape of the values without that dimension. Heads that are equally slow share the gradient of "max".
+
+    Raises:
+        UsageError: `how` has another value.
+
+    Example:
+        >>> [aggregate_heads([1.0, 5.0], how).item() for how in ("mean", "max", "variance")]
+        [3.0, 5.0, 4.0]
+        >>> aggregate_heads([1.0, 5.0], "softmax")
+        tensor(4.9281)
+    """
+    v = floats(values)
+    match how:
+        case "mean":
+            return v.mean(dim)
+        case "softmax":
+            return (torch.softmax(v, dim) * v).sum(dim)
+        case "max":
+            return v.amax(dim)
+        case "variance":
+            return v.var(dim, correction=0)
+    raise UsageError(f"how must be one of {', '.join(get_args(Heads))}, but got {how!r}")
+
+
+def wait_k_mask(k: TensorLike, target_length: int, source_length: int) -> Tensor:
+    """Which source tokens a wait-k policy has read before each target token: those j < t + k, t and j from 0.
+
+    Args:
+        k: how many tokens to read first; a number, or one per sentence.
+        target_length: T.
+        source_length: S.
+
+    Returns:
+        True where attention may look, shape (T, S), or (..., T, S) for k of shape (...,): what
+        `scaled_dot_product_attention` takes for a mask.
+
+    Example:
+        >>> wait_k_mask(2, 3, 4).int()
+        tensor([[1, 1, 0, 0],
+                [1, 1, 1, 0],
+                [1, 1, 1, 1]], dtype=torch.int32)
+
+    References:
+        Ma et al. (2019), arXiv:1810.08398.
+    """
+    first = torch.as_tensor(k)
+    read = first[..., None, None] + torch.arange(target_length, device=first.device)[:, None]
+    return torch.arange(source_length, device=first.device) < read
+
+
+def multipath(generator: torch.Generator | None, batch: int, low: int, high: int) -> Tensor:
+    """A random k from low to high, both included, for each sentence: one model then serves every k.
+
+    Args:
+        generator: where chance comes from; torch's own if None.
+        batch: how many sentences.
+        low, high: the least and the largest k.
+
+    Returns:
+        k, shape (batch,), on the device of the generator.
+
+    Example:
+        >>> k = multipath(torch.Generator().manual_seed(0), 4, 1, 9)
+        >>> wait_k_mask(k, 5, 6).shape
+        torch.Size([4, 5, 6])
+
+    References:
+        Elbayad et al. (2020), Efficient Wait-k Models for Simultaneous Machine Translation, arXiv:2005.08595.
+    """
+    device = None if generator is None else generator.device
+    return torch.randint(low, high + 1, (batch,), generator=generator, device=device)

@@ -223,11 +223,11 @@ def _alignment(align: Function, rtol: float) -> Iterator[Finding]:
             f"a row of 64 tokens has lost {lost:.2g} of its mass: a clamped denominator, or no stop at the last token",
         )
     if not _near(got, want, rtol):
-        one, first = p[:1, :1, :5], np.array([5])
-        plain, last = np.asarray(align(one, first), np.float64)[0, 0], one[0, 0].copy()
-        last[-1] = 1
-        inclusive = last * np.cumprod(1 - last)
-        hint = "; it has an inclusive product where p(j) Π_{l<j} (1−p(l)) is asked for" * _near(plain, inclusive, 1e-3)
+        one = np.asarray(align(p[:1, :1, :5], np.array([5])), np.float64)[0, 0]
+        stop = np.append(p[0, 0, :4], 1.0)
+        inclusive = stop * np.cumprod(1 - stop)
+        wrong = any(_near(one, other, 1e-3) for other in (inclusive, inclusive / (1 - stop[0])))
+        hint = "; the product of the 1−p(l) has to end before j" * wrong
         yield Finding("alignment", f"α is off by {_most(got - want):.2g}{hint}")
     for hard in (np.zeros((1, 4, 6)), np.ones((1, 4, 6)), np.eye(6)[None, :4]):
         got = np.asarray(align(hard, np.array([6])), np.float64)

@@ -213,7 +213,7 @@ class Wavefront(torch.autograd.Function):
         return _wavefront(p, start)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: _Pair, output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: _Pair, output: _Pair) -> None:
         """Keep p and q."""
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(inputs[0], output[1])
@@ -235,7 +235,7 @@ class Lookback(torch.autograd.Function):
         return _lookback(alpha, energies)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: _Pair, output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: _Pair, output: _Pair) -> None:
         """Keep α, β and w."""
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(inputs[0], *output)

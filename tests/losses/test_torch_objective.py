@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import lagging
+from lagging.errors import UsageError
+from lagging.losses.torch import (
+    LatencyController,
+    LatencyLoss,
+    aggregate_heads,
+    dal,
+    expected_alignment,
+    expected_delays,
+    warm_up,
+)
+from losses.vectors import PAPER, batch
+
+
+def test_the_loss_is_the_sum_of_its_parts():
+    b = batch(PAPER, fill=math.nan)
+    delays = torch.tensor(b.delays, requires_grad=True)
+    terms = LatencyLoss(weight=0.25)(torch.tensor(3.0), delays, b.source_lengths, b.target_lengths)
+    mean = np.mean([v.dal for v in PAPER])
+    assert terms.latency.item() == pytest.approx(mean)
+    assert terms.loss.item() == pytest.approx(3 + 0.25 * mean)
+    assert (terms.likelihood.item(), terms.variance.item(), terms.weight.item()) == (3, 0, 0.25)
+    terms.loss.backward()
+    assert delays.grad.sum().item() == pytest.approx(0.25)
+    masked = LatencyLoss(weight=0.25)(3.0, delays, b.source_lengths, mask=b.mask)
+    assert masked.loss.item() == pytest.approx(terms.loss.item())
+
+
+def test_sentences_without_tokens_do_not_dilute_the_mean():
+    delays = torch.tensor([[4.0, 4, 4, 4, 5], [math.nan] * 5])
+    terms = LatencyLoss()(0.0, delays, [5, 0], [5, 0])
+    assert terms.latency == 4
+    assert LatencyLoss()(0.0, delays, [5, 0], [0, 0]).loss == 0
+
+
+def test_a_write_cost_and_a_rule_for_ties():
+    delays = torch.tensor([[3.0, 4, 5, 6, 6, 6]], requires_grad=True)
+    terms = LatencyLoss(ties="first")(0.0, delays, [6])
+    (slope,) = torch.autograd.grad(terms.loss, delays)
+    assert slope.tolist() == [[1, 0, 0, 0, 0, 0]]
+    terms = LatencyLoss()(0.0, delays, [6], write_cost=0.5)
+    assert terms.latency.item() == pytest.approx(lagging.dal(delays[0].tolist(), source_length=6, write_cost=0.5))
+
+
+def test_heads_have_a_dal_each_and_a_variance_over_real_tokens():
+    dice = torch.Generator().manual_seed(0)
+    delays = (torch.rand(3, 4, 5, generator=dice, dtype=torch.float64) * 6).sort(-1).values
+    x, y = torch.tensor([6.0, 5.0, 7.0]), torch.tensor([5, 3, 1])
+    dirty = torch.where((torch.arange(5) < y[:, None])[:, None], delays, math.nan).requires_grad_()
+    each = [[lagging.dal(h[:n].numpy(), source_length=s) for h in row] for row, s, n in zip(delays, x, y, strict=True)]
+    spread = [delays[b, :, t].numpy().var() for b in range(3) for t in range(y[b])]
+    for how in ("mean", "softmax", "max"):
+        terms = LatencyLoss(weight=2.0, heads=how, variance_weight=0.5)(1.0, dirty, x, y)
+        want = aggregate_heads(np.array(each), how).mean().item()
+        assert terms.latency.item() == pytest.approx(want, rel=1e-12)
+        assert terms.variance.item() == pytest.approx(np.mean(spread), rel=1e-12)
+        assert terms.loss.item() == pytest.approx(1 + 2 * want + 0.5 * np.mean(spread), rel=1e-12)
+        (slope,) = torch.autograd.grad(terms.loss, dirty)
+        assert torch.isfinite(slope).all()
+        assert not slope[dirty.isnan()].any()
+    only = LatencyLoss(weight=0.0, heads="mean", variance_weight=1.0)(0.0, dirty, x, y)
+    assert only.loss.item() == pytest.approx(np.mean(spread), rel=1e-12), "the variance has a weight of its own"
+    costed = LatencyLoss(heads="mean")(0.0, dirty, x, y, write_cost=torch.tensor([1.0, 2.0, 3.0]))
+    free = dal(delays, x[:, None], y[:, None], write_cost=torch.tensor([[1.0], [2.0], [3.0]])).mean()
+    assert costed.latency.item() == pytest.approx(free.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [({"heads": "median"}, "heads must be"), ({"variance_weight": 1.0}, "needs heads")]
+)
+def test_losses_that_make_no_sense(more, said):
+    with pytest.raises(UsageError, match=said):
+        LatencyLoss(**more)
+
+
+def test_warm_up():
+    loss = LatencyLoss(weight=0.5, start=10, steps=4)
+    delays = torch.tensor([[2.0, 2.0]])
+    weights = [loss(0.0, delays, 2, step=step).weight.item() for step in (0, 9, 10, 11, 12, 14, 1000)]
+    assert weights == [0, 0, 0, 0.125, 0.25, 0.5, 0.5]
+    assert loss(0.0, delays, 2).weight.item() == 0.5
+    assert warm_up(torch.tensor([4, 5, 6]), start=5).tolist() == [0, 1, 1]
+    assert loss(0.0, delays, 2, step=12, weight=torch.tensor(4.0)).weight.item() == 2
+
+
+def test_the_controller_climbs_while_it_is_too_slow():
+    controller = LatencyController(target=4.0, rate=0.5, weight=1.0, highest=3.0)
+    assert controller.update(torch.tensor(5.0, requires_grad=True)).item() == 1.5
+    assert not controller.weight.requires_grad
+    assert controller.update(4.0).item() == 1.5
+    assert controller.update(100.0).item() == 3
+    assert controller.update(-100.0).item() == 0
+
+
+def test_the_state_of_the_controller_is_saved():
+    model = torch.nn.ModuleDict({"controller": LatencyController(target=4.0, rate=0.5)})
+    model["controller"].update(6.0)
+    other = torch.nn.ModuleDict({"controller": LatencyController(target=4.0, rate=0.5)})
+    other.load_state_dict(model.state_dict())
+    assert other["controller"].weight == model["controller"].weight == 1
+    assert model.double()["controller"].update(7.0).dtype == torch.float64
+
+
+@pytest.mark.parametrize("target", [2.5, 5.0])
+def test_train_me_at_a_latency(target):
+    """A policy that would rather read all, as its likelihood grows with what it has read, ends at the wanted DAL."""
+    logits = torch.zeros(1, 10, 10, requires_grad=True)
+    optimizer = torch.optim.Adam([logits], lr=0.05)
+    loss, controller = LatencyLoss(), LatencyController(target=target, rate=0.005)
+    seen = []
+    for _ in range(500):
+        delays = expected_delays(expected_alignment(torch.sigmoid(logits), 10))
+        likelihood = ((10 - delays) ** 2).mean() / 10
+        terms = loss(likelihood, delays, 10, weight=controller.weight)
+        optimizer.zero_grad()
+        terms.loss.backward()
+        optimizer.step()
+        controller.update(terms.latency)
+        seen.append(terms.latency.item())
+    assert np.mean(seen[-50:]) == pytest.approx(target, abs=0.05)
+    assert max(seen) > target + 1, "without λ it would be slow"
+    assert controller.weight > 0.05

@@ -16,7 +16,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
-from lagging.losses.jax.arrays import compiled, floats, position, real, recurrence
+from lagging.losses.jax.arrays import compiled, floats, position, real, recurrence, shift
 
 _Pair = tuple[jax.Array, jax.Array]
 
@@ -46,16 +46,6 @@ def _preserved(p: ArrayLike, flags: jax.Array | None) -> jax.Array:
     """p, but 1 at the last real source token, where nothing is left to read, and 0 at padding."""
     p = floats(p)
     return p if flags is None else jnp.where(_last(flags), 1, jnp.where(flags, p, 0))
-
-
-def _right(values: jax.Array) -> jax.Array:
-    """One place to the right along the last axis, with a 0 in front."""
-    return jnp.pad(values[..., :-1], [(0, 0)] * (values.ndim - 1) + [(1, 0)])
-
-
-def _left(values: jax.Array) -> jax.Array:
-    """One place to the left along the last axis, with a 0 at the end."""
-    return jnp.pad(values[..., 1:], [(0, 0)] * (values.ndim - 1) + [(0, 1)])
 
 
 def _skew(rows: jax.Array) -> jax.Array:
@@ -115,11 +105,11 @@ def _backward(saved: _Pair, gradient: jax.Array) -> _Pair:
     """
     p, q = saved
     diagonals = jnp.where(jnp.isfinite(p), p, 0)
-    change = gradient - _left(gradient)
+    change = gradient - shift(gradient, -1, 0)
 
     def step(state: _Pair, now: _Pair) -> tuple[_Pair, jax.Array]:
         (stopped, read), (p, change) = state, now
-        worth = change + read + _left(stopped)
+        worth = change + read + shift(stopped, -1, 0)
         return _divide(worth, p), worth
 
     blank = jnp.zeros(gradient.shape[:-1], gradient.dtype)
@@ -280,7 +270,7 @@ def infinite_lookback(
     new = _within(flags, jnp.exp(u - highest))
     faded = jnp.exp(jnp.concatenate([highest[..., :1], highest[..., :-1]], axis=-1) - highest)
     z = recurrence(faded, new)
-    v = recurrence(_left(faded), alpha / jnp.where(z > 0, z, 1), reverse=True)
+    v = recurrence(shift(faded, -1, 0), alpha / jnp.where(z > 0, z, 1), reverse=True)
     return _within(flags, new * v)
 
 
@@ -339,7 +329,7 @@ def _fires(w: jax.Array, flags: jax.Array, step: float, threshold: float) -> jax
     frame = jnp.sum(total[..., None, :] < level[:, None], axis=-1)
     fired = frame < w.shape[-1]
     place = jnp.where(fired, frame, 0)
-    start, weight = (jnp.take_along_axis(values, place, axis=-1) for values in (_right(total), w))
+    start, weight = (jnp.take_along_axis(values, place, axis=-1) for values in (shift(total, 1, 0), w))
     within = (level - start) / jnp.where(fired, weight, 1)
     return jnp.where(flags, step * (frame + jnp.where(fired, within, 0)), 0)
 

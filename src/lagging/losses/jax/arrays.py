@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ParamSpec, TypeVar, cast
+from typing import Literal, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
 
-__all__ = ["column", "compiled", "count", "floats", "position", "real", "recurrence"]
+__all__ = ["column", "compiled", "count", "floats", "position", "real", "recurrence", "shift"]
 
 
 P = ParamSpec("P")
@@ -75,8 +75,14 @@ def count(flags: jax.Array) -> jax.Array:
     return jnp.sum(flags, axis=-1, dtype=jnp.int32)
 
 
+def shift(values: jax.Array, by: Literal[1, -1], fill: float) -> jax.Array:
+    """One place to the right (1) or to the left (−1) along the last axis, `fill` where nothing came."""
+    kept, room = (values[..., :-1], (1, 0)) if by == 1 else (values[..., 1:], (0, 1))
+    return jnp.pad(kept, [(0, 0)] * (values.ndim - 1) + [room], constant_values=fill)
+
+
 def _step(state: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    add, keep = now  # in this order, as JAX before 0.5 transposes no other where only `add` has a gradient
+    add, keep = now
     state = keep * state + add
     return state, state
 

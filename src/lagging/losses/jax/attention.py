@@ -65,7 +65,8 @@ class MonotonicAttention:
         >>> from lagging.losses.jax import dal
         >>> attention = MonotonicAttention(8, heads=2)
         >>> params = attention.init(jax.random.key(0))
-        >>> queries, keys = jax.random.normal(jax.random.key(1), (2, 4, 5, 8))    # 4 sentences of 5 tokens
+        >>> queries = jnp.sin(jnp.arange(160.0)).reshape(4, 5, 8)                 # 4 sentences of 5 tokens
+        >>> keys = jnp.cos(jnp.arange(160.0)).reshape(4, 5, 8)
         >>> lengths = jnp.array([5, 5, 4, 3])
         >>> def loss(params, key):
         ...     seen = attention.apply(params, queries, keys, lengths, key=key)

@@ -24,7 +24,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
-from lagging.losses.jax.arrays import column, compiled, count, floats, position, real, recurrence
+from lagging.losses.jax.arrays import column, compiled, count, floats, position, real, recurrence, shift
 
 __all__ = ["Ties", "al", "ap", "dal", "effective_delays", "lags"]
 
@@ -74,25 +74,29 @@ def _cost(batch: _Batch, write_cost: ArrayLike | None) -> jax.Array:
     return batch.x / batch.y if write_cost is None else column(write_cost, batch.g, "write_cost")
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _running(over: jax.Array, ties: Ties) -> jax.Array:
     """max_{i≤t} over(i), with the gradient that `ties` asks for."""
     return lax.cummax(over, axis=over.ndim - 1)
 
 
-@_running.defjvp
-def _running_jvp(ties: Ties, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """The tangent at t is that of the one maximal i ≤ t, or the mean of those of all."""
-    (over,), (tangent,) = primals, tangents
+def _forward(over: jax.Array, ties: Ties) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     top = _running(over, ties)
-    earlier = jnp.pad(top[..., :-1], [(0, 0)] * (top.ndim - 1) + [(1, 0)], constant_values=-jnp.inf)
-    higher = over > earlier
+    return top, (over, top)
+
+
+def _backward(ties: Ties, saved: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array]:
+    """What t gets goes to the one maximal i ≤ t, or in equal parts to all: i collects from the t up to the next one."""
+    over, top = saved
+    higher = over > shift(top, 1, -jnp.inf)
     taken = higher if ties == "first" else over >= top
-    keep = ~(taken if ties == "last" else higher)
-    total = recurrence(keep, jnp.where(taken, tangent, 0))
+    same = ~(taken if ties == "last" else higher)
     if ties == "split":
-        total = total / jnp.maximum(recurrence(keep, taken.astype(over.dtype)), 1)
-    return top, total
+        gradient = gradient / jnp.maximum(recurrence(same, taken.astype(over.dtype)), 1)
+    return (jnp.where(taken, recurrence(shift(same, -1, False), gradient, reverse=True), 0),)
+
+
+_running.defvjp(_forward, _backward)
 
 
 def _lag(batch: _Batch, write_cost: ArrayLike | None) -> jax.Array:

@@ -171,7 +171,7 @@ def test_expected_delays_in_tokens_and_in_time(p):
 @jax.jit
 def soft(alpha, energies, lengths):
     beta, back = jax.vjp(lambda alpha, energies: infinite_lookback(alpha, energies, lengths), alpha, energies)
-    return beta, back(beta)
+    return beta, back(jnp.where(jnp.arange(SHAPE[2]) < lengths[:, None, None], beta, jnp.nan))
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 1e4, 1e30, 3e38])
@@ -219,6 +219,10 @@ def test_the_gradient_of_lookback_is_that_of_finite_differences(wide, p):
 def test_minus_infinity_masks_an_energy():
     beta = infinite_lookback(jnp.array([[0.0, 0, 1]]), jnp.array([[-math.inf, 0.0, 0.0]]))
     close(beta, [[0, 0.5, 0.5]])
+    beta = infinite_lookback(
+        jnp.array([[0.0, 1, 0]]), jnp.array([[math.nan, -math.inf, 0]]), mask=jnp.array([False, True, True])
+    )
+    close(beta, [[0, 1, 0]])  # padding takes nothing of it
 
 
 @pytest.mark.parametrize("kind", reference.KINDS)
@@ -241,6 +245,7 @@ def test_the_threshold_itself_stops():
     p = jnp.array([[0.2, 0.3, 0.9], [0.29, 0.3, 0.9]])
     assert hard_alignment(p, threshold=0.3).tolist() == [2, 2]
     assert hard_alignment(p, threshold=0.95).tolist() == [3, 3]
+    assert hard_alignment(p, 2, threshold=1.5).tolist() == [2, 2]
     assert hard_alignment(p, 0).tolist() == [0, 0]
 
 

@@ -372,7 +372,7 @@ def hard_alignment(
 def stops(p: jax.Array, flags: jax.Array, threshold: float) -> jax.Array:
     """Columns, from 0, at which the greedy policy stops, shape (..., T); `flags`, (..., S), are True where real."""
     last = p.shape[-1] - 1
-    here = (_preserved(p, flags[..., None, :]) >= threshold) | _last(flags)[..., None, :]
+    here = _preserved(p, flags[..., None, :]) >= threshold
     following = lax.cummin(jnp.where(here, jnp.arange(last + 1), last), axis=p.ndim - 1, reverse=True)
 
     def step(place: jax.Array, following: jax.Array) -> tuple[jax.Array, jax.Array]:

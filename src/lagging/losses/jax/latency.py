@@ -32,11 +32,11 @@ Ties = Literal["last", "first", "split"]
 
 
 class _Batch(NamedTuple):
-    """Sentences as the equations see them: nothing in the padding, at least 1 for a length."""
+    """Sentences as the equations see them."""
 
-    g: jax.Array  # (..., T), 0 at padding
-    x: jax.Array  # (..., 1)
-    y: jax.Array  # (..., 1)
+    g: jax.Array  # (..., T), as given: anything at padding
+    x: jax.Array  # (..., 1), 1 for a sentence without tokens
+    y: jax.Array  # (..., 1), at least 1
     before: jax.Array  # (..., T), t − 1: how many real tokens come before
     real: jax.Array  # (..., T)
 
@@ -59,7 +59,7 @@ def _batch(
     flags = jnp.broadcast_to(real(g.shape[-1], target_lengths, mask, "target_lengths"), g.shape)
     y = count(flags)[..., None]
     before = jnp.maximum(position(flags) - 1, 0).astype(g.dtype)
-    return _Batch(jnp.where(flags, g, 0), jnp.where(y > 0, x, 1), jnp.maximum(y, 1).astype(g.dtype), before, flags)
+    return _Batch(g, jnp.where(y > 0, x, 1), jnp.maximum(y, 1).astype(g.dtype), before, flags)
 
 
 def _over(batch: _Batch, write_cost: ArrayLike | None) -> tuple[jax.Array, jax.Array | float]:

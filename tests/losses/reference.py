@@ -27,17 +27,17 @@ def alignment(p: Floats, lengths: Sequence[int] | None = None) -> Floats:
 
 def _rows(p: Floats, length: int | None) -> tuple[Floats, Floats, Floats]:
     p = preserved(p, length)
-    steps, width = p.shape
-    q, alpha = np.zeros_like(p), np.zeros_like(p)
-    before = np.eye(1, width)[0]
-    for t in range(steps):
-        carried = 0.0
-        for j in range(width):
-            q[t, j] = carried + before[j]
-            alpha[t, j] = p[t, j] * q[t, j]
-            carried = (1.0 - p[t, j]) * q[t, j]
-        before = alpha[t]
-    return alpha, q, p
+    q = []
+    before = np.eye(1, p.shape[1])[0].tolist()
+    for row in p.tolist():  # lists, as Python is quicker with its own numbers
+        carried, here = 0.0, []
+        for stop, come in zip(row, before, strict=True):
+            here.append(carried + come)
+            carried = (1.0 - stop) * here[-1]
+        q.append(here)
+        before = [stop * mass for stop, mass in zip(row, here, strict=True)]
+    arrived = np.array(q)
+    return p * arrived, arrived, p
 
 
 def alignment_gradient(p: Floats, weights: Floats, lengths: Sequence[int] | None = None) -> Floats:
@@ -46,16 +46,18 @@ def alignment_gradient(p: Floats, weights: Floats, lengths: Sequence[int] | None
     for b, one in enumerate(p):
         length = None if lengths is None else int(lengths[b])
         _, q, kept = _rows(one, length)
-        steps, width = kept.shape
-        below = np.zeros(width)  # what α[t, j] is worth to the row below
-        for t in reversed(range(steps)):
-            right = 0.0  # what q[t, j+1] is worth
-            worth = weights[b, t] + below
-            below = np.zeros(width)
-            for j in reversed(range(width)):
-                out[b, t, j] = q[t, j] * (worth[j] - right)
-                right = kept[t, j] * worth[j] + (1.0 - kept[t, j]) * right
-                below[j] = right
+        below = [0.0] * kept.shape[1]  # what α[t, j] is worth to the row below
+        for t in reversed(range(len(kept))):
+            right, back, worths = 0.0, [], []  # what q[t, j+1] is worth
+            for stop, given, under in zip(
+                *(v[::-1] for v in (kept[t].tolist(), weights[b, t].tolist(), below)), strict=True
+            ):
+                worth = given + under
+                worths.append(worth - right)
+                right = stop * worth + (1.0 - stop) * right
+                back.append(right)
+            below = back[::-1]
+            out[b, t] = q[t] * np.array(worths[::-1])
         if length is not None:
             out[b, :, max(length - 1, 0) :] = 0.0
     return out

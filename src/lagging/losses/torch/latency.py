@@ -64,17 +64,16 @@ def _batch(
     g = floats(delays)
     if not g.dim():
         raise UsageError("delays must have the shape (..., T), but are one number")
-    x = column(source_lengths, g, "source_lengths")
-    size = g.shape[-1]
-    flags = real(size, target_lengths, mask, g, "target_lengths")
-    if mask is not None and flags is not None:
+    x, size = column(source_lengths, g, "source_lengths"), g.shape[-1]
+    flags = None if mask is None else real(size, target_lengths, mask, g, "target_lengths")
+    if flags is not None:
         order = position(flags)
         return _Batch(g, x, order[..., -1:].to(g.dtype).clamp(min=1), (1 - order).to(g.dtype), flags, False)
     due = torch.arange(0, -size, -1, dtype=g.dtype, device=g.device)
     if target_lengths is None:
         return _Batch(g, x, g.new_full((1,), max(size, 1)), due, None, True)
-    y = column(target_lengths, g, "target_lengths").detach().clamp(1, max(size, 1))
-    return _Batch(g, x, y, due, flags, True)
+    y = column(target_lengths, g, "target_lengths").detach()
+    return _Batch(g, x, y.clamp(1, max(size, 1)), due, due > -y, True)
 
 
 def _counts(over: Tensor, batch: _Batch, ties: Ties) -> Tensor:

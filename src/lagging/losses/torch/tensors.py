@@ -73,4 +73,5 @@ def position(flags: Tensor) -> Tensor:
 
 def last(flags: Tensor) -> Tensor:
     """True at the last real position."""
-    return flags & (flags.flip(-1).cumsum(-1).flip(-1) == 1)
+    order = position(flags)
+    return flags & (order == order[..., -1:])

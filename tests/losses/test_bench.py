@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from lagging.losses.torch import dal
+from losses import reference
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "losses.py"
+
+
+def test_the_benchmark_of_losses_prints_its_table():
+    """That it runs; what it measures depends on the machine, so no time is asserted."""
+    done = subprocess.run([sys.executable, str(SCRIPT), "--quick"], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    for row in ("loop ÷ dal, 64×32", "dal without padding ÷ torch.cummax", "closed form ÷ expected_alignment", "JAX"):
+        assert row in done.stdout
+    assert "MISSED" not in done.stdout, "quick ratios are not judged"
+
+
+def test_what_it_compares_with_does_the_same_thing():
+    spec = importlib.util.spec_from_file_location("bench_losses", SCRIPT)
+    bench = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bench
+    spec.loader.exec_module(bench)
+    torch.manual_seed(0)
+    x, y = torch.tensor([9.0, 7.0, 4.0]), torch.tensor([6, 9, 3])
+    delays = torch.rand(3, 9, dtype=torch.float64).cumsum(1).requires_grad_()
+    theirs, ours = bench.looped_dal(delays, x, y), dal(delays, x, y)
+    torch.testing.assert_close(theirs, ours)
+    torch.testing.assert_close(*(torch.autograd.grad(one.sum(), delays)[0] for one in (theirs, ours)))
+    p = torch.tensor(reference.probabilities("uniform", (2, 5, 6)))
+    torch.testing.assert_close(bench.closed_alignment(p, eps=1e-300), torch.tensor(reference.alignment(p.numpy())))

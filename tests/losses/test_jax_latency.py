@@ -202,7 +202,7 @@ def test_half_a_thousand_tokens_are_accurate():
     dice = np.random.default_rng(0)
     delays = np.sort(dice.uniform(0, 400, size=(4, 512)), axis=-1).astype(np.float32)
     expected = [lagging.dal(row, source_length=400) for row in delays]
-    for ties in TIES:
+    for ties in ("last", "split"):
         value, gradient, *_ = value_and_gradients(delays, np.full(4, 400, np.float32), {}, {}, ties)
         np.testing.assert_allclose(value, expected, rtol=5e-6)
         np.testing.assert_allclose(gradient.sum(-1), np.ones(4), rtol=2e-6)

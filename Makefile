@@ -34,6 +34,8 @@ test-core: $(STAMP) ## style, types and tests alone
 
 bench: $(STAMP) ## compare cost, as ratios measured in one run
 	@$(BIN)/python bench/scoring.py
+	@$(BIN)/python bench/atd.py
+	@$(BIN)/python bench/losses.py
 
 docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet

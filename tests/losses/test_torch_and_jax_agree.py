@@ -227,3 +227,16 @@ def test_the_same_arguments(name: str) -> None:
 def test_float64_does_not_leak() -> None:
     assert not jax.config.jax_enable_x64
     assert jax.numpy.asarray(np.zeros(1)).dtype == jax.numpy.float32
+
+
+def test_energies_of_minus_infinity_are_the_least_there_are():
+    energies = DICE.normal(size=SHAPE).astype(np.float32)
+    energies[0, :, 0] = energies[1, :, 2] = -math.inf
+    alpha = ALPHA.astype(np.float32)
+    u = torch.tensor(energies, requires_grad=True)
+    in_torch.infinite_lookback(torch.tensor(alpha), u, torch.tensor(SOURCE)).square().sum().backward()
+    ours = in_torch.infinite_lookback(torch.tensor(alpha), u, torch.tensor(SOURCE)).detach().numpy()
+    theirs = np.asarray(in_jax.infinite_lookback(alpha, energies, SOURCE))
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    assert ours.sum(-1) == pytest.approx(alpha.sum(-1), abs=1e-6)
+    assert u.grad.isfinite().all()

@@ -160,7 +160,7 @@ def infinite_lookback(
 
     Args:
         alignment: α, shape (..., T, S).
-        energies: u, shape (..., T, S).
+        energies: u, shape (..., T, S), finite (−∞ is taken as the least number there is).
         source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
         mask: shape (..., S), True where a source token is real; instead of source_lengths.
 
@@ -181,7 +181,7 @@ def infinite_lookback(
     alpha, u = alike(alignment, energies)
     flags = _flags(alpha, source_lengths, mask, True)
     least = torch.finfo(u.dtype).min
-    u = u if flags is None else torch.where(flags, u, least)
+    u = (u if flags is None else torch.where(flags, u, least)).clamp(min=least)
     return _within(flags, lookback(_within(flags, alpha), u)) if alpha.numel() else alpha.clone()
 
 

@@ -384,3 +384,9 @@ def test_a_line_break_at_the_end_becomes_no_space(tmp_path):
     assert write(run, tmp_path / "a.out") == ["reference (without line breaks)"]
     one, two = (lagging.score(r, ["AL"], convention="simuleval")["AL"].value for r in (run, read(tmp_path / "a.out")))
     assert one == two
+
+
+def test_the_largest_number_there_is_names_a_sentence(tmp_path):
+    run = Run.from_delays([[1]], source_length=[2], prediction=["a"], id=[2**63 - 1])
+    write(run, tmp_path / "a.fairseq")
+    assert read(tmp_path / "a.fairseq", format="fairseq").id.tolist() == [2**63 - 1]

@@ -57,7 +57,7 @@ from lagging.text import EOS, without_eos
 
 __all__ = ["recognise", "scan", "write"]
 
-TOLD = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,18})\t")
+TOLD = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
 OTHER = re.compile(rb"[A-Z]+-\d+(_\d+)?\t")
 """Lines of sentences that are of no use here: P- (scores of tokens), A- (alignment), I-, E-, …"""
 

@@ -19,7 +19,7 @@ from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
-from lagging.metrics.sentence import Delays, _as_float, _sentence
+from lagging.metrics.sentence import Delays, as_float, as_sentence
 from lagging.ragged import Floats, Ragged
 from lagging.validation import number
 
@@ -159,7 +159,7 @@ def atd(
     References:
         arXiv:2211.13173; arXiv:2311.14353.
     """
-    s = _sentence(delays, 1.0 if source_length is None else source_length, unit=unit)
+    s = as_sentence(delays, 1.0 if source_length is None else source_length, unit=unit)
     if not 1 <= piece <= LONGEST:
         raise MetricError(f"piece must be a number of ms, 1 or more and {LONGEST} or less, but got {piece}")
     if durations is not None and unit != "ms":
@@ -177,7 +177,7 @@ def atd(
 def _sound(durations: Delays, delays: int) -> Ragged:
     """The durations of one sentence, checked."""
     try:
-        lasts = np.array([_as_float(v) for v in durations])
+        lasts = np.array([as_float(v) for v in durations])
     except (TypeError, ValueError) as error:
         raise DataError(Fault("bad-column", f"durations: {error}")) from None
     if len(lasts) != delays:

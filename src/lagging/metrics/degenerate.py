@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lagging.metrics import kernels
-from lagging.metrics.longest import NO_REFERENCE, POLAK
+from lagging.metrics.longest import NO_REFERENCE, POLAK, before
 from lagging.metrics.paper import CHERRY_FOSTER, EMPTY
 from lagging.metrics.record import Param, exact_sum
 from lagging.metrics.registry import register
@@ -108,8 +108,7 @@ def _simultaneous(s: Schedule) -> Floats:
 
 
 def _expected(s: Schedule) -> Floats:
-    yaal = s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.reach))
-    return np.maximum(s.x - yaal, 0.0)
+    return np.maximum(s.x - before(s, s.reach), 0.0)
 
 
 @register(

@@ -117,14 +117,13 @@ def dal(over: Floats) -> Floats:
 
 def effective_delays(over: Floats, d: Floats) -> Floats:
     """g'(t) (eq. 8): (t−1)d + max_{i≤t} [g(i) − (i−1)d]."""
-    delays: Floats = _before(over) * d + np.maximum.accumulate(over, axis=1)
+    delays: Floats = _before(over) * d + running(over)
     return delays
 
 
 def over_budget(over: Floats) -> Floats:
     """Which i ≤ t (from 0) has the largest g(i) − (i−1)d; the first of equals."""
-    running = np.maximum.accumulate(over, axis=1)
-    fresh = np.diff(running, axis=1, prepend=-np.inf) > 0
+    fresh = np.diff(running(over), axis=1, prepend=-np.inf) > 0
     return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
 
 

@@ -24,6 +24,11 @@ POLAK = """\
 NO_REFERENCE = "No reference: the hypothesis length stands in; the signature counts these segments as `noref`."
 
 
+def before(s: Schedule, end: Floats) -> Floats:
+    """The mean lag of the leading tokens that were written before an end: of the source, or of the recording."""
+    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, end))
+
+
 @register(
     "LAAL",
     aliases=("LongLAAL",),
@@ -66,7 +71,7 @@ def _laal(s: Schedule) -> Floats:
     undefined="nothing was written before the source ended",
 )
 def _yaal(s: Schedule) -> Floats:
-    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.reach))
+    return before(s, s.reach)
 
 
 @register(
@@ -89,4 +94,4 @@ def _yaal(s: Schedule) -> Floats:
     undefined="nothing was written before the recording ended, or its end is not known",
 )
 def _long_yaal(s: Schedule) -> Floats:
-    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, s.column("recording_end")))
+    return before(s, s.column("recording_end"))

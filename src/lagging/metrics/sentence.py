@@ -30,16 +30,17 @@ class _Sentence(NamedTuple):
     reach: Floats
 
 
-def _sentence(
+def as_sentence(
     delays: Delays,
     source_length: float,
     reference_length: float | None = None,
     length: str = "hypothesis",
     unit: str = "token",
 ) -> _Sentence | None:
+    """One sentence as a rectangle, checked; None if no metric is defined on it."""
     try:
         g = np.asarray(delays)
-        g = g.astype(np.float64) if g.dtype.kind in "iufb" or not g.size else np.array([_as_float(v) for v in delays])
+        g = g.astype(np.float64) if g.dtype.kind in "iufb" or not g.size else np.array([as_float(v) for v in delays])
     except (TypeError, ValueError) as error:
         raise DataError(Fault("delays-not-a-list", str(error))) from None
     if g.ndim != 1:
@@ -75,7 +76,7 @@ def _sentence(
     return _Sentence(g[None, :], column, np.array([[y]]), column - (1.0 if unit == "ms" else 0.0))
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """A number that NumPy does not know as one, such as a Fraction; not text."""
     if isinstance(value, str | bytes):
         raise TypeError(f"{value!r} is not a number")
@@ -111,7 +112,7 @@ def ap(
     References:
         arXiv:1606.02012; eq. 1 of Cherry & Foster (2019).
     """
-    s = _sentence(delays, source_length, reference_length, length)
+    s = as_sentence(delays, source_length, reference_length, length)
     return math.nan if s is None else _value(kernels.ap, s.g, s.x, s.y)
 
 
@@ -134,7 +135,7 @@ def waits(delays: Delays, *, source_length: float | None = None) -> Floats:
     References:
         Gu et al. (2017), Learning to Translate in Real-time with Neural Machine Translation; eq. 2 of Cherry & Foster.
     """
-    s = _sentence(delays, 1.0)
+    s = as_sentence(delays, 1.0)
     row: Floats = np.empty(0) if s is None else kernels.waits(s.g)[0]
     return row
 
@@ -156,7 +157,7 @@ def cw(delays: Delays, *, source_length: float | None = None) -> float:
     References:
         Gu et al. (2017); Alinejad et al. (2018), Prediction Improves Simultaneous Neural Machine Translation.
     """
-    s = _sentence(delays, 1.0 if source_length is None else source_length)
+    s = as_sentence(delays, 1.0 if source_length is None else source_length)
     return math.nan if s is None else _value(kernels.cw, s.g)
 
 
@@ -206,7 +207,7 @@ def _over(
     delays: Delays, source_length: float, write_cost: float | None, reference_length: float | None, length: str
 ) -> Floats | None:
     """g(t) − (t−1)d, as a rectangle of one row."""
-    s = _sentence(delays, source_length, reference_length, length)
+    s = as_sentence(delays, source_length, reference_length, length)
     if s is None:
         return None
     return kernels.lags(s.g, s.x, s.y) if write_cost is None else kernels.budget(s.g, _cost(write_cost))
@@ -249,7 +250,7 @@ def effective_delays(
     References:
         arXiv:1906.00048, eqs. 5 and 8.
     """
-    s = _sentence(delays, source_length, reference_length, length)
+    s = as_sentence(delays, source_length, reference_length, length)
     if s is None:
         return np.full(len(delays), np.nan)
     d = s.x / s.y if write_cost is None else _cost(write_cost)
@@ -323,7 +324,7 @@ def al(
     References:
         arXiv:1810.08398; eq. 3 of Cherry & Foster (2019).
     """
-    s = _sentence(delays, source_length, reference_length, length, unit)
+    s = as_sentence(delays, source_length, reference_length, length, unit)
     if s is None:
         return math.nan
     return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.cutoff(s.g, s.reach)[:, None])
@@ -352,7 +353,7 @@ def al_y(
     References:
         Cherry & Foster (2019), eq. 4.
     """
-    s = _sentence(delays, source_length, reference_length, length)
+    s = as_sentence(delays, source_length, reference_length, length)
     return math.nan if s is None else _value(kernels.al_y, kernels.lags(s.g, s.x, s.y))
 
 
@@ -399,7 +400,7 @@ def yaal(delays: Delays, *, source_length: float, reference_length: float | None
     References:
         arXiv:2509.17349.
     """
-    s = _sentence(delays, source_length, reference_length, "longest", unit)
+    s = as_sentence(delays, source_length, reference_length, "longest", unit)
     if s is None:
         return math.nan
     return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.inside(s.g, s.reach)[:, None])

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lagging.ragged import Ragged
-from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, Run
+from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, TIMES, Run
 from lagging.scoring import Scorer, Scores, score, settings
 
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
@@ -59,6 +59,9 @@ def runs(draw) -> Run:
             sorted(draw(st.lists(st.integers(0, s - 1), min_size=k, max_size=k)))
             for k, s in zip(lengths, steps, strict=True)
         ]
+    for column in TIMES.values():
+        if draw(st.booleans()):
+            more[column] = rows(lengths, times | st.floats(-1e6, 0), rising=False)
     if draw(st.booleans()):
         due = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
         more |= {"due": rows(due), "shown": rows(due, times | st.just(np.nan), rising=False)}
@@ -95,6 +98,9 @@ def everything(unit: str) -> Run:
         arrivals=[[1 * one, 2 * one, 3 * one], [1 * one, 2 * one]],
         compute=[[100.0, 200.0, 50.0], [1.0, 99.0]],
         steps=[[0, 1, 1], [1]],
+        queue_times=[[1100.0, 2200.0, 2200.0], [2100.0]],
+        omnisteval_times=[[1100.0, 2100.0, 2100.0], [2099.0]],
+        fbk_times=[[1100.0, 2100.0, 2100.0], [-99.0]],
         reference_length=[3, 2],
         erased=[1, 0],
         gone=[1, 0],

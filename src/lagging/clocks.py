@@ -10,6 +10,9 @@
 
 The last two are there to reproduce published numbers: they charge a token the computation of its own step, but no
 backlog from the steps before.
+
+Segments cut from a stream no longer tell what was computed before them. What cuts them works out the last three clocks
+on the whole recording first, and the segments keep the times of their tokens as columns (`queue_times`, …).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.ragged import Floats, Ragged
-from lagging.run import Run
+from lagging.run import TIMES, Run
 
 __all__ = ["CLOCKS", "clock", "steps"]
 
@@ -67,7 +70,8 @@ def _whole(run: Run) -> Ragged:
     if run.seg != "none":
         raise MetricError(
             "the computing time of a step cannot be had from segments cut out of a stream\n"
-            "  fix: score the log of the whole recordings."
+            "  fix: score the log of the whole recordings; `--segmentation` and `lagging resegment` cut it once the "
+            "time of every token is known."
         )
     if run.compute is not None:
         raise MetricError(
@@ -125,10 +129,14 @@ def clock(run: Run, name: str) -> Ragged:
         ...                       unit="ms")
         >>> clock(run, "queue").tolist(), clock(run, "fbk").tolist()
         ([[500.0, 500.0, 1000.0, 1000.0]], [[500.0, 500.0, 1000.0, 1000.0]])
+        >>> cut = Run.from_delays([[-200, 200]], queue_times=[[0, 400]], source_length=[800], unit="ms", seg="given")
+        >>> clock(cut, "queue").tolist()
+        [[0.0, 400.0]]
     """
     if name != "ideal" and run.unit != "ms":
         raise MetricError(
             "the source is counted in tokens and elapsed time in milliseconds\n"
             "  fix: ask for the ideal clock, or score a log of speech input."
         )
-    return CLOCKS[name](run)
+    kept: Ragged | None = getattr(run, TIMES[name]) if name in TIMES else None
+    return CLOCKS[name](run) if kept is None else kept

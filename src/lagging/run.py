@@ -72,6 +72,8 @@ class Run:
         durations: length of each piece of output speech in ms.
         arrivals, compute: of each step that the system took, the source that had arrived, and the ms it computed.
         steps: the step that wrote each target token, from 0.
+        queue_times, omnisteval_times, fbk_times: of segments cut from a stream, the time of each target token on the
+            clock of that name, worked out on the whole recording before it was cut.
         erased: target tokens deleted again, over all revisions of the segment.
         gone: those of them that the revised text had nowhere.
         revisions: how many updates changed what had been written before.
@@ -104,6 +106,9 @@ class Run:
     arrivals: Ragged | None = None
     compute: Ragged | None = None
     steps: Ragged | None = None
+    queue_times: Ragged | None = None
+    omnisteval_times: Ragged | None = None
+    fbk_times: Ragged | None = None
     erased: Floats | None = None
     gone: Floats | None = None
     revisions: Floats | None = None
@@ -168,8 +173,9 @@ class Run:
             spm_model: the SentencePiece model whose pieces the delays count.
             seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
-            more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `erased`, `gone`,
-                `revisions`, `offset`, `recording_end`, `due`, `due_partial`, `shown`.
+            more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `queue_times`,
+                `omnisteval_times`, `fbk_times`, `erased`, `gone`, `revisions`, `offset`, `recording_end`, `due`,
+                `due_partial`, `shown`.
 
         Raises:
             DataError: for anything that cannot be scored, with segment and token.
@@ -361,9 +367,11 @@ class Run:
 TEXTS = ("prediction", "reference", "source", "document")
 NUMBERS = ("reference_length", "erased", "gone", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
-LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", "due", "due_partial", "shown")
+TIMES = {"queue": "queue_times", "omnisteval": "omnisteval_times", "fbk": "fbk_times"}
+"""Clock → the column with its times, in segments cut from a stream."""
+LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", *TIMES.values(), "due", "due_partial", "shown")
 """Columns of a list per segment, beside the delays."""
-PER_TOKEN = ("elapsed", "durations", "steps")
+PER_TOKEN = ("elapsed", "durations", "steps", *TIMES.values())
 """Those that have an entry per target token."""
 COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line")
 """All of them, in the order in which tables have them."""

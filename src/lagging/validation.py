@@ -75,6 +75,9 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
 BELONG = (
     ("steps", "delays"),
     ("durations", "delays"),
+    ("queue_times", "delays"),
+    ("omnisteval_times", "delays"),
+    ("fbk_times", "delays"),
     ("compute", "arrivals"),
     ("shown", "due"),
     ("due_partial", "due"),
@@ -105,7 +108,8 @@ def _check_few(run: Run) -> Iterator[Fault]:
             wrong |= values < 0
         if column == "steps":
             wrong |= values != np.floor(values)
-        kind = "bad-column" if column in ("due", "due_partial", "shown") else "impossible-step"
+        of_steps = column in ("steps", "durations", "compute", "arrivals")
+        kind = "impossible-step" if of_steps else "bad-column"
         yield from _tokens(run, kind, ragged, np.flatnonzero(wrong), column)
         if column in ("arrivals", "steps"):
             yield from _tokens(run, "impossible-step", ragged, ragged.falls(), column, step=True)

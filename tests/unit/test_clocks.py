@@ -187,6 +187,60 @@ def test_segments_cut_from_a_stream_do_not_tell_what_was_computed(name):
     assert clock(run, "elapsed").tolist() == [[90_000, 90_100]]
 
 
+# ---- segments that keep the times of the whole recording ----------------------------------------------------------
+
+KEPT = {
+    "elapsed": [[-300, 100], [90_000]],
+    "queue_times": [[-250, 150], [700]],
+    "omnisteval_times": [[-260, 160], [800]],
+    "fbk_times": [[-270, -280], [900]],
+}
+
+
+@pytest.mark.parametrize("name", NOT_IDEAL)
+def test_segments_keep_the_times_of_the_whole_recording(name):
+    run = speech([[-400, 50], [600]], seg="given", **KEPT)
+    times = KEPT["elapsed" if name == "elapsed" else f"{name}_times"]
+    assert clock(run, name).tolist() == times
+    last, first = lagging.score(run, [f"EndOffset(clock={name})", f"StartOffset(clock={name})"])
+    assert last.segments.tolist() == [row[-1] - x for row, x in zip(times, run.source_length, strict=True)]
+    assert first.segments.tolist() == [row[0] for row in times]
+
+
+def test_an_end_mark_goes_with_its_time_in_a_segment_too():
+    run = speech([[100, 200]], seg="given", prediction=["a </s>"], queue_times=[[150, 950]])
+    (score,) = lagging.score(run, ["EndOffset(clock=queue)"])
+    assert score.value == 150 - run.source_length[0]
+    bare = lagging.strip(run, "eos")
+    assert bare.queue_times.tolist() == [[150]]
+
+
+@pytest.mark.parametrize("name", ["queue", "omnisteval", "fbk"])
+def test_a_column_of_one_clock_is_not_that_of_another(name):
+    columns = {column: times for column, times in KEPT.items() if column != f"{name}_times"}
+    run = speech([[-400, 50], [600]], seg="given", **columns)
+    with pytest.raises(lagging.MetricError, match=r"segments cut out of a stream\n  fix: .*--segmentation"):
+        clock(run, name)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("name", NOT_IDEAL)
+def test_times_of_segments_are_read_where_a_clock_wants_them(name, ending, tmp_path):
+    """Negative ones too: what was there before the segment began."""
+    run = speech([[-400, 50], [600]], seg="given", **KEPT)
+    path = tmp_path / f"cut.{ending}"
+    lagging.write(run, path)
+    metric = f"DAL(clock={name})"
+    parts = lagging.scan(path, columns=lagging.metric(metric).columns)
+    assert (
+        lagging.score(parts, [metric])[metric].segments.tolist()
+        == lagging.score(run, [metric])[metric].segments.tolist()
+    )
+    again = lagging.read(path)
+    for column, times in KEPT.items():
+        assert getattr(again, column).tolist() == times
+
+
 def test_steps_without_tokens_are_refused():
     run = speech([[100]], arrivals=[[100]], compute=[[10]])
     with pytest.raises(lagging.MetricError, match="which step wrote which token"):

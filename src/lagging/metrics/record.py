@@ -31,9 +31,9 @@ LENGTHS = ("hypothesis", "reference", "longest")
 CLOCK_COLUMNS = {
     "ideal": frozenset[str](),
     "elapsed": frozenset({"elapsed"}),
-    "queue": frozenset({"elapsed", "arrivals", "compute", "steps"}),
-    "omnisteval": frozenset({"elapsed"}),
-    "fbk": frozenset({"elapsed"}),
+    "queue": frozenset({"elapsed", "arrivals", "compute", "steps", "queue_times"}),
+    "omnisteval": frozenset({"elapsed", "omnisteval_times"}),
+    "fbk": frozenset({"elapsed", "fbk_times"}),
 }
 """Which columns of a log each clock needs."""
 CLOCKS = tuple(CLOCK_COLUMNS)

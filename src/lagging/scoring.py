@@ -17,9 +17,10 @@ from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merg
 from lagging.metrics import Metric, metric
 from lagging.metrics.record import Statistics
 from lagging.ragged import Floats, Ragged
-from lagging.run import Ids, Run, join_ids
+from lagging.repeating import Settings, settings
+from lagging.run import Ids, Run, Texts, join_ids
 from lagging.schedule import REASONS, Schedules
-from lagging.signature import ORDER, Signature
+from lagging.signature import Signature
 from lagging.text import is_unspaced
 from lagging.validation import number
 from lagging.version import __version__
@@ -84,6 +85,7 @@ class Score:
         signature: how the number was made.
         settled: the metric with what the convention set.
         low, high: ends of the interval, where one was asked for.
+        documents: the document of each segment, where the log tells.
     """
 
     metric: Metric
@@ -96,6 +98,7 @@ class Score:
     settled: Metric = field(repr=False)
     low: float | None = None
     high: float | None = None
+    documents: Texts | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -111,7 +114,8 @@ class Score:
     def segment_signature(self) -> Signature:
         """How the values of the segments were made, where that is not how the corpus value was."""
         changed = dict(self.metric.describe_segments)
-        return Signature(self.signature.metric, tuple((k, changed.get(k, v)) for k, v in self.signature.fields))
+        plain = self.signature.without_interval()
+        return Signature(plain.metric, tuple((k, changed.get(k, v)) for k, v in plain.fields))
 
 
 class Scores:
@@ -181,6 +185,7 @@ class Scorer:
         self._settled = {m: self.convention.settle(m) for m in self.metrics}
         self._whole = any(m.whole for m in self._settled.values())
         self._ids: list[Ids] = []
+        self._documents: list[Texts | None] = []
         self._rows: dict[Metric, list[Statistics]] = {m: [] for m in self.metrics}
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
@@ -220,6 +225,7 @@ class Scorer:
     def _score(self, run: Run) -> None:
         schedules = Schedules(run, self.convention)
         self._ids.append(run.id)
+        self._documents.append(run.document)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
         self._referenced |= run.reference is not None or run.reference_length is not None
         self._stripped += int(run.eos.sum())
@@ -252,10 +258,10 @@ class Scorer:
             self._kept = []
         if not self._ids or self._facts is None:
             raise DataError(Fault("nothing-given"))
-        ids = join_ids(self._ids)
-        return Scores([self._finish(m, ids) for m in self.metrics], system, self._all_notes())
+        ids, documents = join_ids(self._ids), _join_documents(self._documents, self._ids)
+        return Scores([self._finish(m, ids, documents) for m in self.metrics], system, self._all_notes())
 
-    def _finish(self, m: Metric, ids: Ids) -> Score:
+    def _finish(self, m: Metric, ids: Ids, documents: Texts | None) -> Score:
         rows = _stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
         if not self._referenced and len(codes) and (codes == REASONS.index("no reference")).all():
@@ -266,7 +272,8 @@ class Scorer:
             reasons[reason] = tuple(ids[codes == code].tolist())
         unit = UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit)
         settled, signature = self._settled[m], self._signature(m, len(rows))
-        return Score(m, settled.corpus(rows), rows, ids, Undefined(reasons), unit, signature, settled)
+        value = settled.corpus(rows)
+        return Score(m, value, rows, ids, Undefined(reasons), unit, signature, settled, documents=documents)
 
     def _signature(self, asked: Metric, n: int) -> Signature:
         m = self._settled[asked]
@@ -325,6 +332,14 @@ def _unspaced(run: Run) -> bool:
     return bool(sample) and 2 * sum(map(is_unspaced, sample)) > len(sample)
 
 
+def _join_documents(parts: Sequence[Texts | None], ids: Sequence[Ids]) -> Texts | None:
+    """The documents of all parts; None if no part has them."""
+    if all(part is None for part in parts):
+        return None
+    nothing = (np.full(len(some), None) for some in ids)
+    return np.concatenate([n if p is None else p for p, n in zip(parts, nothing, strict=True)])
+
+
 def _missing(rows: Statistics) -> npt.NDArray[np.bool_]:
     """Which segments have no value."""
     return np.asarray(rows.lengths == 0 if isinstance(rows, Ragged) else np.isnan(rows).any(axis=1), dtype=bool)
@@ -380,61 +395,3 @@ def score(
         scorer.add(part)
         system = part.name
     return scorer.result(system)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """All that a signature says about how to make its number again.
-
-    Attributes:
-        metric: the metric, with its parameters.
-        convention: how lengths, the end of the source and `</s>` are treated.
-        level, unit: what to read the log as.
-        repair: repairs to make.
-        strip: kinds of tokens to strip.
-    """
-
-    metric: Metric
-    convention: Convention
-    level: str | None
-    unit: str | None
-    repair: tuple[str, ...]
-    strip: tuple[str, ...] = ()
-
-
-def settings(signature: str | Signature) -> Settings:
-    """What to do to make the number again that has this signature.
-
-    Example:
-        >>> s = settings("AL|unit:ms|length:reference|clock:elapsed|level:word|empty:nan|mean:segment|tol:0|n:9|v:1")
-        >>> s.metric, s.convention.tolerance, s.unit
-        (AL(length=reference, clock=elapsed), 0.0, 'ms')
-    """
-    said = Signature.parse(signature) if isinstance(signature, str) else signature
-    base = metric(said.metric)
-    more = {key for key, _ in base.describe(base)} if base.describe is not None else set()
-    strange = [key for key, _ in said.fields if key not in {*ORDER, *more, "n", "v"}]
-    if strange:
-        raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
-    if said.get("seg") not in (None, "none", "given"):
-        raise UsageError(f"this version cannot repeat seg:{said['seg']}")
-    shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
-    chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
-    marks = {None: "strip", "stripped": "strip", "kept": "keep"}
-    if said.get("eos") not in marks:
-        raise UsageError(f"eos must be stripped or kept, but is {said['eos']!r}")
-    try:
-        tolerance = float(said.get("tol") or 1.0)
-    except ValueError:
-        raise UsageError(f"tol must be a number of ms, but is {said['tol']!r}") from None
-    repairs, stripped = said.get("repair"), said.get("strip")
-    return Settings(
-        metric=base(**chosen),
-        convention=Convention(
-            "like", tolerance=tolerance, eos=marks[said.get("eos")], count=said.get("count") or "standard"
-        ),
-        level=said.get("level"),
-        unit=said.get("unit"),
-        repair=tuple(repairs.split("+")) if repairs else (),
-        strip=tuple(stripped.split("+")) if stripped else (),
-    )

@@ -11,6 +11,8 @@ __all__ = ["Signature"]
 
 ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip")
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
+INTERVAL = ("ci", "by", "method", "bs", "seed")
+"""Fields of an interval, before `n` and `v`, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Signature:
     | noref | how many hypothesis lengths stood in for a missing reference |
     | repair | which repairs changed something |
     | strip | which kinds of target tokens were stripped, with their delays |
+    | ci, by, method, bs, seed | of an interval: its level in %, what was resampled, how, how often, the seed |
     | n, v | number of segments, version of lagging |
 
     Example:
@@ -77,6 +80,23 @@ class Signature:
         if twice:
             raise UsageError(f"the signature {text!r} has {twice[0]!r} twice")
         return cls(head, tuple((key, value) for key, _, value in pairs))
+
+    def without_interval(self) -> Signature:
+        """What made the number, without what made its interval."""
+        return Signature(self.metric, tuple((key, value) for key, value in self.fields if key not in INTERVAL))
+
+    def with_interval(self, **said: object) -> Signature:
+        """The same number, with how its interval was made.
+
+        Example:
+            >>> s = Signature.parse("DAL|unit:token|n:5|v:0.1.0")
+            >>> str(s.with_interval(ci="95", by="segment", method="bca", bs=10_000, seed=12345))
+            'DAL|unit:token|ci:95|by:segment|method:bca|bs:10000|seed:12345|n:5|v:0.1.0'
+        """
+        plain = self.without_interval().fields
+        last = tuple(pair for pair in plain if pair[0] in ("n", "v"))
+        added = tuple((key, str(said[key])) for key in INTERVAL)
+        return Signature(self.metric, (*(pair for pair in plain if pair not in last), *added, *last))
 
     def get(self, key: str) -> str | None:
         """The value of a field, or None."""

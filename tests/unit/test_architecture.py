@@ -25,9 +25,11 @@ LAYERS = [
     {"schedule"},
     {"policies", "formats"},
     {"merging"},
+    {"longform"},
     {"signature"},
+    {"repeating"},
     {"scoring", "published"},
-    {"timeline", "losses"},
+    {"timeline", "losses", "stats"},
     {"render"},
     {"cli"},
 ]

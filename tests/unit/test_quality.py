@@ -27,6 +27,26 @@ def test_quality_is_that_of_sacrebleu() -> None:
     np.testing.assert_allclose(scores["BLEU"].segments, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["BLEU", "chrF", "TER"])
+def test_many_sums_at_once_are_scored_as_sacrebleu_scores_one(name) -> None:
+    metric, dice = lagging.metric(name), np.random.default_rng(6)
+    if name == "TER":
+        rows = dice.integers(0, 12, (500, 2))
+    elif name == "chrF":
+        hypothesis, reference = dice.integers(0, 9, (2, 500, 6)) * (dice.random((2, 500, 6)) > 0.2)
+        rows = np.stack([hypothesis, reference, dice.integers(0, 1 + np.minimum(hypothesis, reference))], -1)
+        rows = rows.reshape(500, 18)
+    else:
+        # falling totals, as n-grams are; some orders without a match, some without an n-gram
+        total = np.maximum(dice.integers(0, 12, (500, 1)) - np.arange(4), 0)
+        rows = np.hstack([total[:, :1], dice.integers(0, 14, (500, 1)), dice.integers(0, 1 + total), total])
+    sums = np.array(rows, dtype=np.float64)
+    want = [metric.aggregate(row[None]) for row in sums]
+    np.testing.assert_allclose(metric.from_sums(sums), want, rtol=1e-13, atol=1e-300)
+    np.testing.assert_array_equal(metric.from_sums(sums.reshape(5, 100, -1)).ravel(), metric.from_sums(sums))
+    assert len(set(want)) > 30
+
+
 def test_signature_is_that_of_sacrebleu() -> None:
     metric = sacrebleu.BLEU()
     metric.corpus_score(PREDICTIONS, [REFERENCES])

@@ -148,7 +148,7 @@ def _efsw(s: Schedule) -> Floats:
 
 
 def _differences(rows: Floats) -> Floats:
-    return np.asarray(rows[:, 0] / np.where(rows[:, 1] > 0, rows[:, 1], 1) - rows[:, 2] / rows[:, 3])
+    return np.asarray(rows[..., 0] / np.where(rows[..., 1] > 0, rows[..., 1], 1) - rows[..., 2] / rows[..., 3])
 
 
 def _difference(rows: Floats) -> float:
@@ -161,6 +161,7 @@ def _difference(rows: Floats) -> float:
     higher_is_better=None,
     length="longest",
     aggregate=_difference,
+    from_sums=_differences,
     needs={"cutoff"},
     summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF; it calls a system degenerate above 20, either way.",
     formula="DSPTV = EFSW − SWF",

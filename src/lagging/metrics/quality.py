@@ -85,6 +85,41 @@ def _each(make: Callable[[], SacreMetric]) -> Callable[[Floats], Floats]:
     return lambda rows: np.array([np.nan if np.isnan(row).any() else corpus(row[None]) for row in rows])
 
 
+def _bleu_of_sums(sums: Floats) -> Floats:
+    """Corpus BLEU of sacreBLEU, smooth:exp, of sums of its statistics: |hyp|, |ref|, 4 × correct, 4 × total."""
+    hypothesis, reference, correct, total = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:10]
+    # an order without any n-gram ends the list: its precision, and those after, stay 0
+    there = np.logical_and.accumulate(total > 0, axis=-1)
+    halved = np.cumsum(there & (correct == 0), axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.where(correct > 0, correct, 0.5**halved) * 100 / total
+        log = np.where(there, np.log(precision), NO_PRECISION).mean(axis=-1)
+        short = np.where(hypothesis < reference, 1 - reference / hypothesis, 0)
+        return np.where((correct > 0).any(axis=-1), np.exp(short + log), 0.0)
+
+
+NO_PRECISION = -9999999999
+"""What sacreBLEU takes for the logarithm of 0."""
+
+
+def _chrf_of_sums(sums: Floats) -> Floats:
+    """The chrF2 of sacreBLEU, of sums of its statistics: 6 × (|hyp|, |ref|, matches); only orders that both have."""
+    hypothesis, reference, match = (sums[..., place::3] for place in range(3))
+    both = (hypothesis > 0) & (reference > 0)
+    orders = np.maximum(both.sum(axis=-1), 1)
+    precision, recall = (
+        np.where(both, match / np.where(both, of, 1), 0).sum(axis=-1) / orders for of in (hypothesis, reference)
+    )
+    below = 4 * precision + recall
+    return np.asarray(100 * 5 * precision * recall / np.where(below > 0, below, 1))
+
+
+def _ter_of_sums(sums: Floats) -> Floats:
+    """The TER of sacreBLEU, of sums of edits and reference lengths."""
+    edits, length = sums[..., 0], sums[..., 1]
+    return np.asarray(100 * np.where(length > 0, edits / np.where(length > 0, length, 1), edits > 0))
+
+
 def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tuple[str, str], ...]]:
     def describe(metric: Metric) -> tuple[tuple[str, str], ...]:
         scorer = make(**{param.name: metric.get(param.name) for param in metric.params})
@@ -103,6 +138,7 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     needs={"prediction", "reference"},
     params=(TOK,),
     aggregate=_corpus(_bleu),  # the tokenizer has done its work by then
+    from_sums=_bleu_of_sums,
     segment_values=_each(partial(_bleu, effective_order=True)),
     describe=_signature(_bleu),
     describe_segments=(("eff", "yes"),),
@@ -127,6 +163,7 @@ def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
     clocked=False,
     needs={"prediction", "reference"},
     aggregate=_corpus(_chrf),
+    from_sums=_chrf_of_sums,
     segment_values=_each(_chrf),
     describe=_signature(_chrf),
     summary="chrF as sacreBLEU computes it, with its signature.",
@@ -145,6 +182,7 @@ def _chrf_metric(s: Schedule) -> Floats:
     clocked=False,
     needs={"prediction", "reference"},
     aggregate=_corpus(_ter),
+    from_sums=_ter_of_sums,
     segment_values=_each(_ter),
     describe=_signature(_ter),
     summary="Translation Edit Rate as sacreBLEU computes it, with its signature.",

@@ -114,6 +114,9 @@ class Metric:
         pool: for a metric whose statistics are the values of all tokens (a Ragged): makes one number of those along
             the last axis, of all tokens for the corpus, and of its own for a segment. It is given the metric's own
             parameters.
+        from_sums: column sums → corpus values, along the last axis, where `aggregate` is a function of such sums: so
+            that many resamples are scored at once.
+        quantile: name of the parameter that says which percentile `pool` takes, where it takes one.
         params: declared parameters; `values` holds those that were set. One set to its default is kept: under a
             convention, `AL(length=hypothesis)` is not `AL`.
         unit: what the value is measured in: the time unit of the log, that per minute or
@@ -132,6 +135,8 @@ class Metric:
     compute: Compute
     aggregate: Literal["mean", "ratio"] | Aggregate = "mean"
     pool: Callable[..., Floats] | None = None
+    from_sums: Callable[[Floats], Floats] | None = None
+    quantile: str = ""
     params: tuple[Param, ...] = ()
     values: tuple[tuple[str, Value], ...] = ()
     unit: Unit = "time"
@@ -250,7 +255,8 @@ class Metric:
         return rows
 
     @property
-    def _ratio(self) -> bool:
+    def ratio(self) -> bool:
+        """Whether the corpus value is the sum of the first column ÷ that of the second."""
         return self.aggregate == "ratio" or (self.has("mean") and self.get("mean") == "token")
 
     def segments(self, statistics: Statistics) -> Floats:
@@ -259,7 +265,7 @@ class Metric:
             return statistics.by_row(partial(self._pool, **self._own))
         if self.segment_values is not None:
             return self.segment_values(statistics)
-        if self._ratio:
+        if self.ratio:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio: Floats = statistics[:, 0] / statistics[:, 1]
             return ratio
@@ -281,7 +287,7 @@ class Metric:
         if callable(self.aggregate):
             return self.aggregate(rows)
         top = exact_sum(rows[:, 0])
-        bottom = exact_sum(rows[:, 1]) if self._ratio else len(rows)
+        bottom = exact_sum(rows[:, 1]) if self.ratio else len(rows)
         return top / bottom if bottom else math.nan
 
 

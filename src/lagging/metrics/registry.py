@@ -45,6 +45,8 @@ def register(
     higher_is_better: bool | None = False,
     aggregate: Literal["mean", "ratio"] | Aggregate = "mean",
     pool: Callable[..., Floats] | None = None,
+    from_sums: Callable[[Floats], Floats] | None = None,
+    quantile: str = "",
     needs: Iterable[str] = (),
     length: str | None = None,
     clocked: bool = True,
@@ -73,6 +75,9 @@ def register(
         higher_is_better: direction, for tables; None if neither is.
         aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
         pool: makes one number of the values of many tokens, where the function gives a value per token.
+        from_sums: column sums → corpus values, along the last axis, where `aggregate` is a function of such sums;
+            without it, a metric with its own `aggregate` has no intervals.
+        quantile: name of the parameter that says which percentile `pool` takes, where it takes one.
         needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
             `schedule.cutoff` or `reach`), "corpus" (the whole Run at once), or a column ("source", "durations", …).
         length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
@@ -111,6 +116,8 @@ def register(
                 compute=function,
                 aggregate=aggregate,
                 pool=pool,
+                from_sums=from_sums,
+                quantile=quantile,
                 params=own + shared,
                 unit=unit,
                 higher_is_better=higher_is_better,

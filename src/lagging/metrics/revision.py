@@ -78,6 +78,7 @@ def _normalized_erasure(s: Schedule) -> Floats:
     unit="count",
     clocked=False,
     aggregate=lambda rows: exact_sum(rows[:, 0]),
+    from_sums=lambda sums: np.asarray(sums[..., 0]),
     needs={"erased", "gone", "level"},
     params=(Param("gone", False, "only the erased tokens that the new text has nowhere", ("False", "True")),),
     summary="How many tokens were erased again, in all.",

@@ -37,6 +37,7 @@ def _percentile(lags: Floats, *, p: float, effective: bool) -> Floats:
     "LagPercentile",
     length="hypothesis",
     pool=_percentile,
+    quantile="p",
     params=(Param("p", 90, "which percentile: from 0 to 100", kind=float, least=0, most=100), EFFECTIVE),
     summary="The lag that p of 100 target tokens stay below, pooled over all tokens of the corpus.",
     formula="LagPercentile(p) = the p-th percentile of ℓ(t) = g(t) − (t−1)/γ over all t of all segments",

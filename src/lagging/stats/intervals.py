@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure a score is: bootstrap intervals over segments, or over documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+
+from lagging.errors import Note, UsageError, counted
+from lagging.ragged import Floats
+from lagging.scoring import Score, Scores
+from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, units_of
+from lagging.stats.resamples import RESAMPLES, SEED, counts
+
+__all__ = ["DEFAULTS", "METHODS", "Interval", "interval", "intervals", "with_intervals"]
+
+METHODS = ("percentile", "bca", "studentised", "sacrebleu")
+DEFAULTS = {"segment": "bca", "document": "studentised"}
+"""The methods that cover what they promise: see `bench/coverage.py`."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Between which values a score would lie on other segments, or documents, of the same kind.
+
+    Attributes:
+        low, high: its ends; NaN where there is none.
+        method: "percentile", "bca", "studentised" or "sacrebleu".
+        by: what was resampled: "segment" or "document".
+        level: how often such an interval covers the true value.
+        resamples, seed: how many, and of which random numbers.
+        clusters: how many segments, or documents, there were to resample.
+        reason: why there is no interval, or why it has no width; empty otherwise.
+    """
+
+    low: float
+    high: float
+    method: str
+    by: str
+    level: float
+    resamples: int
+    seed: int
+    clusters: int
+    reason: str = ""
+
+
+def interval(
+    score: Score,
+    *,
+    by: str = "segment",
+    level: float = 0.95,
+    method: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Interval:
+    r"""A bootstrap interval of a score (Efron 1979).
+
+    Units, segments or whole documents, are drawn with replacement, and the score is computed anew. Of the values
+    $\theta^*$ of the resamples,
+
+    - `percentile` takes the α/2 and 1 − α/2 quantiles;
+    - `bca` takes them at levels corrected for bias and skewness (Efron 1987);
+    - `studentised` takes quantiles of $t^* = (\theta^* - \hat\theta)/s^*$, and the interval
+      $[\hat\theta - t^*_{1-\alpha/2}\,s,\ \hat\theta - t^*_{\alpha/2}\,s]$, with standard errors by linearisation over
+      the units; of a pooled percentile, those of the share of tokens below it (Woodruff 1952);
+    - `sacrebleu` is what `sacrebleu --confidence` prints: the mean of the resamples, give or take half the distance
+      between their quantiles, with segments in the order of the log. It needs `resamples=1000` to be the same.
+
+    Segments of one talk are alike, so that an interval by segment promises too much about another talk.
+
+    Args:
+        score: a score, with its statistics.
+        by: "segment" or "document".
+        level: 0.95 for 95 %.
+        method: the default is "bca" for segments and "studentised" for documents.
+        resamples: how many.
+        seed: of the random numbers; the same seed gives the same interval everywhere.
+
+    Returns:
+        An Interval. Its ends are NaN where fewer than two units have a value, or where the metric is no function of
+        sums; both are the value itself where all resamples have the same.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[k, 5, 5] for k in (1, 2, 3, 4, 5)], source_length=[5] * 5)
+        >>> found = interval(lagging.score(run, ["AP"])["AP"])
+        >>> round(found.low, 4), round(found.high, 4), found.method
+        (0.7867, 0.9467, 'bca')
+
+    References:
+        Efron, B. (1987). Better bootstrap confidence intervals. JASA 82. Davison & Hinkley (1997), chapter 5.
+    """
+    return intervals([score], by=by, level=level, method=method, resamples=resamples, seed=seed)[0]
+
+
+def intervals(
+    scores: Iterable[Score],
+    *,
+    by: str = "segment",
+    level: float = 0.95,
+    method: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> tuple[Interval, ...]:
+    """The intervals of several scores of the same segments, on the same resamples; see `interval`."""
+    scores = list(scores)
+    if not scores:
+        return ()
+    method = DEFAULTS.get(by, "") if method is None else method
+    _check(method, by, level, resamples)
+    if method == "sacrebleu":
+        units = Units("segment", scores[0].n, np.arange(scores[0].n))
+    else:
+        units = units_of(scores[0], by)
+    made = Interval(np.nan, np.nan, method, by, level, resamples, seed, units.n)
+    found = [estimator(score, units) for score in scores]
+    good = {at: e for at, e in enumerate(found) if not isinstance(e, str) and e.some > 1}
+    values = evaluate(list(good.values()), counts(units.n, resamples, seed)) if good else np.empty((0, 0))
+    t = _t(list(good.values()), made) if good and method == "studentised" else np.empty((0, len(good)))
+    columns = {at: (values[:, column], t[:, column]) for column, at in enumerate(good)}
+    out = []
+    for at, score in enumerate(scores):
+        e = found[at]
+        if isinstance(e, str):
+            out.append(replace(made, reason=e))
+        elif at not in columns:
+            out.append(replace(made, reason=f"{counted(e.some, by)} with a value: too few"))
+        else:
+            out.append(_finish(made, score.value, e, *columns[at]))
+    return tuple(out)
+
+
+def with_intervals(
+    scores: Scores,
+    *,
+    by: str = "segment",
+    level: float = 0.95,
+    method: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Scores:
+    """The scores with `low` and `high`, and how they were made in the signatures; see `interval`.
+
+    A score without an interval keeps None, and a note says why.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[k, 5, 5] for k in (1, 2, 3, 4, 5)], source_length=[5] * 5)
+        >>> score = with_intervals(lagging.score(run, ["AP"]))["AP"]
+        >>> round(score.low, 4), round(score.value, 4), round(score.high, 4)
+        (0.7867, 0.8667, 0.9467)
+        >>> [str(score.signature.get(key)) for key in ("ci", "by", "method", "bs", "seed")]
+        ['95', 'segment', 'bca', '10000', '12345']
+    """
+    found = intervals(scores, by=by, level=level, method=method, resamples=resamples, seed=seed)
+    out, notes = [], list(scores.notes)
+    for score, made in zip(scores, found, strict=True):
+        if made.reason:
+            notes.append(Note("no interval" if np.isnan(made.low) else "interval", f"{score.metric!r}: {made.reason}"))
+        if np.isnan(made.low):
+            out.append(score)
+            continue
+        signature = score.signature.with_interval(
+            ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
+        )
+        out.append(replace(score, low=made.low, high=made.high, signature=signature))
+    return Scores(out, scores.system, tuple(notes))
+
+
+def _check(method: str, by: str, level: float, resamples: int) -> None:
+    if by not in DEFAULTS:
+        raise UsageError(f"an interval is by segment or by document, not by {by!r}")
+    if method not in METHODS:
+        raise UsageError(f"there is no interval {method!r}; there are {', '.join(METHODS)}")
+    if not 0 < level < 1:
+        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {level!r}")
+    if resamples < 2:
+        raise UsageError(f"an interval needs at least 2 resamples, but got {resamples!r}")
+    if method == "sacrebleu" and by != "segment":
+        raise UsageError("sacreBLEU resamples segments, not documents")
+
+
+# ---- from resamples to ends -------------------------------------------------------------------------------------
+
+
+def _finish(made: Interval, value: float, e: Estimator, values: Floats, t: Floats) -> Interval:
+    values = values[~np.isnan(values)]
+    if not len(values) or not np.isfinite(value):
+        return replace(made, reason="no resample has a value")
+    if np.ptp(values) == 0:
+        return replace(made, low=value, high=value, reason="all resamples have the same value")
+    if made.method == "studentised":
+        low, high = _studentised(e, t, made.level)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return replace(made, reason=f"{counted(e.some, made.by)}: too few for a studentised interval")
+    elif made.method == "bca":
+        low, high = bca(values, e.value, acceleration(e), made.level)
+    elif made.method == "sacrebleu":
+        low, high = _sacrebleu(values, made.level)
+    else:
+        low, high = percentile(values, made.level)
+    return replace(made, low=float(low), high=float(high))
+
+
+def tails(level: float) -> tuple[float, float]:
+    """α/2 and 1 − α/2, such that 95 % gives 0.025 and not the number of the machine after it."""
+    below = round((1 - level) / 2, 14)
+    return below, 1 - below
+
+
+def percentile(values: Floats, level: float) -> tuple[float, float]:
+    """The α/2 and 1 − α/2 quantiles."""
+    low, high = np.quantile(values, tails(level))
+    return float(low), float(high)
+
+
+def acceleration(e: Estimator) -> float:
+    """How the standard error changes with the value: a sixth of the skewness of leaving out each unit (Efron 1987)."""
+    if isinstance(e, Sums):
+        left_out = e.jackknife()[e.there]
+        pull = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
+    else:
+        pull = e.influence
+    return skewness(pull)
+
+
+def skewness(pull: Floats) -> float:
+    """Σ u³ / (6 (Σ u²)^1.5)."""
+    spread = float((pull**2).sum())
+    return float((pull**3).sum() / (6 * spread**1.5)) if spread > 0 else 0.0
+
+
+def bca(values: Floats, value: float, a: float, level: float) -> tuple[float, float]:
+    """Quantiles at levels corrected for bias and acceleration (Efron 1987)."""
+    normal = NormalDist()
+    share = (np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / 2 / len(values)
+    bias = normal.inv_cdf(float(np.clip(share, 0.5 / len(values), 1 - 0.5 / len(values))))
+    levels = []
+    for tail in tails(level):
+        z = bias + normal.inv_cdf(tail)
+        levels.append(normal.cdf(bias + z / (1 - a * z)))
+    low, high = np.quantile(values, levels)
+    return float(low), float(high)
+
+
+def _t(estimators: list[Estimator], made: Interval) -> Floats:
+    """t* of each estimator in each resample; of a percentile, of the share of tokens below it."""
+    linear = [e.below() if isinstance(e, Quantile) else e for e in estimators]
+    done = []
+    for some in counts(made.clusters, made.resamples, made.seed):
+        done.append(np.stack([studentise(e.values(some) - e.value, e.errors(some)) for e in linear], axis=1))
+    return np.concatenate(done)
+
+
+def studentise(difference: Floats, error: Floats) -> Floats:
+    """Difference over standard error: infinite where the error is 0 and the difference is not."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((difference == 0) & (error == 0), 0.0, difference / error)
+
+
+def _studentised(e: Estimator, t: Floats, level: float) -> tuple[float, float]:
+    linear = e.below() if isinstance(e, Quantile) else e
+    low, high = bootstrap_t(t, linear.value, float(linear.errors(np.ones((1, linear.n)))[0]), level)
+    if isinstance(e, Quantile):
+        shares = np.clip([100 * (low - linear.value) + e.p, 100 * (high - linear.value) + e.p], 0, 100)
+        low, high = np.percentile(e.sorted_values, shares)
+    return float(low), float(high)
+
+
+def bootstrap_t(t: Floats, value: float, error: float, level: float) -> tuple[float, float]:
+    """[θ − t*(1 − α/2)·s, θ − t*(α/2)·s]; t* may be infinite, so that no two of them are averaged."""
+    t = t[~np.isnan(t)]
+    if not len(t):
+        return np.nan, np.nan
+    low, high = np.quantile(t, tails(level), method="inverted_cdf")
+    return value - float(high) * error, value - float(low) * error
+
+
+def _sacrebleu(values: Floats, level: float) -> tuple[float, float]:
+    """The mean, give or take half the distance between two resamples (sacrebleu/significance.py, estimate_ci)."""
+    up = np.sort(values)
+    below = int(len(up) * tails(level)[0])
+    half = (up[len(up) - below - 1] - up[below]) / 2
+    return float(up.mean() - half), float(up.mean() + half)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.stats import bootstrap
+
+import lagging
+from lagging.ragged import Ragged
+from lagging.scoring import settings
+from lagging.stats import interval, intervals, with_intervals
+from statistic import made
+
+SEED = 12345
+
+
+def skewed(n: int, seed: int = 1):
+    return np.random.default_rng(seed).lognormal(1.0, 0.8, n)
+
+
+# ---- SciPy as the oracle ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("n", [5, 40, 313])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_a_mean_is_that_of_scipy(method, n, level) -> None:
+    values = skewed(n)
+    want = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=2000,
+        confidence_level=level,
+        method={"bca": "BCa"}.get(method, method),
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    got = interval(made("AL", values), method=method, resamples=2000, level=level)
+    assert (got.low, got.high) == pytest.approx((want.low, want.high), rel=1e-9)
+    assert (got.method, got.by, got.level, got.resamples, got.seed, got.clusters, got.reason) == (
+        method,
+        "segment",
+        level,
+        2000,
+        SEED,
+        n,
+        "",
+    )
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("name", ["SWF", "AL(mean=token)"])
+def test_a_ratio_is_that_of_scipy(method, name) -> None:
+    top, bottom = skewed(60), skewed(60, 2)
+
+    def ratio(top, bottom, axis):
+        return top.sum(axis=axis) / bottom.sum(axis=axis)
+
+    want = bootstrap(
+        (top, bottom),
+        ratio,
+        paired=True,
+        n_resamples=2000,
+        method={"bca": "BCa"}.get(method, method),
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    got = interval(made(name, np.stack([top, bottom], axis=1)), method=method, resamples=2000)
+    assert (got.low, got.high) == pytest.approx((want.low, want.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_documents_are_resampled_whole(method) -> None:
+    """As SciPy does it with the totals of the documents."""
+    dice = np.random.default_rng(3)
+    talk = dice.integers(0, 9, 80)
+    values = skewed(80) + talk
+    totals = [np.bincount(talk, values, 9), np.bincount(talk, minlength=9)]
+    want = bootstrap(
+        totals,
+        lambda top, bottom, axis: top.sum(axis=axis) / bottom.sum(axis=axis),
+        paired=True,
+        n_resamples=2000,
+        method={"bca": "BCa"}.get(method, method),
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    score = made("AL", values, documents=[f"talk {t}" for t in talk])
+    got = interval(score, by="document", method=method, resamples=2000)
+    assert (got.low, got.high) == pytest.approx((want.low, want.high), rel=1e-9)
+    assert got.clusters == 9
+
+
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_studentised_is_the_textbook_one_resample_at_a_time(by) -> None:
+    talk = np.repeat(np.arange(8), 5) if by == "document" else np.arange(40)
+    values = skewed(40) + 0.3 * talk
+    clusters = talk.max() + 1
+
+    def one(index):
+        top = np.array([values[talk == t].sum() for t in index])
+        bottom = np.array([(talk == t).sum() for t in index])
+        ratio = top.sum() / bottom.sum()
+        pull = (top - ratio * bottom) / bottom.sum()
+        return ratio, math.sqrt(len(index) / (len(index) - 1) * (pull**2).sum())
+
+    value, error = one(np.arange(clusters))
+    draws = np.random.default_rng(SEED).integers(0, clusters, size=(400, clusters))
+    t = [(ratio - value) / e if e else math.copysign(math.inf, ratio - value) for ratio, e in map(one, draws)]
+    low, high = np.quantile(t, [0.025, 0.975], method="inverted_cdf")
+    got = interval(made("AL", values, documents=[str(t) for t in talk]), by=by, method="studentised", resamples=400)
+    assert (got.low, got.high) == pytest.approx((value - high * error, value - low * error), rel=1e-9)
+
+
+# ---- undefined, few, alike ----------------------------------------------------------------------------------------
+
+
+def test_undefined_segments_stay_and_count_for_nothing() -> None:
+    values = skewed(50)
+    values[::7] = np.nan
+    draws = np.random.default_rng(SEED).integers(0, 50, size=(500, 50))
+    want = np.quantile([np.nanmean(values[draw]) for draw in draws], [0.025, 0.975])
+    got = interval(made("AL", values), method="percentile", resamples=500)
+    assert (got.low, got.high) == pytest.approx(tuple(want), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "studentised"])
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_what_has_no_interval_says_why(method, by) -> None:
+    def found(values):
+        return interval(made("AL", values, documents=list("abcde")[: len(values)]), by=by, method=method, resamples=50)
+
+    for few in ([4.0], [4.0, math.nan], [math.nan] * 3):
+        got = found(few)
+        assert math.isnan(got.low)
+        assert math.isnan(got.high)
+        assert "too few" in got.reason
+    same = found([4.0] * 5)
+    assert (same.low, same.high, same.reason) == (4.0, 4.0, "all resamples have the same value")
+    assert found([4.0, 4.0, math.nan]).low == 4.0
+
+
+def test_three_documents_are_too_few_to_studentise() -> None:
+    got = interval(made("AL", [1.0, 2.0, 4.0], documents=list("abc")), by="document")
+    assert math.isnan(got.low)
+    assert got.reason == "3 documents: too few for a studentised interval"
+
+
+def test_a_largest_value_has_no_interval() -> None:
+    for score in (made("MaxLag", skewed(9)), made("LagPercentile(p=100)", Ragged.from_rows([[1, 2], [3]]))):
+        assert math.isnan(interval(score).low)
+        assert interval(score).reason
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"by": "talk"}, "by segment or by document"),
+        ({"method": "normal"}, "there are percentile, bca"),
+        ({"level": 95}, "between 0 and 1"),
+        ({"resamples": 1}, "at least 2"),
+        ({"by": "document"}, "does not say which document"),
+        ({"by": "document", "method": "sacrebleu"}, "resamples segments"),
+    ],
+)
+def test_what_cannot_be_asked_for(wrong, message) -> None:
+    with pytest.raises(lagging.UsageError, match=message):
+        interval(made("AL", [1.0, 2.0]), **wrong)
+
+
+def test_a_segment_without_a_document_is_named() -> None:
+    with pytest.raises(lagging.UsageError, match="1 segment without a document, the first is 'y'"):
+        interval(made("AL", [1.0, 2.0], ids=["x", "y"], documents=["a", None]), by="document")
+
+
+# ---- pooled percentiles -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 50, 90, 99.5])
+def test_a_pooled_percentile_is_that_of_the_tokens_drawn(p) -> None:
+    dice = np.random.default_rng(7)
+    rows = [np.round(dice.exponential(5, dice.integers(0, 40)), 1) for _ in range(60)]
+    draws = np.random.default_rng(SEED).integers(0, 60, size=(300, 60))
+    values = [np.percentile(np.concatenate([rows[i] for i in draw]), p) for draw in draws]
+    got = interval(made(f"LagPercentile(p={p})", Ragged.from_rows(rows)), method="percentile", resamples=300)
+    assert (got.low, got.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["bca", "studentised"])
+def test_other_intervals_of_a_percentile_are_near(method) -> None:
+    dice = np.random.default_rng(8)
+    score = made("LagPercentile(p=50)", Ragged.from_rows([dice.exponential(5, 20) for _ in range(400)]))
+    plain, other = (interval(score, method=m, resamples=2000) for m in ("percentile", method))
+    assert (other.low, other.high) == pytest.approx((plain.low, plain.high), rel=0.02)
+    assert other != plain
+
+
+# ---- what is around it --------------------------------------------------------------------------------------------
+
+
+def run(n: int = 30, **more):
+    dice = np.random.default_rng(2)
+    delays = [sorted(dice.integers(1, 9, 6).tolist()) for _ in range(n)]
+    return lagging.Run.from_delays(delays, source_length=[8] * n, **more)
+
+
+def test_scores_get_their_intervals_and_signatures() -> None:
+    scores = lagging.score(run(document=[f"t{i % 6}" for i in range(30)]), ["AL", "DAL", "MaxLag"])
+    found = with_intervals(scores, by="document", level=0.9, resamples=500, seed=7)
+    for score, plain in zip(found, scores, strict=True):
+        if score.metric.name == "MaxLag":
+            assert score.low is None
+            assert score.signature == plain.signature
+            continue
+        alone = interval(plain, by="document", level=0.9, resamples=500, seed=7)
+        assert (score.low, score.high) == (alone.low, alone.high)
+        assert score.low < score.value < score.high
+        assert f"|ci:90|by:document|method:studentised|bs:500|seed:7|n:30|v:{lagging.__version__}" in str(
+            score.signature
+        )
+        assert score.segment_signature == plain.segment_signature
+        assert score.signature.without_interval() == plain.signature
+    assert [n.text for n in found.notes if n.kind == "no interval"] == [
+        "MaxLag: its function is not one of sums, so that it cannot be resampled"
+    ]
+
+
+def test_a_signature_repeats_its_interval() -> None:
+    (score,) = with_intervals(lagging.score(run(), ["AL"]), level=0.975, resamples=300, seed=3)
+    said = settings(str(score.signature))
+    (again,) = lagging.score(run(), [said.metric], convention=said.convention)
+    how = said.interval
+    got = interval(again, by=how.by, level=how.level, method=how.method, resamples=how.resamples, seed=how.seed)
+    assert (got.low, got.high) == (score.low, score.high)
+    assert settings("AL|n:1|v:1").interval is None
+    with pytest.raises(lagging.UsageError, match="but not its 'method'"):
+        settings("AL|ci:95|by:segment|bs:9|seed:1|n:1|v:1")
+    with pytest.raises(lagging.UsageError, match="must be numbers"):
+        settings("AL|ci:95|by:segment|method:bca|bs:many|seed:1|n:1|v:1")
+
+
+def test_a_log_read_in_parts_knows_its_documents() -> None:
+    whole = run(document=[f"t{i % 6}" for i in range(30)])
+    (one,) = lagging.score(whole, ["AL"])
+    (parts,) = lagging.score(whole.segments(), ["AL"])
+    (kept,) = lagging.score(whole.segments(), ["DAL(write_cost=corpus)"])
+    assert one.documents.tolist() == parts.documents.tolist() == kept.documents.tolist() == whole.document.tolist()
+    (some,) = lagging.score([whole[:3], run(4)], ["AL"])
+    assert some.documents.tolist() == ["t0", "t1", "t2", None, None, None, None]
+    assert lagging.score(run(), ["AL"])["AL"].documents is None
+
+
+def test_nothing_has_no_intervals() -> None:
+    assert intervals([]) == ()
+
+
+def test_coverage_in_miniature() -> None:
+    """300 samples; the slow one is bench/coverage.py."""
+    dice = np.random.default_rng(0)
+    hit = {"segment": 0, "document": 0}
+    for _ in range(300):
+        values = dice.exponential(3.0, 200)
+        got = interval(made("AL", values), resamples=400)
+        hit["segment"] += got.low <= 3.0 <= got.high
+        talk = np.repeat(np.arange(5), 20)
+        values = dice.normal(3, 1, 5)[talk] + dice.exponential(1.0, 100) - 1
+        got = interval(made("AL", values, documents=[str(t) for t in talk]), by="document", resamples=400)
+        hit["document"] += got.low <= 3.0 <= got.high
+    for by, count in hit.items():
+        # at a true coverage of 93 to 97 %, fewer or more than this happens once in a thousand times
+        assert scipy.stats.binom.ppf(0.001, 300, 0.93) <= count <= scipy.stats.binom.ppf(0.999, 300, 0.97), (by, count)

@@ -31,6 +31,7 @@ from lagging.validation import REPAIRS
 GROUPS = {
     "The paper's own": ("lagging.metrics.paper",),
     "Since the paper": ("lagging.metrics.longest", "lagging.metrics.atd", "lagging.metrics.offsets"),
+    "Segments cut from a stream": ("lagging.metrics.longform",),
     "Tails, drift, and what AL hides": ("lagging.metrics.tail", "lagging.metrics.degenerate"),
     "Texts that are revised": ("lagging.metrics.revision",),
     "Speech out": ("DiscontinuityNum", "DiscontinuitySum", "DiscontinuityAve"),

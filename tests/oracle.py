@@ -291,6 +291,35 @@ def points(
     return [(Fraction(begin) + t * d, lag) for t, lag in enumerate(each)]
 
 
+# ---- segments cut from a stream ---------------------------------------------------------------------------------
+
+
+def stream_laal(
+    g: Sequence[Number], x: Number, reference: Number | None, version: int, reach: Number | None = None
+) -> Fraction | None:
+    """LAAL; from version 2 on, what was written before the segment began counts as written when it began."""
+    return laal([max(delay, 0) for delay in g] if version == 2 else g, x, reference, reach)
+
+
+def stream_dal(
+    segments: Sequence[tuple[Number, Sequence[Number], Number, Number]], scale: Number
+) -> list[Fraction | None]:
+    """Of the segments (beginning, g, |x|, |y|) of one recording in their order: g' is not begun anew in any of them."""
+    out: list[Fraction | None] = []
+    ready = None  # when the next token can be there at the earliest
+    for begin, g, x, y in segments:
+        d = write_cost(g, x, y)
+        late = []
+        for i, delay in enumerate(_exact(g)):
+            time = Fraction(begin) + delay
+            if ready is not None and ready > time:
+                time = ready
+            ready = time + Fraction(scale) * (d or 0)
+            late.append(time - Fraction(begin) - i * (d or 0))
+        out.append(None if d is None else sum(late, Fraction(0)) / len(late))
+    return out
+
+
 # ---- output speech ----------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from lagging.metrics import (  # noqa: F401  importing registers the metrics
     atd,
     degenerate,
     longest,
+    longform,
     offsets,
     paper,
     quality,

@@ -26,6 +26,7 @@ __all__ = [
     "al_y",
     "ap",
     "budget",
+    "carried",
     "cutoff",
     "cw",
     "dal",
@@ -125,6 +126,16 @@ def over_budget(over: Floats) -> Floats:
     """Which i ≤ t (from 0) has the largest g(i) − (i−1)d; the first of equals."""
     fresh = np.diff(running(over), axis=1, prepend=-np.inf) > 0
     return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
+
+
+def carried(g: Floats, cost: Floats) -> Floats:
+    """g'(t) = max(g(t), g'(t−1) + cost(t−1)): eq. 5 with a cost of its own for each token.
+
+    Without a recurrence: g'(t) = C(t) + max_{i≤t} [g(i) − C(i)], with C(t) the cost of all tokens before t.
+    """
+    spent = np.cumsum(cost, axis=1) - cost
+    delays: Floats = spent + running(g - spent)
+    return delays
 
 
 def queue(arrival: Floats, compute: Floats) -> Floats:

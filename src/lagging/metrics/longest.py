@@ -72,26 +72,3 @@ def _laal(s: Schedule) -> Floats:
 )
 def _yaal(s: Schedule) -> Floats:
     return before(s, s.reach)
-
-
-@register(
-    "LongYAAL",
-    length="longest",
-    needs={"recording_end"},
-    summary="YAAL on segments cut from a stream: up to the end of the recording, not of the segment.",
-    formula="LongYAAL = mean of g(t) − (t−1)/γ over the leading t with g(t) < the end of the recording",
-    latex=r"\mathrm{LongYAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
-    r" \tau = \max\{t : g(t) < T\}",
-    paper="Polák et al. 2025 (arXiv:2509.17349)",
-    bibtex=POLAK,
-    edge_cases=(
-        EMPTY,
-        NO_REFERENCE,
-        "The end T is what the log says (`recording_end`; OmniSTEval: `time_to_recording_end`). OmniSTEval up to 0.1.9 "
-        "set it wrongly for simulstream logs: 2171.8 ms where 0.1.10 gives 2621.5.",
-        "Everything written after the end of the recording, or no end known: undefined.",
-    ),
-    undefined="nothing was written before the recording ended, or its end is not known",
-)
-def _long_yaal(s: Schedule) -> Floats:
-    return before(s, s.column("recording_end"))

@@ -96,7 +96,7 @@ PER = {"ms": 60_000.0, "token": 100.0}
         "Segments cut from a stream: one slope per recording, over all its segments, placed by `offset` or "
         "`recording_end`; the recordings are pooled by least squares. The value of a segment is its own slope.",
         "Segments of the same `document` are one recording; without that column, all are.",
-        "OmniSTEval up to 0.1.9 wrote wrong ends for simulstream logs: segments placed by them are misplaced.",
+        "OmniSTEval up to 0.1.9 wrote wrong ends for simulstream logs: they place no segment, and are refused.",
         "One token has no slope: such a segment counts for nothing.",
         "On the queue clock a system with a real-time factor above 1 drifts for ever.",
     ),
@@ -108,9 +108,9 @@ def _lag_drift(s: Schedule, *, effective: bool) -> Floats:
     lag = _lags(s, effective).keep(some)
     due = lag.by_token(lambda lag, x, y: np.arange(lag.shape[1]) * (x / y), s.x, s.y)
     own = _sums(due, lag, np.arange(len(s.x)))
-    recordings, begin = _recordings(s, some)
+    recording, begin = recordings(s, some)
     placed = due.by_token(lambda due, begin: begin + due, begin)
-    rows = np.concatenate([_sums(placed, lag, recordings), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
+    rows = np.concatenate([_sums(placed, lag, recording), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
     return np.where(some[:, None], rows, np.nan)
 
 
@@ -126,14 +126,28 @@ def _sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
     return np.stack([np.bincount(row, t * v, minlength=len(lag)) for v in (late, t)], axis=1)
 
 
-def _recordings(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
-    """The recording of each segment, by number, and when in it the segment begins, at least for some of them."""
+def recordings(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
+    """The recording of each segment, by number, and when in it the segment begins, at least for some of them.
+
+    Placed by `recording_end`, the beginning is counted back from the end of the recording.
+
+    Raises:
+        MetricError: it is not known where a segment lies.
+    """
     run = s.run
     if run.seg == "none":
         return np.arange(len(run)), np.zeros(len(run))
     names = [None] * len(run) if run.document is None else run.document.tolist()
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    recording = np.array([numbers[name] for name in names], dtype=np.int64)
     for known, sign in ((run.offset, 1.0), (run.recording_end, -1.0)):
-        if known is not None and not np.isnan(known[some]).any():
-            return np.array([numbers[name] for name in names], dtype=np.int64), sign * known
+        if known is None or np.isnan(known[some]).any():
+            continue
+        several = len(np.unique(recording[some])) < some.sum()
+        if sign < 0 and several and np.allclose(known[some], run.source_length[some]):
+            raise MetricError(
+                "`recording_end` is the end of each segment, not of its recording, as OmniSTEval up to 0.1.9 wrote it "
+                "for simulstream logs\n  fix: cut the log of the whole recordings again, by `--segmentation`."
+            )
+        return recording, sign * known
     raise MetricError("it needs to know where in its recording each segment lies: `offset`, or `recording_end`")

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of segments cut from a stream: the delays of a segment are counted from its beginning in the recording.
+
+AL, AP, LAAL and DAL mean on such segments what they mean on sentences (OmniSTEval calls them LongAL, …). The
+stream-level AP and AL of Iranzo-Sánchez et al. (2021) are AP and AL on them, with `length=hypothesis`, as the default
+is. What is here knows that a segment has neighbours: words may come before it begins or after it ends, and delay is
+carried on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lagging.errors import MetricError
+from lagging.metrics import kernels
+from lagging.metrics.longest import NO_REFERENCE, POLAK, before
+from lagging.metrics.paper import EMPTY
+from lagging.metrics.record import Param
+from lagging.metrics.registry import alias, register
+from lagging.metrics.tail import recordings
+from lagging.ragged import Floats, Ragged
+
+if TYPE_CHECKING:
+    from lagging.schedule import Schedule
+
+STREAMATT = """\
+@inproceedings{papi-etal-2024-streamatt,
+  title     = {{S}tream{A}tt: Direct Streaming Speech-to-Text Translation with Attention-based Audio History Selection},
+  author    = {Papi, Sara and Gaido, Marco and Negri, Matteo and Bentivogli, Luisa},
+  booktitle = {Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics
+               (Volume 1: Long Papers)},
+  year      = {2024}
+}"""
+IRANZO_SANCHEZ = """\
+@inproceedings{iranzo-sanchez-etal-2021-stream-level,
+  title     = {Stream-level Latency Evaluation for Simultaneous Machine Translation},
+  author    = {Iranzo-S{\\'a}nchez, Javier and Civera Saiz, Jorge and Juan, Alfons},
+  booktitle = {Findings of the Association for Computational Linguistics: EMNLP 2021},
+  year      = {2021}
+}"""
+CUT = "Only on segments cut from a stream (`--segmentation`, or a log of such segments); any other log is refused."
+
+
+def _cut(s: Schedule) -> None:
+    """Refuse what was not cut from a stream."""
+    if s.run.seg == "none":
+        raise MetricError(
+            "it is defined on segments cut from a stream, and these are not\n"
+            "  fix: cut the log of the recordings by `--segmentation`; a log of segments says how it was cut by `seg`."
+        )
+
+
+@register(
+    "LongYAAL",
+    length="longest",
+    needs={"recording_end", "offset"},
+    params=(
+        Param(
+            "end",
+            "recording",
+            "up to which end tokens count: of the recording, or of the segment",
+            ("recording", "segment"),
+        ),
+    ),
+    summary="YAAL on segments cut from a stream: up to the end of the recording, not of the segment.",
+    formula="LongYAAL = mean of g(t) − (t−1)/γ over the leading t with g(t) < the end of the recording",
+    latex=r"\mathrm{LongYAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad"
+    r" \tau = \max\{t : g(t) < T\}",
+    paper="Polák et al. 2025 (arXiv:2509.17349)",
+    bibtex=POLAK,
+    edge_cases=(
+        EMPTY,
+        NO_REFERENCE,
+        "The end T is what the log says (`recording_end`; OmniSTEval: `time_to_recording_end`): the end of the last "
+        "reference segment, not of the sound.",
+        "OmniSTEval up to 0.1.9 wrote the segment's own end for simulstream logs, and so published 2171.8 ms where "
+        "0.1.10 gives 2621.5. `LongYAAL(end=segment)` is the former, whatever the log says: T = |x|, exactly.",
+        "Everything written after the end of the recording, or no end known: undefined.",
+    ),
+    undefined="nothing was written before the end, or the end is not known",
+)
+def _long_yaal(s: Schedule, *, end: str) -> Floats:
+    if end == "recording":
+        return before(s, s.column("recording_end"))
+    begin = np.zeros(len(s.x)) if s.run.offset is None else np.nan_to_num(s.run.offset)
+    return before(
+        s, (begin + s.x) - begin
+    )  # rounded as OmniSTEval does, so that words written right at the end fall alike
+
+
+@register(
+    "StreamLAAL",
+    length="longest",
+    needs={"cutoff"},
+    params=(
+        Param("version", "2", "what a token written before its segment counts: as it is (1), or 0 (2)", ("1", "2")),
+    ),
+    summary="LAAL on segments cut from a stream.",
+    formula="StreamLAAL = LAAL of max(g(t), 0); version 1: LAAL of g(t), which may be negative",
+    latex=r"\mathrm{StreamLAAL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ \max\{g(t), 0\} - \frac{t-1}{\gamma} \right],"
+    r" \qquad \gamma = \frac{\max(|y|, |y^*|)}{|x|}",
+    paper="Papi et al. 2024",
+    bibtex=STREAMATT,
+    edge_cases=(
+        EMPTY,
+        NO_REFERENCE,
+        CUT,
+        "Three tools differ under this name. FBK's first script and simulstream leave delays negative (`version=1`, "
+        "`StreamLAAL_v1`); FBK's since March 2025 caps them at 0 (`version=2`, `StreamLAAL_v2`, the default). "
+        "OmniSTEval's LongLAAL is version 1 on its own segmentation. How the stream was cut is `seg` in the signature.",
+        "Computation-aware: simulstream's is `StreamLAAL_CA`, on the log's own times; FBK's is "
+        "`StreamLAAL(clock=fbk)`.",
+        "The cut-off τ is that of AL: words that spill past the end of the segment count only up to the first.",
+    ),
+)
+def _stream_laal(s: Schedule, *, version: str) -> Floats:
+    _cut(s)
+    g = s.g if version == "1" else s.g.by_token(lambda g: np.maximum(g, 0.0))
+    return g.by_token(kernels.lags, s.x, s.y).by_row(kernels.al, g.by_row(kernels.cutoff, s.reach))
+
+
+alias("StreamLAAL_v1", "StreamLAAL(version=1)")
+alias("StreamLAAL_v2", "StreamLAAL(version=2)")
+
+
+@register(
+    "StreamDAL",
+    length="hypothesis",
+    needs={"corpus", "offset", "recording_end", "document"},
+    params=(Param("scale", 0.95, "s: by how much writing is quicker than the speaker", kind=float, least=0),),
+    summary="DAL over a whole recording: delay is carried on from one segment to the next.",
+    formula="g'(t) = max(g(t), g'(t−1) + s·d), in the time of the recording, d = |x|/|y| of the segment of t−1; "
+    "StreamDAL = mean over the tokens i of a segment of g'(t) − its beginning − (i−1)d, with its own d",
+    latex=r"\mathrm{StreamDAL} = \frac{1}{|y|} \sum_{i=1}^{|y|} \left[ g'(t) - o - (i-1)d \right], \qquad"
+    r" g'(t) = \max\{g(t),\; g'(t-1) + s\,d_{t-1}\}, \quad d = \frac{|x|}{|y|}",
+    paper="Iranzo-Sánchez et al. 2021",
+    bibtex=IRANZO_SANCHEZ,
+    edge_cases=(
+        EMPTY,
+        CUT,
+        "s = 1 is the DAL of the paper carried on: lag once taken on is never made good, to the end of the recording. "
+        "The default 0.95 is what the figures of Iranzo-Sánchez et al. were made with; s = 0 charges nothing for "
+        "writing, which leaves the mean of the lags, but for tokens that would come before one that was there.",
+        "d is not scaled in the lag itself, so that on one segment s < 1 does not give DAL.",
+        "The segments of a `document` are one recording, in the order of their `offset` (or `recording_end`); without "
+        "that column, all are. In a part of a log, or some of its segments, the carried delay is another.",
+        "A segment without a value takes no time to write, but its tokens, if it has any, keep their place.",
+        "The AP and AL of the same paper are AP and AL on these segments.",
+    ),
+)
+def _stream_dal(s: Schedule, *, scale: float) -> Floats:
+    _cut(s)
+    recording, begin = recordings(s, s.g.lengths > 0)
+    order = np.lexsort((begin, recording))
+    g, begin, x, y = s.g.take(order), begin[order], s.x[order], s.y[order]
+    d = np.where((x > 0) & (y > 0), x / y, 0.0)
+    begins, costs = (np.repeat(column, g.lengths) for column in (begin, scale * d))
+    sizes = np.bincount(recording[order], g.lengths)
+    spent = Ragged.from_lengths(costs, sizes)
+    carried = Ragged.from_lengths(begins + g.values, sizes).by_token(kernels.carried, spent)
+    late = Ragged(carried.values - begins, g.offsets)
+    out = np.empty(len(order))
+    out[order] = late.by_row(lambda late, d: kernels.al_y(kernels.budget(late, d)), d)
+    return out

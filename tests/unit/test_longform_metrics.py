@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+
+import numpy as np
+import pytest
+
+import lagging
+from lagging.errors import MetricNameError
+from runs import scored_alike
+
+
+def cut(delays, source_length, **more):
+    """Segments of one recording, one after the other."""
+    offset = np.concatenate([[0], np.cumsum(source_length)[:-1]])
+    return lagging.Run.from_delays(delays, source_length=source_length, **{"offset": offset, "seg": "given", **more})
+
+
+def of(run, metric, convention="paper"):
+    return lagging.score(run, [metric], convention=convention)[metric]
+
+
+# ---- StreamLAAL ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        # lags −2 −1 2 with a reference of 4: γ = 1, τ = 3
+        ("StreamLAAL(version=1)", (-2 + -1 + 2) / 3),
+        ("StreamLAAL(version=2)", (0 + -1 + 2) / 3),
+        ("StreamLAAL(version=1, length=hypothesis)", (-2 + (0 - 4 / 3) + (4 - 8 / 3)) / 3),
+    ],
+)
+def test_before_the_segment(metric, value):
+    run = cut([[-2, 0, 4]], [4], reference_length=[4])
+    assert of(run, metric).value == pytest.approx(value)
+
+
+def test_versions_have_names_and_show_in_the_signature():
+    run = cut([[-1000, 500, 2000]], [2000], unit="ms", elapsed=[[-900, 700, 2500]])
+    assert lagging.metric("StreamLAAL_v1") == lagging.metric("StreamLAAL(version=1)")
+    assert repr(lagging.metric("StreamLAAL_v1_CA")) == "StreamLAAL(version=1, clock=elapsed)"
+    heads = {
+        name: str(of(run, name).signature).split("|")[0] for name in ("StreamLAAL", "StreamLAAL_v1", "StreamLAAL_v2")
+    }
+    assert heads == {
+        "StreamLAAL": "StreamLAAL",
+        "StreamLAAL_v1": "StreamLAAL(version=1)",
+        "StreamLAAL_v2": "StreamLAAL",
+    }
+    assert of(run, "StreamLAAL").value == of(run, "StreamLAAL_v2").value != of(run, "StreamLAAL_v1").value
+    scored_alike(run, ["StreamLAAL", "StreamLAAL_v1", "StreamLAAL_v1_CA"])
+    with pytest.raises(MetricNameError, match="version must be '1' or '2', but got '3'"):
+        lagging.metric("StreamLAAL(version=3)")
+
+
+@pytest.mark.parametrize("metric", ["StreamLAAL", "StreamLAAL_v1", "StreamDAL"])
+def test_what_was_not_cut_from_a_stream_is_refused(metric):
+    run = lagging.Run.from_delays([[1, 2]], source_length=[2], offset=[0])
+    with pytest.raises(
+        lagging.MetricError, match=r"segments cut from a stream, and these are not\n  fix: .*--segmentation"
+    ):
+        of(run, metric)
+
+
+# ---- StreamDAL ----------------------------------------------------------------------------------------------------
+
+# four source words in two segments; the first is written when all of them were read
+LATE = [[4, 4], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("scale", "carried"),
+    [
+        (1, [4, 5, 6, 7]),  # what was late stays late
+        (0.5, [4, 4.5, 5, 5.5]),
+        (0, [4, 4, 4, 4]),
+    ],
+)
+def test_delay_is_carried_on_to_the_next_segment(scale, carried):
+    due = [0, 1, 2, 3]
+    lags = [time - at for time, at in zip(carried, due, strict=True)]
+    score = of(cut(LATE, [2, 2]), f"StreamDAL(scale={scale})")
+    assert score.segments.tolist() == [sum(lags[:2]) / 2, sum(lags[2:]) / 2]
+
+
+def test_the_cost_of_a_token_is_that_of_its_own_segment():
+    run = cut([[6, 6, 6], [0, 0]], [6, 1])  # d = 2, then 1/2
+    # g' = 6, 8, 10 and then 12, 12.5, in a segment that begins at 6
+    assert of(run, "StreamDAL(scale=1)").segments.tolist() == [6, (6 + 6.5 - 0.5) / 2]
+
+
+def test_recordings_do_not_wait_for_each_other():
+    run = cut([*LATE, *LATE], [2] * 4, offset=[0, 2, 0, 2], document=["a", "a", "b", "b"])
+    assert of(run, "StreamDAL(scale=1)").segments.tolist() == [4, 4, 4, 4]
+    turned = cut([LATE[1], LATE[0], *LATE], [2] * 4, offset=[2, 0, 0, 2], document=["b", "b", "a", "a"])
+    assert of(turned, "StreamDAL(scale=1)").segments.tolist() == [4, 4, 4, 4]
+    as_one = cut([*LATE, *LATE], [2] * 4)
+    assert of(as_one, "StreamDAL(scale=1)").segments.tolist() == [4, 4, 4, 4]
+    behind = cut([[9, 9], *LATE], [2] * 3, document=["a", "a", "b"])
+    assert of(behind, "StreamDAL(scale=1)").segments.tolist() == [9, 9, 2]
+
+
+def test_a_segment_without_a_value_does_not_break_the_chain():
+    run = cut([[4, 4], [], [7], [2, 2]], [2, 3, 0, 2], offset=[0, 2, 5, 5])
+    score = of(run, "StreamDAL(scale=1)")
+    assert score.undefined.reasons == {"empty hypothesis": (1,), "empty source": (2,)}
+    # g' = 4, 5 | – | 12, which costs nothing | 12, 13, in a segment that begins at 5
+    assert [score.segments[0], score.segments[3]] == [4, (7 + 8 - 1) / 2]
+    unknown = cut([[4, 4], [2, 2], [0, 0]], [2, 2, 2], reference_length=[2, math.nan, 2])
+    score = of(unknown, "StreamDAL(scale=1, length=reference)")
+    assert score.undefined.reasons == {"no reference": (1,)}
+    assert [score.segments[0], score.segments[2]] == [4, (2 + 3 - 1) / 2]  # g' = 4, 5 | 6, 6 | 6, 7
+
+
+def test_stream_dal_by_default_as_in_the_paper():
+    run = cut(LATE, [2, 2])
+    assert of(run, "StreamDAL").value == of(run, "StreamDAL(scale=0.95)").value != of(run, "StreamDAL(scale=1)").value
+    scored_alike(cut([*LATE, [], [1]], [2, 2, 1, 1]), ["StreamDAL", "StreamDAL(scale=1)", "StreamDAL(empty=source)"])
+    with pytest.raises(MetricNameError, match="scale must be a float, 0 or more"):
+        lagging.metric("StreamDAL(scale=-1)")
+
+
+def test_stream_dal_on_a_clock():
+    run = cut([[100], [100]], [1000, 1000], unit="ms", elapsed=[[300], [500]], queue_times=[[2500], [1600]])
+    # d = 1000: the queue has them at 2500 and 2600, and then the second cannot be there before 3500
+    assert of(run, "StreamDAL(scale=1, clock=queue)").segments.tolist() == [2500, 2500]
+    assert of(run, "StreamDAL(scale=0, clock=queue)").segments.tolist() == [2500, 1600]
+    assert of(run, "StreamDAL_CA").segments.tolist() == [300, 500]
+    with pytest.raises(lagging.MetricError, match="segments cut out of a stream"):
+        of(run, "StreamDAL(clock=fbk)")
+
+
+def test_an_end_that_is_that_of_the_segment_places_nothing():
+    """As OmniSTEval up to 0.1.9 wrote it; the difference of two times is rounded."""
+    ends = [2, 2.0000000001]
+    for metric in ("StreamDAL", "LagDrift"):
+        with pytest.raises(lagging.MetricError, match=r"end of each segment.*\n  fix: cut the log"):
+            of(cut(LATE, [2, 2], offset=None, recording_end=ends), metric)
+        # of recordings of one segment each, that is the end
+        alone = cut(LATE, [2, 2], offset=None, recording_end=ends, document=["a", "b"])
+        assert not math.isnan(of(alone, metric).value)
+    with pytest.raises(lagging.MetricError, match="where in its recording each segment lies"):
+        of(cut(LATE, [2, 2], offset=None), "StreamDAL")
+
+
+# ---- LongYAAL -----------------------------------------------------------------------------------------------------
+
+
+def test_long_yaal_up_to_two_ends():
+    run = cut([[1000, 2000, 3000, 6000]], [3000], unit="ms", recording_end=[5000], reference_length=[4])
+    recording, segment = lagging.score(run, ["LongYAAL", "LongYAAL(end=segment)"])
+    assert recording.value == (1000 + 1250 + 1500) / 3
+    assert segment.value == (1000 + 1250) / 2
+    assert str(segment.signature).startswith("LongYAAL(end=segment)|unit:ms|length:longest|")
+    assert str(recording.signature).startswith("LongYAAL|unit:ms|")
+    # a word at the very end is beyond it, and there is no tolerance: YAAL has one
+    near = cut([[1000, 2999.5]], [3000], unit="ms", reference_length=[3])
+    assert of(near, "LongYAAL(end=segment)").value == (1000 + 1999.5) / 2
+    assert of(near, "YAAL").value == 1000
+    assert of(near, "LongYAAL(end=segment)").value == of(near, "YAAL", "omnisteval").value
+    with pytest.raises(lagging.MetricError, match="it needs `recording_end`"):
+        of(near, "LongYAAL")

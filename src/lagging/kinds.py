@@ -310,4 +310,57 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "pandas prints `...` instead of the columns that do not fit into the terminal.",
         "name SimulEval's scores.tsv, or score the log with `lagging score --convention simuleval`.",
     ),
+    "not-a-segmentation": (
+        "not a segmentation that can be read",
+        "It is a list of entries with `wav`, `offset` and `duration` in YAML, JSON or JSON lines; or lines such as "
+        "`docid=0,segid=0`; or the name of a recording, without spaces, on each line.",
+        "write it in one of these ways.",
+    ),
+    "no-segments": (
+        "the segmentation holds no segments",
+        "There is nothing to cut the recordings into.",
+        "name the file that lists the segments.",
+    ),
+    "segment-field": (
+        "a field of the segment is missing or wrong",
+        "A segment has a recording (`wav`), a time at which it begins (`offset`), and a length (`duration`).",
+        "write the name of a file and two finite numbers; in YAML and JSON these are seconds.",
+    ),
+    "segment-time": (
+        "a segment at a time that cannot be",
+        "A segment begins at 0 or later, and its duration is not negative.",
+        "mend the entry; in YAML and JSON offset and duration are seconds.",
+    ),
+    "segment-twice": (
+        "the same segment again",
+        "Whatever lies there would be counted twice.",
+        "remove one of the two, and its line in the reference and the source.",
+    ),
+    "segment-lines": (
+        "not as many lines as segments",
+        "Line k is the text of segment k.",
+        "give the text that belongs to this segmentation; an empty text is an empty line.",
+    ),
+    "recording-twice": (
+        "several rows of one recording",
+        "Put together, they would have the times of neither, unless each says where it begins.",
+        "write an `offset` for each, or remove all but one; a log that was cut into the segments of the reference "
+        "already is scored as it is.",
+    ),
+    "recording-missing": (
+        "a recording that the log does not have",
+        "Its segments would be left out of every mean.",
+        "translate it as well, take its segments out of the segmentation, or name it alike in both.",
+    ),
+    "recording-extra": (
+        "a recording that the segmentation does not have",
+        "There is no reference for it.",
+        "take it out of the log, add its segments, or name it alike in both; `subset` leaves it aside.",
+    ),
+    "segmentation-unit": (
+        "segmentation and log do not measure in the same unit",
+        "Offsets are compared with delays: in YAML and JSON they are seconds, beside source sentences source words.",
+        "write the offsets and durations of YAML or JSON in seconds; for a log in source tokens give the source "
+        "sentences instead.",
+    ),
 }

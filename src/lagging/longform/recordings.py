@@ -377,4 +377,6 @@ def _said(unit: str) -> str:
 
 def _beyond(segments: npt.NDArray[np.int64]) -> list[Note]:
     text = "begin after the end of their recording in the log: was it cut off?"
-    return [Note("beyond the recording", text, len(segments), tuple(segments[:5].tolist()))] if len(segments) else []
+    return (
+        [Note("beyond the recording", text, len(segments), tuple(segments[:SHOWN].tolist()))] if len(segments) else []
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, merge_notes
+from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
 from lagging.formats.options import Options
 from lagging.formats.simulstream import DIGITS, file_name
@@ -248,28 +248,33 @@ def _again(made: Segmentation) -> Iterator[Trouble]:
             yield "segment-twice", f"entry {first}" if made.line is None else f"line {made.line[first]}", row
 
 
+def about(made: Segmentation, kind: str, text: str, rows: npt.NDArray[np.integer[Any]]) -> Iterator[Note]:
+    """A note about some segments, if there are any."""
+    if len(rows):
+        yield Note(kind, text, len(rows), tuple(made.id[rows[:SHOWN]].tolist()))
+
+
 def _remark(made: Segmentation) -> Iterator[Note]:
     """What a reader of the scores must know of these segments."""
-
-    def about(kind: str, text: str, rows: npt.NDArray[np.integer[Any]], noun: str = "segment") -> Iterator[Note]:
-        if len(rows):
-            yield Note(kind, text, len(rows), tuple(rows[:5].tolist()), noun)
-
     codes, order = made.codes, np.argsort(made.codes, kind="stable")
     same = codes[order][1:] == codes[order][:-1]
     back = order[1:][same & (np.diff(made.offset[order]) < 0)]
-    yield from about("not in order of time", "begin before the segment above them: sorted within the recording", back)
+    yield from about(
+        made, "not in order of time", "begin before the segment above them: sorted within the recording", back
+    )
     parts = np.bincount(codes[np.flatnonzero(np.diff(codes, prepend=-1))])
     if (parts > 1).any():
-        names = tuple(np.array(list(made.recordings), dtype=object)[parts > 1][:5].tolist())
+        names = tuple(np.array(list(made.recordings), dtype=object)[parts > 1][:SHOWN].tolist())
         text = "the segments of others stand among theirs in the file"
         yield Note("interleaved recordings", text, int((parts > 1).sum()), names, "recording")
-    yield from about("overlapping segments", "begin before the end of an earlier one of the recording", _overlaps(made))
+    yield from about(
+        made, "overlapping segments", "begin before the end of an earlier one of the recording", _overlaps(made)
+    )
     empty = np.flatnonzero(made.duration == 0)
-    yield from about("empty segment", "the duration is 0, so there is no latency", empty)
+    yield from about(made, "empty segment", "the duration is 0, so there is no latency", empty)
     if made.reference is not None:
         blank = np.flatnonzero([not text.strip() for text in made.reference.tolist()])
-        yield from about("empty reference", "left out where a reference is needed", blank)
+        yield from about(made, "empty reference", "left out where a reference is needed", blank)
 
 
 def _overlaps(made: Segmentation) -> Ints:

@@ -197,6 +197,25 @@ def test_neither_order_nor_the_beginning_of_time_changes_stream_dal(segments, da
         assert in_parts.segments.tobytes() == score.segments.tobytes()
 
 
+# ---- StreamDrift --------------------------------------------------------------------------------------------------
+
+
+@given(streams(), st.sampled_from(LENGTHS))
+def test_stream_drift_agrees_with_the_oracle(segments, length):
+    points, exact = [], [None] * len(segments)
+    per = {"ms": 60_000, "token": 100}[segments[0].unit]
+    for rows in in_recordings(segments):
+        known = [(row, oracle.al_y(segments[row].g, segments[row].x, segments[row].y(length))) for row in rows]
+        known = [(row, lag) for row, lag in known if lag is not None]
+        points.append([(Fraction(segments[row].begin), lag) for row, lag in known])
+        slope = oracle.slope(points[-1:])
+        for row, _ in known:
+            exact[row] = None if slope is None else per * slope
+    pooled = oracle.slope(points)
+    scale = 10 * per * sum(s.scale for s in segments)
+    check(of(run_of(segments), f"StreamDrift(length={length})"), exact, scale, None if pooled is None else per * pooled)
+
+
 # ---- LongYAAL -----------------------------------------------------------------------------------------------------
 
 

@@ -54,7 +54,7 @@ def test_versions_have_names_and_show_in_the_signature():
         lagging.metric("StreamLAAL(version=3)")
 
 
-@pytest.mark.parametrize("metric", ["StreamLAAL", "StreamLAAL_v1", "StreamDAL"])
+@pytest.mark.parametrize("metric", ["StreamLAAL", "StreamLAAL_v1", "StreamDAL", "StreamDrift"])
 def test_what_was_not_cut_from_a_stream_is_refused(metric):
     run = lagging.Run.from_delays([[1, 2]], source_length=[2], offset=[0])
     with pytest.raises(
@@ -142,6 +142,45 @@ def test_an_end_that_is_that_of_the_segment_places_nothing():
         assert not math.isnan(of(alone, metric).value)
     with pytest.raises(lagging.MetricError, match="where in its recording each segment lies"):
         of(cut(LATE, [2, 2], offset=None), "StreamDAL")
+
+
+# ---- StreamDrift --------------------------------------------------------------------------------------------------
+
+
+def talks(**more):
+    """Segments of a minute: in one talk they lag 1, 2 and 4 s, in another 3 s, twice; of a third there is only one."""
+    lag, minutes = [1000, 2000, 4000, 3000, 3000, 9000], [0, 1, 2, 5, 6, 3]
+    given = {"offset": [60_000 * at for at in minutes], "document": [*"aaabbc"], "seg": "given", "unit": "ms", **more}
+    delays = [[late, late + 30_000] for late in lag]
+    return lagging.Run.from_delays(delays, source_length=[60_000] * 6, **given)
+
+
+def test_a_lag_that_grows():
+    score = of(talks(), "StreamDrift")
+    # Σ (o − ō)(ℓ − ℓ̄) = 3000 and 0, Σ (o − ō)² = 2 and 0.5, in minutes
+    assert score.value == pytest.approx(3000 / 2.5)
+    assert score.segments == pytest.approx(np.array([1500, 1500, 1500, 0, 0, math.nan]), nan_ok=True)
+    assert score.undefined.reasons == {"no other segment of its recording begins at another time": (5,)}
+    assert (score.unit, of(talks(), "LagDrift").unit) == ("ms/min", "ms/min")
+    assert of(talks()[:3], "StreamDrift").value == pytest.approx(1500)
+    by_end = talks(offset=None, recording_end=[600_000 - 60_000 * at for at in (0, 1, 2, 5, 6, 3)])
+    assert of(by_end, "StreamDrift").value == pytest.approx(score.value)
+
+
+def test_what_has_no_value_does_not_move_the_drift():
+    run = talks(reference_length=[2, math.nan, 2, 2, 0, 2])
+    score = of(run, "StreamDrift(length=reference)")
+    assert score.value == pytest.approx(1500)  # of 1 s, and 4 s two minutes later; of the other talk there is one left
+    assert score.undefined.reasons["no reference"] == (1,)
+    assert score.undefined.reasons["empty reference"] == (4,)
+    assert score.undefined == 4
+    assert math.isnan(of(talks()[[0, 3, 5]], "StreamDrift").value)
+    scored_alike(talks(), ["StreamDrift", "StreamDrift(length=longest)"])
+
+
+def test_segments_at_one_time_have_no_drift():
+    run = talks(offset=[0.1] * 6, document=None)
+    assert of(run, "StreamDrift").undefined == 6
 
 
 # ---- LongYAAL -----------------------------------------------------------------------------------------------------

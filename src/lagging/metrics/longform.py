@@ -19,7 +19,7 @@ from lagging.metrics.longest import NO_REFERENCE, POLAK, before
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
-from lagging.metrics.tail import recordings
+from lagging.metrics.tail import PER, recordings, sums
 from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
@@ -164,3 +164,41 @@ def _stream_dal(s: Schedule, *, scale: float) -> Floats:
     out = np.empty(len(order))
     out[order] = late.by_row(lambda late, d: kernels.al_y(kernels.budget(late, d)), d)
     return out
+
+
+@register(
+    "StreamDrift",
+    unit="drift",
+    length="hypothesis",
+    needs={"corpus", "offset", "recording_end", "document"},
+    aggregate="ratio",
+    summary="By how much the mean lag of the segments grows per minute of a recording.",
+    formula="slope of AL_y of the segments over where they begin in their recording, by least squares, × 1 min (or 100 "
+    "tokens): one slope for all recordings, each with its own mean",
+    latex=r"60\,\mathrm{s} \cdot \frac{\sum_r \sum_{i \in r} (o_i - \bar o_r)(\ell_i - \bar\ell_r)}"
+    r"{\sum_r \sum_{i \in r} (o_i - \bar o_r)^2}",
+    paper="not from a paper; that latency accumulates over long speech: Xue et al. 2026 (arXiv:2606.15059)",
+    edge_cases=(
+        EMPTY,
+        CUT,
+        "Seconds per minute for speech; source tokens per 100 source tokens for text.",
+        "LagDrift asks the same of tokens: there every token weighs the same, here every segment.",
+        "The value of a segment is the slope of its recording. The only segment of a recording has none.",
+        "The segments of a `document` are one recording; without that column, all are.",
+        "An interval by documents is exact; one by segments takes the means of a recording as given.",
+    ),
+    undefined="no other segment of its recording begins at another time",
+    segment_values=lambda rows: rows[:, 2],
+)
+def _stream_drift(s: Schedule) -> Floats:
+    _cut(s)
+    some = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
+    recording, begin = recordings(s, some)
+    first = np.full(len(begin), np.inf)
+    np.minimum.at(first, recording[some], begin[some])
+    time = Ragged.from_lengths((begin - first[recording])[some] / PER[s.run.unit], some)
+    lag = Ragged.from_lengths(s.lags.by_row(kernels.al_y)[some], some)
+    top, bottom = sums(time, lag, recording).T
+    slope = np.bincount(recording, top) / np.bincount(recording, bottom)
+    rows = np.stack([top, bottom, slope[recording]], axis=1)
+    return np.where(some[:, None], rows, np.nan)

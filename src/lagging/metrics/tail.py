@@ -107,14 +107,14 @@ def _lag_drift(s: Schedule, *, effective: bool) -> Floats:
     some = (s.g.lengths > 1) & (s.x > 0) & (s.y > 0)
     lag = _lags(s, effective).keep(some)
     due = lag.by_token(lambda lag, x, y: np.arange(lag.shape[1]) * (x / y), s.x, s.y)
-    own = _sums(due, lag, np.arange(len(s.x)))
+    own = sums(due, lag, np.arange(len(s.x)))
     recording, begin = recordings(s, some)
     placed = due.by_token(lambda due, begin: begin + due, begin)
-    rows = np.concatenate([_sums(placed, lag, recording), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
+    rows = np.concatenate([sums(placed, lag, recording), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
     return np.where(some[:, None], rows, np.nan)
 
 
-def _sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
+def sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
     """Of each row, its part of Σ (s − s̄)(ℓ − ℓ̄) and of Σ (s − s̄)², with the means of its group."""
     row = np.repeat(np.arange(len(lag)), lag.lengths)
     of = group[row]

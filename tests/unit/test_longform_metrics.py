@@ -36,6 +36,14 @@ def test_before_the_segment(metric, value):
     assert of(run, metric).value == pytest.approx(value)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_end_of_the_segment_has_the_tolerance_of_al(version):
+    run = cut([[1000, 1999.5, 3000]], [2000], unit="ms", reference_length=[4])
+    metric = f"StreamLAAL(version={version})"
+    assert of(run, metric).value == (1000 + 1499.5) / 2
+    assert of(run, metric, "omnisteval").value == (1000 + 1499.5 + 2000) / 3
+
+
 def test_versions_have_names_and_show_in_the_signature():
     run = cut([[-1000, 500, 2000]], [2000], unit="ms", elapsed=[[-900, 700, 2500]])
     assert lagging.metric("StreamLAAL_v1") == lagging.metric("StreamLAAL(version=1)")

@@ -129,7 +129,7 @@ alias("StreamLAAL_v2", "StreamLAAL(version=2)")
     "StreamDAL",
     length="hypothesis",
     needs={"corpus", "offset", "recording_end", "document"},
-    params=(Param("scale", 0.95, "s: by how much writing is quicker than the speaker", kind=float, least=0),),
+    params=(Param("scale", 0.95, "s: what part of d the writing of a token takes", kind=float, least=0),),
     summary="DAL over a whole recording: delay is carried on from one segment to the next.",
     formula="g'(t) = max(g(t), g'(t−1) + s·d), in the time of the recording, d = |x|/|y| of the segment of t−1; "
     "StreamDAL = mean over the tokens i of a segment of g'(t) − its beginning − (i−1)d, with its own d",

@@ -6,6 +6,31 @@ Everything is drawn from an explicit seed, and is the same on every machine and 
 
 from __future__ import annotations
 
-from lagging.stats.intervals import Interval, interval, intervals, with_intervals
+from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
+from lagging.stats.intervals import DEFAULTS, METHODS, Interval, interval, intervals, with_intervals
+from lagging.stats.joint import Resampled, resampled
+from lagging.stats.matching import Matched, match
+from lagging.stats.paired import TESTS, Pair, Paired, paired
+from lagging.stats.resamples import RESAMPLES, SEED
 
-__all__ = ["Interval", "interval", "intervals", "with_intervals"]
+__all__ = [
+    "CORRECTIONS",
+    "DEFAULTS",
+    "METHODS",
+    "RESAMPLES",
+    "SEED",
+    "TESTS",
+    "Interval",
+    "Matched",
+    "Pair",
+    "Paired",
+    "Resampled",
+    "benjamini_hochberg",
+    "holm",
+    "interval",
+    "intervals",
+    "match",
+    "paired",
+    "resampled",
+    "with_intervals",
+]

@@ -110,7 +110,7 @@ def intervals(
     if not scores:
         return ()
     method = DEFAULTS.get(by, "") if method is None else method
-    _check(method, by, level, resamples)
+    check(method, by, level, resamples)
     if method == "sacrebleu":
         units = Units("segment", scores[0].n, np.arange(scores[0].n))
     else:
@@ -170,7 +170,8 @@ def with_intervals(
     return Scores(out, scores.system, tuple(notes))
 
 
-def _check(method: str, by: str, level: float, resamples: int) -> None:
+def check(method: str, by: str, level: float, resamples: int) -> None:
+    """Refuse what no interval can be made by."""
     if by not in DEFAULTS:
         raise UsageError(f"an interval is by segment or by document, not by {by!r}")
     if method not in METHODS:
@@ -190,7 +191,7 @@ def _finish(made: Interval, value: float, e: Estimator, values: Floats, t: Float
     values = values[~np.isnan(values)]
     if not len(values) or not np.isfinite(value):
         return replace(made, reason="no resample has a value")
-    if np.ptp(values) == 0:
+    if constant(values, value):
         return replace(made, low=value, high=value, reason="all resamples have the same value")
     if made.method == "studentised":
         low, high = _studentised(e, t, made.level)
@@ -203,6 +204,11 @@ def _finish(made: Interval, value: float, e: Estimator, values: Floats, t: Float
     else:
         low, high = percentile(values, made.level)
     return replace(made, low=float(low), high=float(high))
+
+
+def constant(values: Floats, *scale: float) -> bool:
+    """Whether the values differ by no more than rounding, of numbers of that size."""
+    return bool(np.ptp(values) <= 1e-12 * max(map(abs, scale)))
 
 
 def tails(level: float) -> tuple[float, float]:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several systems on the same segments: matched by id, and what does not match is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.errors import MetricError, UsageError
+from lagging.metrics import Metric, metric
+from lagging.ragged import Ints, Ragged
+from lagging.run import Texts
+from lagging.scoring import Score, Scores, Undefined
+from lagging.stats.resamples import order
+
+__all__ = ["Matched", "match"]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """The scores of several systems on the segments that all of them have.
+
+    Attributes:
+        systems: their names.
+        metrics: those compared.
+        scores: of each system, a Score per metric; all of the same segments in the same order.
+        unmatched: of each system, the ids of the segments that not all of the others have.
+    """
+
+    systems: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    scores: tuple[tuple[Score, ...], ...]
+    unmatched: dict[str, tuple[Any, ...]]
+
+    @property
+    def n(self) -> int:
+        """Number of segments that all systems have."""
+        return self.scores[0][0].n
+
+
+def match(
+    systems: Mapping[str, Scores],
+    metrics: Iterable[str | Metric] | None = None,
+    *,
+    by: str = "segment",
+    in_order: bool = False,
+) -> Matched:
+    """Find the segments that all systems have, and leave out the others, by name.
+
+    Args:
+        systems: scores by system.
+        metrics: which to compare; all that every system has, by default.
+        by: "document" if the systems must agree on the documents too.
+        in_order: keep the order of the first system's log; else segments come in the order of resampling.
+
+    Raises:
+        UsageError: fewer than two systems, no metric, or no segment in common, or documents that differ.
+
+    Example:
+        >>> import lagging
+        >>> def scores(ids):
+        ...     return lagging.score(lagging.Run.from_delays([[1]] * len(ids), source_length=[2] * len(ids), id=ids))
+        >>> found = match({"base": scores(["b", "a", "x"]), "new": scores(["a", "b"])}, ["AL"])
+        >>> found.scores[0][0].ids.tolist(), found.unmatched
+        (['a', 'b'], {'base': ('x',), 'new': ()})
+    """
+    if len(systems) < 2:
+        raise UsageError("a comparison needs at least two systems")
+    wanted = _metrics(systems, metrics)
+    names = {system: [str(name) for name in next(iter(scores)).ids.tolist()] for system, scores in systems.items()}
+    common = set.intersection(*(set(ids) for ids in names.values()))
+    if not common:
+        raise UsageError(f"{' and '.join(systems)} have no segment in common: their ids differ")
+    for system, ids in names.items():
+        if len(set(ids)) < len(ids):
+            twice = next(name for at, name in enumerate(ids) if name in ids[:at])
+            raise UsageError(f"{system} has the segment {twice!r} twice: it cannot be matched")
+    first = [name for name in next(iter(names.values())) if name in common]
+    chosen = first if in_order else [first[at] for at in order(first)]
+    rows = {}
+    for system, ids in names.items():
+        place = {name: at for at, name in enumerate(ids)}
+        rows[system] = np.array([place[name] for name in chosen], dtype=np.int64)
+    documents = _documents(systems, rows) if by == "document" else None
+    kept = tuple(tuple(_some(scores[m], rows[system], documents) for m in wanted) for system, scores in systems.items())
+    unmatched = {
+        system: tuple(name for name in next(iter(scores)).ids.tolist() if str(name) not in common)
+        for system, scores in systems.items()
+    }
+    return Matched(tuple(systems), wanted, kept, unmatched)
+
+
+def _metrics(systems: Mapping[str, Scores], metrics: Iterable[str | Metric] | None) -> tuple[Metric, ...]:
+    scored = {system: [score.metric for score in scores] for system, scores in systems.items()}
+    if metrics is None:
+        found = [m for m in next(iter(scored.values())) if all(m in others for others in scored.values())]
+        if not found:
+            raise UsageError(f"{' and '.join(systems)} have no metric in common")
+        return tuple(found)
+    wanted = tuple(dict.fromkeys(metric(m) for m in metrics))
+    for m in wanted:
+        for system, there in scored.items():
+            if m not in there:
+                raise MetricError(f"{m!r} of {system} was not scored; these were: {', '.join(map(repr, there))}")
+    if not wanted:
+        raise UsageError("no metric was asked for")
+    return wanted
+
+
+def _documents(systems: Mapping[str, Scores], rows: Mapping[str, Ints]) -> Texts | None:
+    """The documents of the segments, of whichever system tells; two must not tell different things."""
+    told: tuple[str, Texts] | None = None
+    for system, scores in systems.items():
+        known = next(iter(scores)).documents
+        if known is None:
+            continue
+        mine: Texts = known[rows[system]]
+        if told is not None and not np.array_equal(told[1], mine):
+            raise UsageError(f"{told[0]} and {system} do not agree which document a segment belongs to")
+        told = told or (system, mine)
+    return told[1] if told is not None else None
+
+
+def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:
+    """The score of some of its segments."""
+    statistics: Any = score.statistics
+    some = statistics.take(rows) if isinstance(statistics, Ragged) else statistics[rows]
+    ids: npt.NDArray[Any] = score.ids[rows]
+    there = set(ids.tolist())
+    undefined = {why: tuple(name for name in which if name in there) for why, which in score.undefined.reasons.items()}
+    return replace(
+        score,
+        value=score.settled.corpus(some),
+        statistics=some,
+        ids=ids,
+        undefined=Undefined({why: which for why, which in undefined.items() if which}),
+        signature=score.signature.without_interval(),
+        documents=documents,
+        low=None,
+        high=None,
+    )

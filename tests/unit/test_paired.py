@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import lagging
+from lagging.ragged import Ragged
+from lagging.scoring import Scores
+from lagging.stats import match, paired, resampled
+from lagging.stats.resamples import counts, swaps
+from statistic import made
+
+SEED = 12345
+
+
+def lags(n: int, seed: int, shift: float = 0.0):
+    return np.random.default_rng(seed).lognormal(1.0, 0.6, n) + shift
+
+
+def two(a, b, name: str = "AL", **more):
+    return {"a": Scores([made(name, a, **more)]), "b": Scores([made(name, b, **more)])}
+
+
+# ---- against something slow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_the_interval_of_a_difference_is_that_of_scipy(method) -> None:
+    a, b = lags(70, 1), lags(70, 2, 0.5)
+    want = scipy.stats.bootstrap(
+        (a, b),
+        lambda a, b, axis: b.mean(axis=axis) - a.mean(axis=axis),
+        paired=True,
+        n_resamples=3000,
+        method={"bca": "BCa"}.get(method, method),
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    (got,) = paired(two(a, b), method=method, resamples=3000).pairs
+    assert (got.low, got.high) == pytest.approx((want.low, want.high), rel=1e-9)
+    assert got.difference == pytest.approx(b.mean() - a.mean())
+
+
+def test_p_and_effect_are_those_of_one_resample_at_a_time() -> None:
+    a, b = lags(40, 3), lags(40, 4, 0.9)
+    d = b - a
+    draws = np.random.default_rng(SEED).integers(0, 40, size=(800, 40))
+    t = [(d[draw].mean() - d.mean()) / (d[draw].std(ddof=1) / math.sqrt(40)) for draw in draws]
+    seen = d.mean() / (d.std(ddof=1) / math.sqrt(40))
+    (got,) = paired(two(a, b), resamples=800).pairs
+    assert got.p == (1 + sum(abs(one) >= abs(seen) for one in t)) / 801
+    assert 0.01 < got.p < 0.9
+    assert got.effect == pytest.approx(d.mean() / d.std(ddof=1))
+    sizes = [d[draw].mean() / d[draw].std(ddof=1) for draw in draws]
+    assert (got.effect_low, got.effect_high) == pytest.approx(tuple(np.quantile(sizes, [0.025, 0.975])), rel=1e-8)
+    assert (got.wins, got.ties, got.losses, got.n) == ((d < 0).sum(), 0, (d > 0).sum(), 40)
+
+
+def test_studentised_pairs_of_documents_one_resample_at_a_time() -> None:
+    talk = np.repeat(np.arange(7), [3, 5, 4, 6, 2, 5, 5])
+    a, b = lags(30, 3) + talk, lags(30, 4, 0.6) + talk
+    sizes = np.bincount(talk)
+    top = np.bincount(talk, b - a)
+
+    def one(index):
+        mean = top[index].sum() / sizes[index].sum()
+        pull = (top[index] - mean * sizes[index]) / sizes[index].sum()
+        return mean, math.sqrt(7 / 6 * (pull**2).sum())
+
+    value, error = one(np.arange(7))
+    found = [one(draw) for draw in np.random.default_rng(SEED).integers(0, 7, size=(500, 7))]
+    t = [(mean - value) / e if e > 1e-12 else math.copysign(math.inf, mean - value) for mean, e in found]
+    low, high = np.quantile(t, [0.025, 0.975], method="inverted_cdf")
+    (got,) = paired(two(a, b, documents=[f"t{i}" for i in talk]), by="document", resamples=500).pairs
+    assert (got.low, got.high) == pytest.approx((value - high * error, value - low * error), rel=1e-8)
+    assert got.p == (1 + sum(abs(x) >= abs(value / error) for x in t)) / 501
+    assert got.method == "studentised"
+
+
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_randomisation_one_trial_at_a_time_and_scipys_exact_one(by) -> None:
+    talk = np.arange(10) if by == "segment" else np.repeat(np.arange(10), [1, 2, 3, 1, 2, 3, 1, 2, 3, 4])
+    n = len(talk)
+    a, b = lags(n, 5), lags(n, 6, 0.8)
+    flips = np.random.default_rng(SEED).integers(2, size=(3000, 10), dtype=bool)[:, talk]
+    trials = [abs(np.where(flip, a - b, b - a).mean()) for flip in flips]
+    (got,) = paired(two(a, b, documents=[str(t) for t in talk]), by=by, test="randomisation", resamples=3000).pairs
+    seen = abs((b - a).mean())
+    assert got.p == (1 + sum(one >= seen - 1e-12 for one in trials)) / 3001
+    totals = np.bincount(talk, b - a)
+    exact = scipy.stats.permutation_test(
+        (totals, 0 * totals),
+        lambda x, y, axis: np.abs((x - y).sum(axis=axis)),
+        permutation_type="samples",
+        alternative="greater",
+        n_resamples=np.inf,
+    ).pvalue
+    assert got.p == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 3000))
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_pooled_percentiles_are_compared_too(test) -> None:
+    dice = np.random.default_rng(9)
+    one, other = ([dice.exponential(4 + k, dice.integers(1, 9)) for _ in range(30)] for k in (0, 1))
+    systems = two(Ragged.from_rows(one), Ragged.from_rows(other), "LagPercentile(p=75)")
+    (got,) = paired(systems, test=test, resamples=400, method="percentile").pairs
+
+    def value(rows):
+        return np.percentile(np.concatenate(rows), 75)
+
+    d = value(other) - value(one)
+    draws = np.random.default_rng(SEED).integers(0, 30, size=(400, 30))
+    values = [value([other[i] for i in draw]) - value([one[i] for i in draw]) for draw in draws]
+    assert (got.low, got.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), rel=1e-9)
+    extreme = np.abs(np.array(values) - d) >= abs(d)
+    if test == "randomisation":
+        flips = np.random.default_rng(SEED).integers(2, size=(400, 30), dtype=bool)
+        mixed = [
+            (
+                value([x if f else y for x, y, f in zip(one, other, flip, strict=True)]),
+                value([y if f else x for x, y, f in zip(one, other, flip, strict=True)]),
+            )
+            for flip in flips
+        ]
+        extreme = np.array([abs(new - old) for new, old in mixed]) >= abs(d)
+    assert got.p == (1 + extreme.sum()) / 401
+    assert math.isnan(got.effect)
+
+
+def test_undefined_segments_are_exchanged_as_undefined() -> None:
+    a, b = lags(20, 1), lags(20, 2, 0.3)
+    a[3] = b[11] = np.nan
+    flips = np.random.default_rng(SEED).integers(2, size=(300, 20), dtype=bool)
+    trials = [abs(np.nanmean(np.where(f, a, b)) - np.nanmean(np.where(f, b, a))) for f in flips]
+    (got,) = paired(two(a, b), test="randomisation", resamples=300).pairs
+    assert got.p == (1 + sum(t >= abs(np.nanmean(b) - np.nanmean(a)) for t in trials)) / 301
+    assert got.n == 18
+    assert got.difference == pytest.approx(np.nanmean(b) - np.nanmean(a))
+
+
+# ---- several systems and metrics ----------------------------------------------------------------------------------
+
+
+def several(n: int = 60):
+    names = ("AL", "DAL", "BLEU")
+    dice = np.random.default_rng(4)
+    out = {}
+    for k, system in enumerate("abc"):
+        total = np.maximum(dice.integers(6, 20, (n, 1)) - np.arange(4), 0)
+        bleu = np.hstack([total[:, :1], total[:, :1] + 1, dice.binomial(total, [0.7, 0.5, 0.4, 0.3]), total])
+        rows = (lags(n, k, 0.3 * k), lags(n, 10 + k, 0.1 * k), bleu)
+        out[system] = Scores([made(name, row) for name, row in zip(names, rows, strict=True)])
+    return out
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_all_pairs_at_once_are_each_pair_alone(test) -> None:
+    systems = several()
+    whole = paired(systems, test=test, resamples=300, correction="none")
+    assert [(p.metric.name, p.a + p.b) for p in whole.pairs] == [
+        (m, pair) for m in ("AL", "DAL", "BLEU") for pair in ("ab", "ac", "bc")
+    ]
+    for pair in whole.pairs:
+        chosen = {name: systems[name] for name in (pair.a, pair.b)}
+        (alone,) = paired(chosen, [pair.metric], test=test, resamples=300, correction="none").pairs
+        assert alone.p == pair.p
+        assert (alone.low, alone.high, alone.effect) == pytest.approx((pair.low, pair.high, pair.effect), rel=1e-9)
+    corrected = paired(systems, test=test, resamples=300).pairs
+    for first in range(0, 9, 3):
+        raw = [p.p for p in whole.pairs[first : first + 3]]
+        assert [p.p_adjusted for p in corrected[first : first + 3]] == lagging.stats.holm(raw).tolist()
+    against = paired(systems, base="b", resamples=50).pairs
+    assert [(p.a, p.b) for p in against[:2]] == [("b", "a"), ("b", "c")]
+
+
+def test_metrics_share_their_resamples() -> None:
+    """Two metrics with the same values differ in no resample; quality and latency are judged together."""
+    systems = several()
+    found = paired(systems, resamples=500)
+    same = resampled(systems, resamples=500)
+    np.testing.assert_array_equal(found.values, same.values)
+    assert same.value.shape == (3, 3)
+    gain = found.values[:, 0] - found.values[:, 1]  # a against b: AL, DAL, BLEU
+    want = ((gain[:, 0] <= 0) & (gain[:, 2] >= -1)).mean()
+    assert found.together("b", "a", {"AL": 0, "BLEU": 1}) == want
+    assert 0 < want < 1
+    assert found.together("b", "a") == ((gain[:, :2] <= 0).all(axis=1) & (gain[:, 2] >= 0)).mean()
+    assert found.pair("BLEU", "a", "c").metric.name == "BLEU"
+    with pytest.raises(lagging.UsageError, match="were not compared by BLEU"):
+        found.pair("BLEU", "c", "a")
+    with pytest.raises(lagging.UsageError, match="not compared"):
+        found.together("a", "b", {"LAAL": 0})
+    with pytest.raises(lagging.UsageError, match="Did you mean"):
+        found.together("a", "bb")
+
+
+# ---- edges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["segment", "document"])
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_a_system_does_not_differ_from_itself(test, by) -> None:
+    a = lags(30, 1)
+    (got,) = paired(two(a, a, documents=[str(i % 6) for i in range(30)]), test=test, by=by, resamples=200).pairs
+    assert (got.p, got.difference, got.low, got.high, got.effect) == (1.0, 0.0, 0.0, 0.0, 0.0)
+    assert (got.wins, got.ties, got.losses) == (0, 30, 0)
+
+
+def test_a_constant_difference_is_certain() -> None:
+    a = np.arange(20.0)
+    (got,) = paired(two(a, a + 2), resamples=999).pairs
+    assert (got.low, got.difference, got.high, got.p) == (2.0, 2.0, 2.0, 0.001)
+    assert math.isnan(got.effect)
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    (one,) = paired(two([1.0], [2.0])).pairs
+    assert math.isnan(one.p)
+    assert one.difference == 1
+    assert one.reason == "1 segment with a value: too few"
+    (none,) = paired(two([math.nan] * 3, [1.0, 2.0, 3.0])).pairs
+    assert none.reason == "0 segments with a value: too few"
+    assert math.isnan(none.difference)
+    (most,) = paired(two([1.0, 2.0], [2.0, 5.0], "MaxLag")).pairs
+    assert "cannot be resampled" in most.reason
+    assert most.difference == 3
+    talks = list("abc")
+    (few,) = paired(two([1.0, 2.0, 4.0], [2.0, 5.0, 4.0], documents=talks), by="document").pairs
+    assert few.reason == "3 documents: too few for a studentised interval"
+    (neither,) = paired(two([[1.0, 2.0], [1.0, 3.0]], [[2.0, 2.0], [2.0, 3.0]], "SWF"), resamples=50).pairs
+    assert (neither.wins, neither.losses) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"test": "t"}, "no test 't'"),
+        ({"correction": "bonferroni"}, "no correction"),
+        ({"base": "aa"}, "no system 'aa'"),
+        ({"metrics": []}, "no metric was asked for"),
+        ({"by": "document"}, "does not say which document"),
+        ({"method": "x"}, "no interval 'x'"),
+    ],
+)
+def test_what_cannot_be_asked_for(wrong, message) -> None:
+    with pytest.raises(lagging.UsageError, match=message):
+        paired(two([1.0, 2.0], [2.0, 3.0]), **wrong)
+
+
+def test_segments_are_matched_by_id_and_the_others_are_listed() -> None:
+    a = Scores([made("AL", [1.0, 2.0, 3.0, 9.0], ids=[2, 1, 10, 7])])
+    b = Scores([made("AL", [5.0, 6.0, 7.0], ids=["1", "10", "x"])])
+    found = match({"a": a, "b": b})
+    assert [scores[0].ids.tolist() for scores in found.scores] == [[1, 10], ["1", "10"]]
+    assert [scores[0].segments.tolist() for scores in found.scores] == [[2.0, 3.0], [5.0, 6.0]]
+    assert found.unmatched == {"a": (2, 7), "b": ("x",)}
+    got = paired({"a": a, "b": b}, resamples=50)
+    assert got.n == 2
+    assert got.pairs[0].value_a == 2.5
+    assert got.unmatched == found.unmatched
+
+
+def test_what_cannot_be_matched() -> None:
+    one = Scores([made("AL", [1.0, 2.0], ids=["a", "b"], documents=["x", "y"])])
+    with pytest.raises(lagging.UsageError, match="at least two systems"):
+        match({"one": one})
+    with pytest.raises(lagging.UsageError, match="no segment in common"):
+        match({"one": one, "two": Scores([made("AL", [1.0], ids=["c"])])})
+    with pytest.raises(lagging.UsageError, match="no metric in common"):
+        match({"one": one, "two": Scores([made("DAL", [1.0], ids=["a"])])})
+    with pytest.raises(lagging.MetricError, match="DAL of one was not scored"):
+        match({"one": one, "two": Scores([made("DAL", [1.0], ids=["a"])])}, ["DAL"])
+    with pytest.raises(lagging.UsageError, match="the segment 'a' twice"):
+        match({"one": one, "two": Scores([made("AL", [1.0, 2.0], ids=["a", "a"])])})
+    other = Scores([made("AL", [1.0, 2.0], ids=["a", "b"], documents=["x", "z"])])
+    with pytest.raises(lagging.UsageError, match="do not agree which document"):
+        match({"one": one, "two": other}, by="document")
+    assert match({"one": one, "two": other}).n == 2
+
+
+# ---- the same everywhere ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", [counts, swaps])
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_resamples_do_not_depend_on_how_many_are_made_at_a_time(draw, n) -> None:
+    whole = np.concatenate(list(draw(n, 200)))
+    assert whole.shape == (200, n)
+    for cells in (1, 50, 3333):
+        np.testing.assert_array_equal(np.concatenate(list(draw(n, 200, cells=cells))), whole)
+
+
+def test_threads_change_nothing() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import numpy as np; from statistic import made;"
+        "from lagging.scoring import Scores; from lagging.stats import paired; d = np.random.default_rng(1);"
+        "s = {k: Scores([made('AL', d.lognormal(0, 1, 3000))]) for k in 'abc'};"
+        "print([(p.low.hex(), p.high.hex(), p.p, p.effect_low.hex()) for p in paired(s, resamples=300).pairs])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code, os.path.dirname(os.path.dirname(__file__))],  # noqa: PTH120
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "OPENBLAS_CORETYPE": core},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for threads, core in (("1", "Prescott"), ("2", "Haswell"))
+    }
+    assert len(said) == 1
+
+
+def test_false_positives_in_miniature() -> None:
+    """400 pairs of 100 segments that do not differ; the slow one is bench/coverage.py."""
+    dice = np.random.default_rng(2)
+    names = [f"DAL(write_cost={k})" for k in range(400)]
+    systems = {s: Scores([made(name, dice.exponential(3.0, 100)) for name in names]) for s in "ab"}
+    for test in ("bootstrap", "randomisation"):
+        found = sum(pair.p <= 0.05 for pair in paired(systems, test=test, resamples=500).pairs)
+        assert scipy.stats.binom.ppf(0.001, 400, 0.04) <= found <= scipy.stats.binom.ppf(0.999, 400, 0.06), test

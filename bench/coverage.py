@@ -3,10 +3,12 @@
 
     python bench/coverage.py                # 2000 samples a row: about ten minutes
     python bench/coverage.py --samples 200  # a minute; give or take 3 %
+    python bench/coverage.py --quick        # shows that it runs, the numbers mean nothing
 
 Lags are normal (sd half of the mean) or skewed (log-normal, σ = 0.8, skewness 3.7). Documents have 15 to 89 segments,
 and an effect of their own (sd a fifth of the mean; of skewed lags, a skewed one). All intervals are for 95 %, with 2000
-resamples. The tests compare two systems that are equally late on average, and differ in each segment or document.
+resamples. The tests compare two systems that are equally late on average, and differ in each segment or document; the
+last column is the rule of sacreBLEU's --paired-bs.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from lagging.stats import DEFAULTS, interval, intervals, paired
 
 MEAN = 3.0
 METHODS = ("percentile", "bca", "studentised")
-RESAMPLES = 2000
+SIZES = {"segment": (20, 100, 500), "document": (5, 10, 27)}
 BATCH = 100
 """How many samples are resampled at once: segments are drawn alike for all, as for several metrics of one system."""
 
@@ -56,32 +58,40 @@ def talks(dice: np.random.Generator, documents: int) -> npt.NDArray[np.int64]:
 # ---- what is simulated ----------------------------------------------------------------------------------------
 
 
-def by_segment(kind: str, n: int, samples: int) -> dict[str, float]:
+def by_segment(kind: str, n: int, samples: int, resamples: int) -> dict[str, float]:
     dice = np.random.default_rng([1, n])
     hits = dict.fromkeys(METHODS, 0)
     for _ in range(samples // BATCH):
         scores = [score(lags(dice, kind, n)) for _ in range(BATCH)]
         for method in METHODS:
-            found = intervals(scores, method=method, resamples=RESAMPLES)
+            found = intervals(scores, method=method, resamples=resamples)
             hits[method] += sum(one.low <= MEAN <= one.high for one in found)
     return {method: hit / (samples // BATCH * BATCH) for method, hit in hits.items()}
 
 
-def by_document(kind: str, documents: int, samples: int) -> dict[str, float]:
+def by_document(kind: str, documents: int, samples: int, resamples: int) -> dict[str, float]:
     dice = np.random.default_rng([2, documents])
     hits = dict.fromkeys(METHODS, 0)
     for _ in range(samples):
         talk = talks(dice, documents)
         one = score(lags(dice, kind, len(talk)) + effects(dice, kind, documents)[talk], talk)
         for method in METHODS:
-            found = interval(one, by="document", method=method, resamples=RESAMPLES)
+            found = interval(one, by="document", method=method, resamples=resamples)
             hits[method] += found.low <= MEAN <= found.high
     return {method: hit / samples for method, hit in hits.items()}
 
 
-def positives(kind: str, test: str, by: str, size: int, samples: int) -> float:
+TESTS: dict[str, tuple[str, str | None]] = {
+    "bootstrap": ("bootstrap", None),
+    "randomisation": ("randomisation", None),
+    "sacreBLEU": ("bootstrap", "sacrebleu"),
+}
+
+
+def positives(kind: str, name: str, by: str, size: int, samples: int, resamples: int) -> float:
     """How often two systems that are alike are told apart at 0.05."""
     dice = np.random.default_rng([3, size])
+    test, method = TESTS[name]
     found = 0
     batch = BATCH if by == "segment" else 1
     for _ in range(samples // batch):
@@ -95,7 +105,7 @@ def positives(kind: str, test: str, by: str, size: int, samples: int) -> float:
                 own += 0 if talk is None else effects(dice, kind, size)[talk]
                 scores.append(score(common + own, talk, number))
         systems = {"a": Scores(both[0]), "b": Scores(both[1])}
-        result = paired(systems, test=test, by=by, resamples=RESAMPLES, correction="none")
+        result = paired(systems, test=test, by=by, method=method, resamples=resamples, correction="none")
         found += sum(pair.p <= 0.05 for pair in result.pairs)
     return found / (samples // batch * batch)
 
@@ -103,31 +113,34 @@ def positives(kind: str, test: str, by: str, size: int, samples: int) -> float:
 # ---- the tables -----------------------------------------------------------------------------------------------
 
 
-def coverage(samples: int) -> Iterator[str]:
-    yield f"{'coverage of 95 % intervals':40}" + "".join(f"{method:>14}" for method in METHODS)
-    for by, simulate, sizes in (("segment", by_segment, (20, 100, 500)), ("document", by_document, (5, 10, 27))):
+def coverage(samples: int, resamples: int, most: int) -> Iterator[str]:
+    yield f"{'coverage of 95 % intervals':40}" + "".join(f"{method:>16}" for method in METHODS)
+    for by, simulate in (("segment", by_segment), ("document", by_document)):
         for kind in ("normal", "skewed"):
-            for size in sizes:
-                found = simulate(kind, size, samples)
+            for size in SIZES[by][:most]:
+                found = simulate(kind, size, samples, resamples)
                 cells = (f"{100 * found[m]:.1f} %{' *' if m == DEFAULTS[by] else '  '}" for m in METHODS)
-                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{cell:>14}" for cell in cells)
+                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{cell:>16}" for cell in cells)
     yield "* the default"
 
 
-def errors(samples: int) -> Iterator[str]:
-    yield f"{'false positives at 0.05':40}{'bootstrap':>14}{'randomisation':>14}"
-    for by, sizes in (("segment", (20, 100, 500)), ("document", (5, 10, 27))):
+def errors(samples: int, resamples: int, most: int) -> Iterator[str]:
+    yield f"{'false positives at 0.05':40}" + "".join(f"{name:>16}" for name in TESTS)
+    for by, sizes in SIZES.items():
+        names = [name for name in TESTS if by == "segment" or name != "sacreBLEU"]
         for kind in ("normal", "skewed"):
-            for size in sizes:
-                found = [positives(kind, test, by, size, samples) for test in ("bootstrap", "randomisation")]
-                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{100 * one:12.1f} %" for one in found)
+            for size in sizes[:most]:
+                found = [positives(kind, name, by, size, samples, resamples) for name in names]
+                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{100 * one:14.1f} %" for one in found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description="Coverage of intervals and false positives of tests, simulated.")
     parser.add_argument("--samples", type=int, default=2000, help="simulated samples per row, in hundreds")
-    samples = parser.parse_args().samples
-    for lines in (coverage(samples), errors(samples)):
+    parser.add_argument("--quick", action="store_true", help="few and small: the numbers mean nothing")
+    args = parser.parse_args()
+    plan = (BATCH, 100, 1) if args.quick else (max(BATCH, args.samples), 2000, 3)
+    for lines in (coverage(*plan), errors(*plan)):
         for line in lines:
             print(line, flush=True)
         print()

@@ -177,6 +177,27 @@ def test_all_pairs_at_once_are_each_pair_alone(test) -> None:
     assert [(p.a, p.b) for p in against[:2]] == [("b", "a"), ("b", "c")]
 
 
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_each_system_has_its_intervals_too(by) -> None:
+    talks = [f"t{k % 6}" for k in range(50)]
+    systems = {
+        name: Scores(
+            [
+                made("AL", lags(50, k), documents=talks),
+                made("LagPercentile(p=80)", Ragged.from_rows([lags(4, k + i) for i in range(50)]), documents=talks),
+                made("MaxLag", lags(50, k), documents=talks),
+            ]
+        )
+        for k, name in enumerate("ab")
+    }
+    found = paired(systems, by=by, resamples=300)
+    for intervals, scores in zip(found.intervals, systems.values(), strict=True):
+        for one, score in zip(intervals, scores, strict=True):
+            alone = lagging.stats.interval(score, by=by, resamples=300)
+            assert (one.low, one.high) == pytest.approx((alone.low, alone.high), rel=1e-9, nan_ok=True)
+            assert (one.reason, one.method, one.clusters) == (alone.reason, alone.method, alone.clusters)
+
+
 def test_metrics_share_their_resamples() -> None:
     """Two metrics with the same values differ in no resample; quality and latency are judged together."""
     systems = several()

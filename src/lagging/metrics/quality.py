@@ -8,7 +8,7 @@ sacreBLEU is imported when a quality metric is first computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,9 +73,11 @@ def _statistics(scorer: SacreMetric, s: Schedule) -> Floats:
 
 
 def _corpus(make: Callable[[], SacreMetric]) -> Callable[[Floats], float]:
+    scorer = cache(make)
+
     def corpus(rows: Floats) -> float:
         total: list[Any] = [int(n) if n == int(n) else float(n) for n in rows.sum(axis=0)]
-        return float(make()._compute_score_from_stats(total).score)
+        return float(scorer()._compute_score_from_stats(total).score)
 
     return corpus
 

@@ -8,7 +8,7 @@ a weighted one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -267,14 +267,10 @@ def _defined(from_sums: Callable[[Floats], Floats]) -> Callable[[Floats], Floats
     return function
 
 
-def evaluate(estimators: Sequence[Estimator], counts: Iterator[Floats]) -> Floats:
-    """The values of each estimator (columns) in each resample (rows): the sums of all of them in one product."""
-    sums = [e for e in estimators if isinstance(e, Sums)]
-    stacked = np.concatenate([e.rows for e in sums], axis=1) if sums else None
-    ends = np.cumsum([e.width for e in sums])[:-1]
-    done = []
-    for some in counts:
-        found = iter(np.split(some @ stacked, ends, axis=1) if stacked is not None else ())
-        columns = [e.function(next(found)) if isinstance(e, Sums) else e.values(some) for e in estimators]
-        done.append(np.stack(columns, axis=1))
-    return np.concatenate(done)
+def evaluate(estimators: Sequence[Estimator], counts: Floats) -> Floats:
+    """The value of each estimator (columns) in each resample (rows): the sums of all of them in one product."""
+    rows = [e.rows for e in estimators if isinstance(e, Sums)]
+    stacked = np.concatenate([np.zeros((counts.shape[1], 0)), *rows], axis=1)
+    sums = iter(np.split(counts @ stacked, np.cumsum([part.shape[1] for part in rows[:-1]], dtype=np.int64), axis=1))
+    columns = [e.function(next(sums)) if isinstance(e, Sums) else e.values(counts) for e in estimators]
+    return np.stack(columns, axis=1) if columns else np.empty((len(counts), 0))

@@ -117,20 +117,18 @@ def intervals(
         units = units_of(scores[0], by)
     made = Interval(np.nan, np.nan, method, by, level, resamples, seed, units.n)
     found = [estimator(score, units) for score in scores]
-    good = {at: e for at, e in enumerate(found) if not isinstance(e, str) and e.some > 1}
-    values = evaluate(list(good.values()), counts(units.n, resamples, seed)) if good else np.empty((0, 0))
-    t = _t(list(good.values()), made) if good and method == "studentised" else np.empty((0, len(good)))
-    columns = {at: (values[:, column], t[:, column]) for column, at in enumerate(good)}
-    out = []
-    for at, score in enumerate(scores):
-        e = found[at]
-        if isinstance(e, str):
-            out.append(replace(made, reason=e))
-        elif at not in columns:
-            out.append(replace(made, reason=f"{counted(e.some, by)} with a value: too few"))
-        else:
-            out.append(_finish(made, score.value, e, *columns[at]))
-    return tuple(out)
+    good = [e for e in found if not isinstance(e, str)]
+    values, t = [], []
+    for some in counts(units.n, resamples, seed):
+        values.append(evaluate(good, some))
+        if method == "studentised":
+            t.append(student(good, some))
+    drawn = iter(np.concatenate(values).T)
+    studentised = iter(np.concatenate(t).T if t else [np.empty(0)] * len(good))
+    return tuple(
+        replace(made, reason=e) if isinstance(e, str) else finish(made, score.value, e, next(drawn), next(studentised))
+        for score, e in zip(scores, found, strict=True)
+    )
 
 
 def with_intervals(
@@ -187,11 +185,14 @@ def check(method: str, by: str, level: float, resamples: int) -> None:
 # ---- from resamples to ends -------------------------------------------------------------------------------------
 
 
-def _finish(made: Interval, value: float, e: Estimator, values: Floats, t: Floats) -> Interval:
+def finish(made: Interval, value: float, e: Estimator, values: Floats, t: Floats) -> Interval:
+    """The interval of a value, given the values of the resamples, and t* if it is to be studentised."""
+    if e.some < 2:
+        return replace(made, reason=f"{counted(e.some, made.by)} with a value: too few")
     values = values[~np.isnan(values)]
     if not len(values) or not np.isfinite(value):
         return replace(made, reason="no resample has a value")
-    if constant(values, value):
+    if constant(values, np.abs(values).max()):
         return replace(made, low=value, high=value, reason="all resamples have the same value")
     if made.method == "studentised":
         low, high = _studentised(e, t, made.level)
@@ -206,9 +207,13 @@ def _finish(made: Interval, value: float, e: Estimator, values: Floats, t: Float
     return replace(made, low=float(low), high=float(high))
 
 
-def constant(values: Floats, *scale: float) -> bool:
+ROUNDING = 1e-12
+"""What is smaller, compared with the values themselves, is not told apart from nothing."""
+
+
+def constant(values: Floats, scale: float) -> bool:
     """Whether the values differ by no more than rounding, of numbers of that size."""
-    return bool(np.ptp(values) <= 1e-12 * max(map(abs, scale)))
+    return bool(np.ptp(values) <= ROUNDING * scale)
 
 
 def tails(level: float) -> tuple[float, float]:
@@ -252,19 +257,20 @@ def bca(values: Floats, value: float, a: float, level: float) -> tuple[float, fl
     return float(low), float(high)
 
 
-def _t(estimators: list[Estimator], made: Interval) -> Floats:
-    """t* of each estimator in each resample; of a percentile, of the share of tokens below it."""
-    linear = [e.below() if isinstance(e, Quantile) else e for e in estimators]
-    done = []
-    for some in counts(made.clusters, made.resamples, made.seed):
-        done.append(np.stack([studentise(e.values(some) - e.value, e.errors(some)) for e in linear], axis=1))
-    return np.concatenate(done)
+def student(estimators: Iterable[Estimator], some: Floats) -> Floats:
+    """t* of each estimator (columns) in each resample (rows); of a percentile, of the share of tokens below it."""
+    columns = []
+    for e in (e.below() if isinstance(e, Quantile) else e for e in estimators):
+        values = e.values(some)
+        columns.append(studentise(values - e.value, e.errors(some), float(np.nanmax(np.abs(values), initial=0))))
+    return np.stack(columns, axis=1) if columns else np.empty((len(some), 0))
 
 
-def studentise(difference: Floats, error: Floats) -> Floats:
-    """Difference over standard error: infinite where the error is 0 and the difference is not."""
+def studentise(difference: Floats, error: Floats, scale: float) -> Floats:
+    """Difference, of values of that size, over standard error: infinite where only the error is 0."""
+    none, sure = (np.abs(part) <= ROUNDING * scale for part in (difference, error))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((difference == 0) & (error == 0), 0.0, difference / error)
+        return np.where(none, 0.0, difference / np.where(sure, 0.0, error))
 
 
 def _studentised(e: Estimator, t: Floats, level: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Scores
 from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, standard_error, units_of
+from lagging.stats.intervals import student
 from lagging.stats.matching import Matched, match
 from lagging.stats.resamples import RESAMPLES, SEED, counts, on_grid, swaps
 
@@ -73,7 +75,7 @@ def resampled(
         matched.systems,
         matched.metrics,
         np.array([[score.value for score in scores] for scores in matched.scores]),
-        joint.values(resamples, seed),
+        joint.bootstrap(resamples, seed, "values")["values"],
         matched,
         by,
         joint.units.n,
@@ -124,48 +126,57 @@ class Joint:
         """Metric, system, estimator, where there is one."""
         return [(m, s, e) for m, row in enumerate(self.table) for s, e in enumerate(row) if not isinstance(e, str)]
 
-    def values(self, resamples: int, seed: int) -> Floats:
-        """Resamples × systems × metrics."""
-        out = np.full((resamples, *self.shape), np.nan)
-        flat = self._flat
-        if flat:
-            found = evaluate([e for _, _, e in flat], counts(self.units.n, resamples, seed))
-            for column, (m, s, _) in enumerate(flat):
-                out[:, s, m] = found[:, column]
+    def bootstrap(self, resamples: int, seed: int, *what: str) -> dict[str, Floats]:
+        """Of all resamples, what is asked for: "values", "spreads", "errors", "t"."""
+        of = {"values": self.values_of, "spreads": self.spreads_of, "errors": self.errors_of, "t": self.t_of}
+        done: dict[str, list[Floats]] = {name: [] for name in what}
+        for some in counts(self.units.n, resamples, seed):
+            for name in what:
+                done[name].append(of[name](some))
+        return {name: np.concatenate(parts) for name, parts in done.items()}
+
+    def values_of(self, some: Floats) -> Floats:
+        """Resamples, by how often they have each unit, × systems × metrics."""
+        return self._spread_out(evaluate([e for _, _, e in self._flat], some))
+
+    def t_of(self, some: Floats) -> Floats:
+        """The studentised values: resamples × systems × metrics."""
+        return self._spread_out(student([e for _, _, e in self._flat], some))
+
+    def _spread_out(self, columns: Floats) -> Floats:
+        out = np.full((len(columns), *self.shape), np.nan)
+        for column, (m, s, _) in enumerate(self._flat):
+            out[:, s, m] = columns[:, column]
         return out
 
-    def spreads(self, resamples: int, seed: int) -> Floats:
-        """Standard deviation of the units' influence on each difference, in each resample: … × pairs × metrics.
+    @cached_property
+    def _linear(self) -> tuple[list[int], Floats]:
+        """Which metrics are functions of sums; each unit's influence on the systems, then its square on the pairs."""
+        linear = [m for m, row in enumerate(self.table) if all(isinstance(e, Sums) for e in row)]
+        pull = [np.stack([e.influence for e in self.table[m] if isinstance(e, Sums)], axis=1) for m in linear]
+        a, b = np.array(self.pairs).T
+        squares = [(one[:, b] - one[:, a]) ** 2 for one in pull]
+        return linear, on_grid(np.concatenate([np.zeros((self.units.n, 0)), *pull, *squares], axis=1))
+
+    def spreads_of(self, some: Floats) -> Floats:
+        """Standard deviation of the units' influence on each difference: resamples × pairs × metrics.
 
         The influence is that in the whole sample, so that the squares are sums like others; of a mean, this is exact.
         """
-        out = np.full((resamples, len(self.pairs), len(self.table)), np.nan)
-        linear = [m for m, row in enumerate(self.table) if all(isinstance(e, Sums) for e in row)]
-        pull = {m: np.stack([e.influence for e in self.table[m] if isinstance(e, Sums)], axis=1) for m in linear}
-        if not linear:
-            return out
+        out = np.full((len(some), len(self.pairs), len(self.table)), np.nan)
+        linear, stacked = self._linear
+        sums, n, width = some @ stacked, self.units.n, self.shape[0]
         a, b = np.array(self.pairs).T
-        squares = [(pull[m][:, b] - pull[m][:, a]) ** 2 for m in linear]
-        stacked = on_grid(np.concatenate([*(pull[m] for m in linear), *squares], axis=1))
-        width, start, n = self.shape[0], 0, self.units.n
-        for some in counts(n, resamples, seed):
-            sums = some @ stacked
-            rows = slice(start, start + len(some))
-            start += len(some)
-            for place, m in enumerate(linear):
-                first = sums[:, place * width : (place + 1) * width]
-                second = len(linear) * width + place * len(self.pairs)
-                mean = (first[:, b] - first[:, a]) / n
-                variance = sums[:, second : second + len(self.pairs)] / n - mean**2
-                out[rows, :, m] = np.sqrt(np.maximum(variance, 0) * n / max(n - 1, 1)) * n
+        for place, m in enumerate(linear):
+            pull = sums[:, place * width : (place + 1) * width]
+            first = len(linear) * width + place * len(self.pairs)
+            mean = (pull[:, b] - pull[:, a]) / n
+            variance = sums[:, first : first + len(self.pairs)] / n - mean**2
+            out[:, :, m] = np.sqrt(np.maximum(variance, 0) * n / max(n - 1, 1)) * n
         return out
 
-    def errors(self, resamples: int, seed: int) -> Floats:
-        """Standard error of each difference in each resample, linearised there: resamples × pairs × metrics."""
-        return np.concatenate([self.errors_of(some) for some in counts(self.units.n, resamples, seed)])
-
     def errors_of(self, some: Floats) -> Floats:
-        """The same for given counts; NaN for what is not a function of sums."""
+        """Standard error of each difference, linearised in each resample: resamples × pairs × metrics."""
         out = np.full((len(some), len(self.pairs), len(self.table)), np.nan)
         for m, row in enumerate(self.table):
             pull = [e.pull(some) if isinstance(e, Sums) else None for e in row]

@@ -15,7 +15,18 @@ from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.corrections import CORRECTIONS
 from lagging.stats.estimators import Estimator, Quantile, Sums
-from lagging.stats.intervals import DEFAULTS, bca, bootstrap_t, check, constant, percentile, skewness, studentise
+from lagging.stats.intervals import (
+    DEFAULTS,
+    Interval,
+    bca,
+    bootstrap_t,
+    check,
+    constant,
+    finish,
+    percentile,
+    skewness,
+    studentise,
+)
 from lagging.stats.joint import Joint
 from lagging.stats.matching import match
 from lagging.stats.resamples import RESAMPLES, SEED
@@ -70,6 +81,7 @@ class Paired:
 
     Attributes:
         systems, metrics: what was compared.
+        intervals: of each system, an Interval per metric, on the same resamples.
         pairs: a Pair for each metric and two systems, metric by metric.
         n: number of segments that all systems have; `unmatched`: of each system, the ids of its other segments.
         values: resamples × systems × metrics: the bootstrap values.
@@ -78,6 +90,7 @@ class Paired:
 
     systems: tuple[str, ...]
     metrics: tuple[Metric, ...]
+    intervals: tuple[tuple[Interval, ...], ...]
     pairs: tuple[Pair, ...]
     n: int
     unmatched: dict[str, tuple[Any, ...]]
@@ -192,9 +205,9 @@ def paired(
         _known(base, systems)
     matched = match(systems, metrics, by=by, in_order=method == "sacrebleu")
     joint = Joint.make(matched, by, base)
-    values = joint.values(resamples, seed)
-    spreads = joint.spreads(resamples, seed)
-    errors = joint.errors(resamples, seed) if method == "studentised" else None
+    studentised = ("errors", "t") if method == "studentised" else ()
+    drawn = joint.bootstrap(resamples, seed, "values", "spreads", *studentised)
+    values, spreads, errors = drawn["values"], drawn["spreads"], drawn.get("errors")
     trials = joint.exchanged(resamples, seed) if test == "randomisation" else None
     whole = joint.errors_of(np.ones((1, joint.units.n)))[0]
     pairs = []
@@ -210,6 +223,7 @@ def paired(
             seen = _Seen(
                 difference=other.value - one.value,
                 error=float(whole[place, m]),
+                scale=float(np.nanmax(np.abs(values[:, [a, b], m]), initial=0)),
                 values=values[:, b, m] - values[:, a, m],
                 errors=None if errors is None or isinstance(one, Quantile) else errors[:, place, m],
                 trials=None if trials is None else trials[:, place, m],
@@ -223,6 +237,7 @@ def paired(
     return Paired(
         systems=matched.systems,
         metrics=matched.metrics,
+        intervals=_intervals(joint, drawn, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n)),
         pairs=tuple(pairs),
         n=matched.n,
         unmatched=matched.unmatched,
@@ -234,6 +249,21 @@ def paired(
         resamples=resamples,
         seed=seed,
         clusters=joint.units.n,
+    )
+
+
+def _intervals(joint: Joint, drawn: dict[str, Floats], made: Interval) -> tuple[tuple[Interval, ...], ...]:
+    """Of each system, an interval per metric."""
+    values, t = drawn["values"], drawn.get("t", drawn["values"])
+
+    def one(s: int, m: int, score: Score) -> Interval:
+        e = joint.table[m][s]
+        return (
+            replace(made, reason=e) if isinstance(e, str) else finish(made, score.value, e, values[:, s, m], t[:, s, m])
+        )
+
+    return tuple(
+        tuple(one(s, m, score) for m, score in enumerate(scores)) for s, scores in enumerate(joint.matched.scores)
     )
 
 
@@ -281,10 +311,11 @@ def _start(of: Metric, one: Score, other: Score, a: str, b: str) -> Pair:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A difference, and what became of it in the resamples."""
+    """A difference, and what became of it in the resamples; the scale is the size of what is subtracted."""
 
     difference: float
     error: float
+    scale: float
     values: Floats
     errors: Floats | None
     trials: Floats | None
@@ -300,9 +331,9 @@ class _Seen:
         if method == "studentised" and self.errors is None:
             method = "percentile"  # a pooled percentile has no standard error
         errors = self.spread / np.sqrt(self.n) if self.errors is None else self.errors
-        t = None if np.isnan(self.error) else studentise(values - self.difference, errors[there])
+        t = None if np.isnan(self.error) else studentise(values - self.difference, errors[there], self.scale)
         low = high = pair.difference
-        same = constant(values, pair.value_a, pair.value_b)
+        same = constant(values, self.scale)
         if not same:
             if t is not None and method == "studentised":
                 low, high = bootstrap_t(t, self.difference, self.error, level)
@@ -336,7 +367,8 @@ class _Seen:
             size = np.abs(values)
             extreme = size - size.mean() > abs(self.difference)
         elif t is not None:
-            extreme = np.abs(t[~np.isnan(t)]) >= abs(float(studentise(np.array(self.difference), np.array(self.error))))
+            seen = studentise(np.array(self.difference), np.array(self.error), self.scale)
+            extreme = np.abs(t[~np.isnan(t)]) >= abs(float(seen))
         else:
             extreme = np.abs(values - self.difference) >= abs(self.difference)
         return float((np.count_nonzero(extreme) + 1) / (len(extreme) + 1))

@@ -148,6 +148,16 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "The hypothesis is not empty, so it was written at some time.",
         "write one delay per target token.",
     ),
+    "extra-delays": (
+        "`delays`, where the lines before have none",
+        "The log was taken for text alone; either all lines have them, or none.",
+        "write one delay per target token on every line, or on none.",
+    ),
+    "line-break": (
+        "a line break in a prediction",
+        "A file of plain text has a line per segment.",
+        "write another format: jsonl holds everything.",
+    ),
     "delays-not-a-list": (
         "`delays` is not a list of numbers",
         "There is one delay per target token.",
@@ -362,5 +372,20 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Offsets are compared with delays: in YAML and JSON they are seconds, beside source sentences source words.",
         "write the offsets and durations of YAML or JSON in seconds; for a log in source tokens give the source "
         "sentences instead.",
+    ),
+    "no-references": (
+        "no references to cut the stream by",
+        "A stream is cut where its words are those of a segment's reference.",
+        "give the file of references: `--reference FILE`, a line per segment.",
+    ),
+    "no-text": (
+        "no text that could be compared with the references",
+        "A stream is cut where its words are those of a segment's reference.",
+        "give what was written: `--hypothesis FILE`.",
+    ),
+    "no-words": (
+        "the delays belong to tokens that the log does not show",
+        "To cut a stream, it must be known which word each delay belongs to.",
+        "say what the tokens are: `--level word`, `--level char`, or `--level spm --spm-model FILE`.",
     ),
 }

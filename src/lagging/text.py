@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -24,13 +25,16 @@ __all__ = [
     "EOS",
     "LEVELS",
     "check_level",
+    "check_untimed_level",
     "count_tokens",
     "detect_level",
     "ends_in_eos",
     "is_spm",
     "load_spm",
     "noun",
+    "pieces_at",
     "settle_level",
+    "text_level",
     "tokens",
     "unknown_pieces",
     "without_eos",
@@ -198,12 +202,26 @@ def is_unspaced(text: str) -> bool:
     return 2 * len(UNSPACED.findall(text)) > len("".join(text.split()))
 
 
+def text_level(texts: Iterable[str | None]) -> str:
+    """What to count where no delays tell: characters if most texts are in a script without spaces, else words.
+
+    Example:
+        >>> text_level(["guten Tag", "", None]), text_level(["你好吗", "好", "OK"])
+        ('word', 'char')
+    """
+    known = [text for text in texts if text and text.strip()]
+    return "char" if 2 * sum(map(is_unspaced, known)) > len(known) else "word"
+
+
 def is_torn(text: str) -> bool:
     """Whether a text has half of a surrogate pair in it, which no file can hold."""
     return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 # ---- the pieces of a SentencePiece model --------------------------------------------------------------------------
+
+SPACE = "▁"
+"""What stands for a space in pieces."""
 
 _MODELS: dict[str, SentencePieceProcessor] = {}
 """Models by the level that they define."""
@@ -245,6 +263,28 @@ def _model(level: str) -> SentencePieceProcessor:
     return _MODELS[level]
 
 
+def pieces_at(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
+    """The pieces of a text by a loaded model, and where each begins and ends in it.
+
+    Raises:
+        UsageError: the model changes the text so much that its pieces cannot be found in it.
+    """
+    pieces = tokens(text, level)
+    letters = [place for place, letter in enumerate(text) if not letter.isspace()]
+    ends = list(accumulate(len(piece.replace(SPACE, "")) for piece in pieces))
+    if ends and ends[-1] == len(letters):
+        starts = [letters[min(end, len(letters) - 1)] for end in [0, *ends[:-1]]]
+        return pieces, starts, [letters[end - 1] + 1 if end else 0 for end in ends]
+    words = list(re.finditer(r"\S+", text))
+    place = [n - 1 for n in accumulate(piece.startswith(SPACE) or i == 0 for i, piece in enumerate(pieces))]
+    if pieces and place[-1] + 1 != len(words):
+        raise UsageError(
+            f"the model {level} changes the text so much that its pieces cannot be found in it\n"
+            "  fix: --level word, if the log has a delay per word."
+        )
+    return pieces, [words[k].start() for k in place], [words[k].end() for k in place]
+
+
 def check_level(level: str, where: str = "") -> None:
     """Refuse a level that there is not, or whose model has not been loaded.
 
@@ -264,6 +304,17 @@ def check_level(level: str, where: str = "") -> None:
         )
     if level not in LEVELS and level not in _MODELS:
         raise UsageError(f"{said}level must be one of {', '.join(LEVELS)}, but is {level!r}")
+
+
+def check_untimed_level(level: str, where: str = "") -> None:
+    """Refuse a level whose tokens cannot be counted without their delays."""
+    check_level(level, where)
+    if level == "token":
+        said = f"{where}: " if where else ""
+        raise UsageError(
+            f"{said}without delays it is not known how many tokens of its own the log has\n"
+            "  fix: count words or characters, --level word or --level char."
+        )
 
 
 def settle_level(level: str | None, spm_model: str | Path | None) -> str | None:

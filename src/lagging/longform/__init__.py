@@ -1,2 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long form: a log of whole recordings, a segmentation with references, and the log cut into the segments of it."""
+"""Long-form: what was written over a whole recording, cut into the segments of a reference.
+
+segmentation, entries    where segments lie, and what their references are
+recordings               which row of a log is which recording
+corridor, words          the alignment, and what a pair of words is worth
+aligners                 mwer, soft, timed, omnisteval
+resegment                a stream per recording in, a segment per reference out
+"""
+
+from __future__ import annotations
+
+from lagging.longform.aligners import ALIGNERS
+from lagging.longform.resegment import Cut, cut, resegment
+from lagging.longform.segmentation import Segmentation, read_segmentation
+from lagging.longform.stream import Stream
+
+__all__ = ["ALIGNERS", "Cut", "Segmentation", "Stream", "cut", "read_segmentation", "resegment"]

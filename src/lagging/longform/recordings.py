@@ -349,7 +349,7 @@ def check_units(run: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> 
 9000000 ms, but at 9000 ms in the log
         ...
     """
-    if segmentation.unit == "none":
+    if "none" in (segmentation.unit, run.unit):
         return []
     if segmentation.unit != run.unit:
         detail = f"{_said(segmentation.unit)} in the segmentation, {_said(run.unit)} in {run.origin.path or 'the log'}"

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""resegment(run, segmentation) → Run: a stream per recording in, a segment per reference out. No token is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lagging.clocks import clock
+from lagging.edits import renoted
+from lagging.errors import DataError, Fault, MetricError, Note, UsageError, did_you_mean
+from lagging.formats.simulstream import DIGITS
+from lagging.longform.aligners import ALIGNERS
+from lagging.longform.recordings import check_units, match, streams
+from lagging.longform.segmentation import Segmentation
+from lagging.longform.stream import Stream
+from lagging.ragged import Floats, Ints, Ragged
+from lagging.run import TIMES, Run, Texts, make_ids, make_texts
+from lagging.text import EOS, ends_in_eos, is_spm, is_unspaced, noun, pieces_at, tokens, without_eos
+
+__all__ = ["Cut", "cut", "resegment"]
+
+DEFAULT = "timed"
+
+RELATED = 0.15
+"""Hypotheses of real systems have at least 0.28 of their words in common with their own references, in order, and at
+most 0.07 with those of other talks (27 TED talks, English to German)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A stream that was cut, and how.
+
+    Attributes:
+        run: the segments.
+        moves: of each token that is not where a path with the fewest edits would have put it: its recording, its place
+            there (from 0), the token, when it was written, the segment by the fewest edits, and the segment.
+    """
+
+    run: Run
+    moves: list[tuple[str, int, str, float, int, int]]
+
+
+def resegment(
+    run: Run,
+    segmentation: Segmentation,
+    *,
+    aligner: str | None = None,
+    clocks: Iterable[str] = ("queue",),
+    subset: bool = False,
+) -> Run:
+    """Cut the stream of each recording into the segments of a reference.
+
+    Args:
+        run: a row per recording, with its text; or segments that were cut before, with their `offset`.
+        segmentation: the reference segments (`lagging.longform.read_segmentation`).
+        aligner: "timed" (default; "soft" where there are no times), "soft", "mwer" or "omnisteval".
+        clocks: the clocks on which the segments keep the times of their tokens, beside their delays and elapsed times:
+            "queue", "omnisteval", "fbk". One that the log does not allow is left out.
+        subset: whether recordings that the segmentation does not have are left aside, with a note.
+
+    Returns:
+        A Run with a row per segment, in the order of the segmentation; delays count from the beginning of the segment,
+        and are negative where a token was written before it. Nothing of the text is changed or lost.
+
+    Raises:
+        DataError: recordings that do not match, times in different units, nothing to compare.
+
+    Example:
+        >>> import lagging
+        >>> from lagging.longform import Segmentation
+        >>> log = lagging.Run.from_delays([[900, 1900, 3000, 3100]], source_length=[3000], unit="ms",
+        ...                               prediction=["Guten Tag! Ich heiße"], document=["talk.wav"])
+        >>> two = Segmentation.from_lists(["talk.wav"] * 2, [0, 1500], [1500, 1500], ["Guten Tag!", "Ich heiße Eva."])
+        >>> segments = resegment(log, two)
+        >>> segments.prediction.tolist(), segments.delays.tolist()
+        (['Guten Tag!', 'Ich heiße'], [[900.0, 1900.0], [1500.0, 1600.0]])
+    """
+    return cut(run, segmentation, aligner=aligner, clocks=clocks, subset=subset).run
+
+
+def cut(
+    run: Run,
+    segmentation: Segmentation,
+    *,
+    aligner: str | None = None,
+    clocks: Iterable[str] = ("queue",),
+    subset: bool = False,
+) -> Cut:
+    """`resegment`, with a record of the tokens that are elsewhere than the fewest edits would put them."""
+    whole = streams(run)
+    _check(whole, segmentation)
+    notes: list[Note] = []
+    pairs = match(whole, segmentation, subset=subset, notes=notes)
+    notes += check_units(whole, segmentation, pairs)
+    timed = segmentation.unit != "none" and whole.unit != "none"
+    name = _aligner(aligner, timed)
+    first, count = np.zeros((2, len(segmentation)), dtype=np.int64)
+    texts: list[str] = [""] * len(segmentation)
+    moves: list[tuple[str, int, str, float, int, int]] = []
+    strangers = []
+    for recording, row, segments in pairs:
+        text, begin = whole.prediction[row] or "", int(whole.delays.offsets[row])  # type: ignore[index]
+        units, starts, stops = _spans(text, whole.level)
+        stream = _stream(whole, segmentation, row, segments, units, starts, text)
+        boundaries = ALIGNERS[name](stream)
+        first[segments], count[segments] = begin + boundaries[:-1], np.diff(boundaries)
+        for segment, a, b in zip(segments.tolist(), boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True):
+            texts[segment] = text[starts[a] : stops[b - 1]] if b > a else ""
+        times = whole.delays[row]
+        moves += _moved(recording, segments, units, times, boundaries, stream.edits.boundaries)
+        if len(units) and stream.shared < RELATED:
+            strangers.append(recording)
+    cut_run = _segments(whole, segmentation, first, count, make_texts(texts), clocks, name)
+    notes += [*segmentation.notes, *_remarks(whole, moves, strangers)]
+    return Cut(renoted(whole, cut_run, *notes), moves)
+
+
+def _check(run: Run, segmentation: Segmentation) -> None:
+    """Refuse what cannot be compared."""
+    where = run.origin.path
+    if segmentation.reference is None:
+        raise DataError(Fault("no-references", path=segmentation.path))
+    if run.prediction is None or run.durations is not None:
+        raise DataError(Fault("no-text", path=where))
+    if run.level == "token" and len(run.delays.values):
+        raise DataError(Fault("no-words", path=where))
+
+
+def _aligner(asked: str | None, timed: bool) -> str:
+    if asked is None:
+        return DEFAULT if timed else "soft"
+    if asked not in ALIGNERS:
+        raise UsageError(f"no aligner is called {asked!r}.{did_you_mean(asked, ALIGNERS)}")
+    if asked == "timed" and not timed:
+        raise UsageError("the aligner timed needs times of the words and of the segments\n  fix: --aligner soft.")
+    return asked
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def _spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
+    """The tokens of a text, and where each begins and ends in it."""
+    if is_spm(level):
+        return pieces_at(text, level)
+    if level != "char":
+        found = list(re.finditer(r"\S+", text))
+        return [m.group() for m in found], [m.start() for m in found], [m.end() for m in found]
+    bare = len(without_eos(text)) if ends_in_eos(text, level) else len(text)
+    places = [place for place in range(bare) if not text[place].isspace()]
+    units, stops = [text[place] for place in places], [place + 1 for place in places]
+    if bare < len(text):
+        places.append(text.rindex(EOS))
+        units.append(EOS)
+        stops.append(len(text.rstrip()))
+    return units, places, stops
+
+
+def _stream(
+    run: Run,
+    segmentation: Segmentation,
+    row: int,
+    segments: Ints,
+    units: list[str],
+    starts: list[int],
+    text: str,
+) -> Stream:
+    assert segmentation.reference is not None
+    timed = segmentation.unit != "none" and run.unit != "none"
+    glued = None
+    if is_spm(run.level) and not is_unspaced(text):
+        glued = np.array([start > 0 and not text[start - 1].isspace() for start in starts], dtype=bool)
+    return Stream(
+        units,
+        [tokens(segmentation.reference[segment], run.level) for segment in segments.tolist()],
+        times=run.delays[row] if timed else None,
+        offset=segmentation.offset[segments] if timed else None,
+        unit=run.unit if timed else "ms",
+        glued=glued,
+    )
+
+
+# ---- segments -------------------------------------------------------------------------------------------------------
+
+
+def _segments(
+    whole: Run,
+    segmentation: Segmentation,
+    first: Ints,
+    count: Ints,
+    texts: Texts | None,
+    clocks: Iterable[str],
+    aligner: str,
+) -> Run:
+    """The columns of the segments; times count from the beginning of each."""
+    flat = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+    known = segmentation.unit != "none"
+    begin = np.repeat(segmentation.offset if known else np.zeros(len(first)), count)
+
+    def moved(times: Ragged) -> Ragged:
+        return Ragged.from_lengths(np.round(times.values[flat] - begin, DIGITS), count)
+
+    clocked: dict[str, Any] = {column: moved(times) for column, times in _clocks(whole, clocks)}
+    end = np.full(len(segmentation), np.nan)
+    for segments in segmentation.recordings.values():
+        end[segments] = (segmentation.offset + segmentation.duration)[segments].max()
+    return Run(
+        delays=moved(whole.delays),
+        source_length=segmentation.duration,
+        id=make_ids(segmentation.id.tolist()),
+        **clocked,
+        prediction=texts,
+        reference=segmentation.reference,
+        source=segmentation.source,
+        document=segmentation.document,
+        offset=segmentation.offset if known else None,
+        recording_end=np.round(end - segmentation.offset, DIGITS) if known else None,
+        unit=whole.unit if known else "none",
+        level=whole.level,
+        seg=aligner,
+        name=whole.name,
+        origin=replace(whole.origin, description=f"{whole.origin.description}, cut into segments by {aligner}"),
+        repaired=whole.repaired,
+        stripped=whole.stripped,
+    )
+
+
+def _clocks(whole: Run, names: Iterable[str]) -> Iterator[tuple[str, Ragged]]:
+    """The times of the stream on other clocks, as far as the log allows."""
+    if whole.unit == "ms" and whole.elapsed is not None:
+        yield "elapsed", whole.elapsed
+    for name in names:
+        if name not in TIMES:
+            raise UsageError(f"segments cannot keep the clock {name!r}.{did_you_mean(name, TIMES)}")
+        try:
+            yield TIMES[name], clock(whole, name)
+        except MetricError:
+            continue  # a metric that asks for the clock will say what is missing
+
+
+# ---- what there is to say -------------------------------------------------------------------------------------------
+
+
+def _moved(
+    recording: str, segments: Ints, units: Sequence[str], times: Floats, ours: Ints, plain: Ints
+) -> Iterator[tuple[str, int, str, float, int, int]]:
+    """Tokens that are in another segment than by the fewest edits."""
+    places = np.arange(len(units))
+    there = np.searchsorted(plain[1:-1], places, side="right")
+    here = np.searchsorted(ours[1:-1], places, side="right")
+    for place in np.flatnonzero(here != there).tolist():
+        a, b = int(segments[there[place]]), int(segments[here[place]])
+        yield recording, place, units[place], float(times[place]), a, b
+
+
+def _remarks(run: Run, moves: Sequence[Any], strangers: Sequence[str]) -> Iterator[Note]:
+    if moves:
+        text = "in another segment than the fewest edits alone would have put them"
+        yield Note("moved", text, len(moves), noun=noun(run.level))
+    if strangers:
+        text = "hardly a word of the hypothesis is in the reference: is it that of another recording, or language?"
+        yield Note("UNRELATED TEXT", text, len(strangers), tuple(strangers[:5]), noun="recording")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Stream: what aligners are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.longform.corridor import Path, edit_path
+from lagging.longform.words import code, fold
+from lagging.ragged import Floats, Ints
+
+__all__ = ["Stream"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A recording: what was written, when, and the reference segments that it is to be cut into.
+
+    Attributes:
+        tokens: hypothesis tokens.
+        references: the tokens of each segment's reference, in order of time.
+        times: when each hypothesis token was written; None if that is not known.
+        offset: when each segment begins, in the same unit; None if that is not known.
+        unit: of the times, "ms" or "token".
+        glued: which tokens continue a word, so that nothing is cut before them; None if none does.
+    """
+
+    tokens: Sequence[str]
+    references: Sequence[Sequence[str]]
+    times: Floats | None = None
+    offset: Floats | None = None
+    unit: str = "ms"
+    glued: npt.NDArray[np.bool_] | None = None
+
+    @cached_property
+    def ends(self) -> Ints:
+        """How many reference tokens there are up to the end of each segment."""
+        return np.cumsum([len(segment) for segment in self.references], dtype=np.int64)
+
+    @cached_property
+    def _coded(self) -> tuple[list[str], list[Ints]]:
+        reference = [fold(token) for segment in self.references for token in segment]
+        return code(reference, [fold(token) for token in self.tokens])
+
+    @property
+    def types(self) -> list[str]:
+        """The different tokens, as they are compared."""
+        return self._coded[0]
+
+    @property
+    def reference(self) -> Ints:
+        """All reference tokens, as numbers of types."""
+        return self._coded[1][0]
+
+    @property
+    def hypothesis(self) -> Ints:
+        """The hypothesis tokens, as numbers of types."""
+        return self._coded[1][1]
+
+    @cached_property
+    def edits(self) -> Path:
+        """A path with the fewest edits, whichever of them."""
+        return edit_path(self.reference.tolist(), self.hypothesis.tolist(), self.ends)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it is known when tokens were written and segments begin."""
+        return self.times is not None and self.offset is not None and not np.isnan(self.offset).any()
+
+    @cached_property
+    def shared(self) -> float:
+        """How much of the longer text is the same in the other, in order."""
+        ours, theirs = self.edits.pairs.T
+        same = np.count_nonzero(self.reference[ours] == self.hypothesis[theirs])
+        return float(same) / max(len(self.reference), len(self.hypothesis), 1)

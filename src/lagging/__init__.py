@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.version import __version__
 
 if TYPE_CHECKING:
-    from lagging import metrics, policies
+    from lagging import longform, metrics, policies, stats
     from lagging.conventions import CONVENTIONS, Convention, convention
     from lagging.edits import strip
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
@@ -95,6 +95,7 @@ __all__ = [
     "effective_delays",
     "laal",
     "lags",
+    "longform",
     "merge",
     "metric",
     "metrics",
@@ -105,6 +106,7 @@ __all__ = [
     "register",
     "scan",
     "score",
+    "stats",
     "strip",
     "validate",
     "waits",
@@ -116,7 +118,7 @@ logging.getLogger("lagging").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("metrics", "policies"):
+    if name in ("longform", "metrics", "policies", "stats"):
         return importlib.import_module(f"lagging.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'lagging' has no attribute {name!r}")

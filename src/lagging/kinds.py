@@ -388,4 +388,9 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "To cut a stream, it must be known which word each delay belongs to.",
         "say what the tokens are: `--level word`, `--level char`, or `--level spm --spm-model FILE`.",
     ),
+    "line-count": (
+        "not as many lines as rows of the log",
+        "Line k is what was written in row k.",
+        "give a line per row, or one file per recording.",
+    ),
 }

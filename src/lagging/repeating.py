@@ -10,6 +10,9 @@ from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.signature import INTERVAL, ORDER, Signature
 
+ALIGNERS = ("timed", "soft", "mwer", "omnisteval", "mweralign", "mwersegmenter")
+"""What may have cut streams into segments: the aligners of `lagging.longform`, which is not imported to read a name."""
+
 __all__ = ["IntervalSettings", "Settings", "settings"]
 
 
@@ -34,6 +37,7 @@ class Settings:
         level, unit: what to read the log as.
         repair: repairs to make.
         strip: kinds of tokens to strip.
+        aligner: what cut the streams, if one of ours did.
         interval: how to make the interval, if it has one.
     """
 
@@ -43,6 +47,7 @@ class Settings:
     unit: str | None
     repair: tuple[str, ...]
     strip: tuple[str, ...] = ()
+    aligner: str | None = None
     interval: IntervalSettings | None = None
 
 
@@ -60,8 +65,9 @@ def settings(signature: str | Signature) -> Settings:
     strange = [key for key, _ in said.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]
     if strange:
         raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
-    if said.get("seg") not in (None, "none", "given"):
-        raise UsageError(f"this version cannot repeat seg:{said['seg']}")
+    seg = said.get("seg")
+    if seg not in (None, "none", "given", *ALIGNERS):
+        raise UsageError(f"this version cannot repeat seg:{seg}")
     shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
     chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
     marks = {None: "strip", "stripped": "strip", "kept": "keep"}
@@ -81,6 +87,7 @@ def settings(signature: str | Signature) -> Settings:
         unit=said.get("unit"),
         repair=tuple(repairs.split("+")) if repairs else (),
         strip=tuple(stripped.split("+")) if stripped else (),
+        aligner=seg if seg in ALIGNERS else None,
         interval=_interval(said),
     )
 

@@ -699,7 +699,7 @@ def test_an_unknown_unit_in_a_log(lagging):
     text, scored = lagging("validate", "a.jsonl"), lagging("score", "a.jsonl")
     assert text.code == scored.code != 0
     assert "a.jsonl" in scored.err
-    assert "unit must be 'token' or 'ms', but is 's'" in scored.err
+    assert "unit must be 'token', 'ms' or 'none', but is 's'" in scored.err
 
 
 def test_lines_in_different_units_are_not_averaged(lagging):

@@ -16,7 +16,7 @@ LAYERS = [
     {"version", "kinds"},
     {"errors"},
     {"ragged", "text", "files"},
-    {"validation"},
+    {"validation", "arrays"},
     {"run"},
     {"edits"},
     {"conventions"},
@@ -30,6 +30,7 @@ LAYERS = [
     {"repeating"},
     {"scoring", "published"},
     {"timeline", "losses", "stats"},
+    {"regimes"},
     {"render"},
     {"cli"},
 ]

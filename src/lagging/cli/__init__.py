@@ -21,6 +21,7 @@ COMMANDS = {
     "inspect": "Show what happened in a sentence, token by token.",
     "validate": "List everything that is wrong with a log, and where.",
     "convert": "Convert logs between formats, or merge several.",
+    "resegment": "Cut whole recordings into the segments of a reference.",
     "metrics": "List the metrics, or print the card of one.",
     "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
 }

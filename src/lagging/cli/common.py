@@ -24,7 +24,7 @@ from lagging.run import Run
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
 
-__all__ = ["Talk", "emit", "output", "reading", "recognised", "system", "systems", "talking", "watched"]
+__all__ = ["Talk", "emit", "output", "reading", "recognised", "spare", "system", "systems", "talking", "watched"]
 
 Command = Callable[..., Any]
 
@@ -147,6 +147,14 @@ def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     if twice:
         raise UsageError(f"two systems are called {twice.pop()!r}")
     return found
+
+
+def spare(logs: list[tuple[str | None, str]], *outputs: str | None) -> None:
+    """Refuse to write over a log that is to be read, or two results into one file."""
+    inputs = {source.file.resolve() for _, path in logs for source in resolve(path) if source.file is not None}
+    for file in outputs:
+        if file is not None and Path(file).resolve() in inputs:
+            raise UsageError(f"{file} is one of the logs; it would be written over")
 
 
 def colour() -> bool:

@@ -4,25 +4,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from lagging.cli.common import Talk, colour, emit, output, reading, systems, talking, watched, width
+from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
+from lagging.cli.longform import Cutting, cutting
 from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.errors import UsageError, counted
+from lagging.errors import MetricError, UsageError, counted
 from lagging.files import write_whole
 from lagging.formats import scan
 from lagging.formats.source import resolve
 from lagging.metrics import Metric, metric, split_names
 from lagging.render import RENDERERS, render
 from lagging.render.documents import segment_table
-from lagging.run import Run
-from lagging.scoring import DEFAULT_METRICS, Score, Scorer, Scores, Settings, settings
+from lagging.regimes import REGIMES, judge, regime
+from lagging.run import TIMES, Run
+from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores, Settings, settings
 from lagging.signature import Signature
+from lagging.stats import with_intervals
 from lagging.text import is_spm
 
 __all__ = ["command"]
@@ -38,8 +42,12 @@ UNITS = {"ms": "ms", "token": "tokens"}
 @click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @click.option("--like", multiple=True, metavar="SIGNATURE", help="Repeat the score that has this signature.")
+@click.option("--ci", is_flag=True, help="Bootstrap intervals (95 %), by recording where there are several.")
+@click.option("--by", type=click.Choice(["segment", "document"]), help="What --ci resamples.")
+@click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment to a TSV file.")
 @output
+@cutting
 @reading
 @talking
 def command(
@@ -48,21 +56,27 @@ def command(
     form: str,
     named: str,
     like: tuple[str, ...],
+    ci: bool,
+    by: str | None,
+    task: str | None,
     segment_scores: str | None,
     output: str | None,
+    cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
 ) -> None:
     """Score the logs of one or more systems.
 
     A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
-    and DAL, and BLEU where there are references.
+    and DAL, and BLEU where there are references; LongYAAL, StreamLAAL, DAL and StreamDAL of segments cut from a stream; BLEU and chrF of a text without delays.
 
     \b
     lagging score runs/wait-3
     lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
     lagging score a.log --convention simuleval -m AL,AL_CA
+    lagging score talks.log --segmentation dev.yaml --reference dev.de
     """
+    cutting.check()
     if segment_scores is not None and str(segment_scores) == "-":
         raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
@@ -73,24 +87,40 @@ def command(
     for one in asked:
         metric(one)  # a wrong name is told before a log is read
     chosen: Convention = convention(named)
+    explicit = click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE
     wanted: list[Signature] = []
+    interval: dict[str, Any] | None = {"by": by} if ci else None
+    if by is not None and not ci:
+        raise UsageError("--by says what --ci resamples; give --ci too")
+    if task is not None:
+        if like or explicit or cutting.aligner is not None:
+            raise UsageError("--regime says itself how to cut and count; leave --like, --convention and --aligner out")
+        official = regime(task)
+        asked = [official.metric, *(asked or ["BLEU"])]
+        chosen, cutting = convention(official.convention), cutting.by(official.aligner)
     if like:
         if asked:
             raise UsageError("--like names its metric itself; leave -m out")
-        if click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE:
+        if explicit:
             raise UsageError("--like says itself how to count; leave --convention out")
         wanted = [Signature.parse(text) for text in like]
         agreed = [settings(signature) for signature in wanted]
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
-    results, peers = [], []
+        cutting = cutting.by(agreed[0].aligner) if agreed[0].aligner else cutting
+        interval = asdict(agreed[0].interval) if agreed[0].interval else interval
+    results, peers, verdicts = [], [], []
     said: set[str] = set()
     named_logs = systems(logs)
-    _spare(named_logs, output, segment_scores)
+    spare(named_logs, output, segment_scores)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            scores, peer = _score(
-                path, name, asked, chosen, {**how, "progress": progress}, None if talk.quiet else said
-            )
+            parts = _parts(path, name, asked, chosen, cutting, {**how, "progress": progress})
+            scores, peer = _score(parts, asked, chosen, None if talk.quiet else said)
+        if task is not None:
+            scores, verdict = judge(scores, task)
+            verdicts.append(verdict)
+        if interval is not None:
+            scores = with_intervals(scores, **{**interval, "by": interval["by"] or _units(scores)})
         talk.notes(scores.notes, scores.system)
         for score in scores if talk.verbose else ():
             for reason, ids in score.undefined.reasons.items():
@@ -103,15 +133,7 @@ def command(
     if segment_scores is not None:
         with write_whole(segment_scores, errors="backslashreplace") as file:
             file.writelines(segment_table(results))
-    emit(render(results, form, width=width(), colour=colour() and output is None), output)
-
-
-def _spare(logs: list[tuple[str | None, str]], *outputs: str | None) -> None:
-    """Refuse to write over a log that is to be read."""
-    inputs = {source.file.resolve() for _, path in logs for source in resolve(path) if source.file is not None}
-    for file in outputs:
-        if file is not None and Path(file).resolve() in inputs:
-            raise UsageError(f"{file} is one of the logs; it would be written over")
+    emit(render(results, form, width=width(), colour=colour() and output is None, verdicts=verdicts), output)
 
 
 def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
@@ -134,18 +156,34 @@ def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
     return first.convention
 
 
-def _score(
+def _parts(
     path: str,
     name: str | None,
     asked: list[str | Metric],
     chosen: Convention,
+    cutting: Cutting,
     how: dict[str, Any],
-    said: set[str] | None,
+) -> Iterator[Run]:
+    """The parts of a log; of one whose streams are to be cut, or that is to be given texts, all of it."""
+    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
+    if not cutting.asked:
+        yield from scan(path, columns={column for m in metrics for column in m.columns}, name=name, **how)
+        return
+    clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
+    yield cutting.cut(Run.concat(list(scan(path, name=name, **how))), clocks=sorted(clocks)).run
+
+
+def _units(scores: Scores) -> str:
+    """What another test set would have others of: recordings, where segments were cut from several; else segments."""
+    first = next(iter(scores))
+    several = first.documents is not None and len(set(first.documents.tolist())) > 1
+    return "document" if several and first.signature.get("seg") != "none" else "segment"
+
+
+def _score(
+    parts: Iterable[Run], asked: list[str | Metric], chosen: Convention, said: set[str] | None
 ) -> tuple[Scores, Score | None]:
     """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
-    chosen_metrics = [metric(m) for m in asked]
-    columns = {column for m in chosen_metrics for column in chosen.settle(m).columns}
-    parts = scan(path, columns=columns, name=name, **how)
     scorer, peer, system = None, None, ""
     for part in parts:
         if scorer is None:
@@ -155,7 +193,7 @@ def _score(
                 said.add(part.origin.description)
             scorer = Scorer(asked or _default(part), chosen)
             told = said is not None and chosen.name == "paper"
-            if told and part.reference is not None and metric("AL") in scorer.metrics:
+            if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
                 peer = Scorer(["AL"], "simuleval")
         scorer.add(part)
         if peer is not None:
@@ -182,7 +220,16 @@ def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> 
 
 def _default(part: Run) -> tuple[str, ...]:
     quality = part.reference is not None and part.prediction is not None and any(part.reference)
-    return (*DEFAULT_METRICS, "BLEU") if quality else DEFAULT_METRICS
+    if part.unit == "none" and not quality:
+        raise MetricError(
+            f"{part.origin.path or part.name} has neither delays nor references, so nothing can be scored\n"
+            "  fix: give each segment its `delays`, or its `reference`."
+        )
+    if part.unit == "none":
+        return "BLEU", "chrF"
+    long = part.seg != "none" and part.offset is not None and part.recording_end is not None
+    latency = LONGFORM_METRICS if long else DEFAULT_METRICS
+    return (*latency, "BLEU") if quality else latency
 
 
 def _distinct(results: list[Scores], paths: list[str]) -> list[Scores]:

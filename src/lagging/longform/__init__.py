@@ -12,7 +12,18 @@ from __future__ import annotations
 
 from lagging.longform.aligners import ALIGNERS
 from lagging.longform.resegment import Cut, cut, resegment
+from lagging.longform.texts import with_predictions, with_references
 from lagging.longform.segmentation import Segmentation, read_segmentation
 from lagging.longform.stream import Stream
 
-__all__ = ["ALIGNERS", "Cut", "Segmentation", "Stream", "cut", "read_segmentation", "resegment"]
+__all__ = [
+    "ALIGNERS",
+    "Cut",
+    "Segmentation",
+    "Stream",
+    "cut",
+    "read_segmentation",
+    "resegment",
+    "with_predictions",
+    "with_references",
+]

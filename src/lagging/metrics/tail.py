@@ -149,5 +149,10 @@ def recordings(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
                 "`recording_end` is the end of each segment, not of its recording, as OmniSTEval up to 0.1.9 wrote it "
                 "for simulstream logs\n  fix: cut the log of the whole recordings again, by `--segmentation`."
             )
+        if run.document is None and (np.diff(sign * known[some]) < 0).any():
+            raise MetricError(
+                "segments begin before those above them, and nothing says that they are of other recordings: it needs "
+                "`document`"
+            )
         return recording, sign * known
     raise MetricError("it needs to know where in its recording each segment lies: `offset`, or `recording_end`")

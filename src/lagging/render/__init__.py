@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagging.errors import UsageError, did_you_mean
+from lagging.regimes import Verdict
 from lagging.scoring import Scores
 
 __all__ = ["RENDERERS", "render"]
@@ -16,7 +17,14 @@ __all__ = ["RENDERERS", "render"]
 RENDERERS = ("table", "json", "tsv", "markdown", "latex")
 
 
-def render(scores: Sequence[Scores], format: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+def render(
+    scores: Sequence[Scores],
+    format: str = "table",
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    verdicts: Sequence[Verdict] = (),
+) -> str:
     """The scores of some systems in one of the formats.
 
     Args:
@@ -24,6 +32,7 @@ def render(scores: Sequence[Scores], format: str = "table", *, width: int | None
         format: "table", "json", "tsv", "markdown" or "latex".
         width: columns of the terminal, for the table; None to let lines be as long as they are.
         colour: whether the table may use terminal colours.
+        verdicts: where each system stands in a regime, if that was asked for.
 
     Example:
         >>> import lagging
@@ -35,17 +44,18 @@ def render(scores: Sequence[Scores], format: str = "table", *, width: int | None
         AL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
         DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
     """
+    if format not in RENDERERS:
+        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
+    pairs = zip(scores, verdicts, strict=True) if verdicts else ()
+    remarks = [f"{v.regime.name}: {one.system}: {v}" for one, v in pairs]
     if format == "table":
         from lagging.render.table import table
 
-        return table(scores, width=width, colour=colour)
-    if format not in RENDERERS:
-        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
+        return table(scores, width=width, colour=colour, remarks=remarks)
     from lagging.render import documents
 
-    return {
-        "json": documents.as_json,
-        "tsv": documents.as_tsv,
-        "markdown": documents.as_markdown,
-        "latex": documents.as_latex,
-    }[format](scores)
+    if format == "json":
+        return documents.as_json(scores, verdicts)
+    if format == "tsv":
+        return documents.as_tsv(scores)
+    return {"markdown": documents.as_markdown, "latex": documents.as_latex}[format](scores, remarks)

@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from lagging.metrics import Metric
 from lagging.scoring import Score, Scores
 
-__all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined"]
+__all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined", "wins"]
 
 DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2}
 UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min"} | dict.fromkeys(
@@ -54,6 +54,8 @@ def cell(scores: Scores, metric: Metric, unit: str) -> str:
     if score is None:
         return NOTHING
     text = shown(score.value, score.unit)
+    if score.low is not None:
+        text += f" [{shown(score.low, score.unit)}, {shown(score.high, score.unit)}]"
     return text if unit else f"{text} {UNITS[score.unit]}".rstrip()
 
 
@@ -72,6 +74,11 @@ def best(scores: Sequence[Scores], metric: Metric) -> set[str]:
     pick = max if metric.higher_is_better else min
     top = pick(found, key=lambda s: s.value)
     return {shown(top.value, top.unit)}
+
+
+def wins(text: str, winner: set[str]) -> bool:
+    """Whether a cell, be it with an interval, has the best value of its column."""
+    return text.partition(" [")[0] in winner
 
 
 def signatures(scores: Sequence[Scores], segments: bool = False) -> list[str]:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined
+from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined, wins
+from lagging.regimes import Verdict
 from lagging.scoring import Score, Scores
 
-__all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "segment_table"]
+__all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "moves_table", "segment_table"]
 
 SCHEMA = 1
 FIELDS = ("system", "metric", "score", "low", "high", "unit", "n", "undefined", "signature")
@@ -42,9 +43,22 @@ def _records(scores: Sequence[Scores]) -> Iterator[dict[str, Any]]:
     return (record(one.system, score) for one in scores for score in one)
 
 
-def as_json(scores: Sequence[Scores]) -> str:
-    """One object: `{"schema": 1, "scores": […]}`."""
-    return json.dumps({"schema": SCHEMA, "scores": list(_records(scores))}, ensure_ascii=False, indent=1)
+def as_json(scores: Sequence[Scores], verdicts: Sequence[Verdict] = ()) -> str:
+    """One object: `{"schema": 1, "scores": […]}`, with `"regimes"` where systems were judged."""
+    found: dict[str, Any] = {"schema": SCHEMA, "scores": list(_records(scores))}
+    if verdicts:
+        found["regimes"] = [
+            {
+                "system": one.system,
+                "regime": v.regime.name,
+                "metric": repr(v.score.metric),
+                "limits": dict(v.regime.limits),
+                "band": v.band,
+                "sure": v.sure,
+            }
+            for one, v in zip(scores, verdicts, strict=True)
+        ]
+    return json.dumps(found, ensure_ascii=False, indent=1)
 
 
 def _field(value: object) -> str:
@@ -64,7 +78,7 @@ def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>()#|~])", r"\\\1", flat)
 
 
-def as_markdown(scores: Sequence[Scores]) -> str:
+def as_markdown(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     """A table, best values in bold, signatures below."""
     metrics = columns(scores)
     head = ["system", *(_markdown(heading(m, unit)) for m, unit in metrics), "n"]
@@ -74,9 +88,10 @@ def as_markdown(scores: Sequence[Scores]) -> str:
         cells = [_markdown(one.system)]
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
-            cells.append(f"**{text}**" if text in winner else text)
+            cells.append(f"**{text}**" if wins(text, winner) else text)
         rows.append("| " + " | ".join([*cells, str(max(s.n for s in one))]) + " |")
-    below = [f"- {_markdown(line)}" for line in undefined(scores)] + [f"- `{line}`" for line in signatures(scores)]
+    said = [f"- {_markdown(line)}" for line in (*remarks, *undefined(scores))]
+    below = [*said, *(f"- `{line}`" for line in signatures(scores))]
     return "\n".join([*rows, "", *below])
 
 
@@ -95,7 +110,7 @@ def _latex(text: str) -> str:
     return "".join(LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
 
 
-def as_latex(scores: Sequence[Scores]) -> str:
+def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     """A booktabs table, best values in bold; what is undefined, and the signatures, as comments."""
     metrics = columns(scores)
     arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
@@ -115,10 +130,10 @@ def as_latex(scores: Sequence[Scores]) -> str:
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
             text = text.replace("–", "--") if text == "–" else f"${text}$" if text.startswith("-") else text
-            cells.append(rf"\textbf{{{text}}}" if text.strip("$") in winner else text)
+            cells.append(rf"\textbf{{{text}}}" if wins(text.strip("$"), winner) else text)
         lines.append(" & ".join([*cells, str(max(s.n for s in one))]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    below = [re.sub(r"[\r\n]", " ", line) for line in (*undefined(scores), *signatures(scores))]
+    below = [re.sub(r"[\r\n]", " ", line) for line in (*remarks, *undefined(scores), *signatures(scores))]
     return "\n".join([*lines, *(f"% {line}" for line in below)])
 
 
@@ -134,6 +149,16 @@ def segment_table(scores: Sequence[Scores]) -> Iterator[str]:
         values = [[""] * len(ids) if score is None else _cells(score) for score in found]
         for row, name in enumerate(ids):
             yield "\t".join([_field(one.system), _field(name), *(column[row] for column in values)]) + "\n"
+
+
+MOVES = ("recording", "place", "token", "time", "by_edits", "segment")
+
+
+def moves_table(moves: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Lines of a TSV with a row per token that is not where the fewest edits would have put it."""
+    yield "\t".join(MOVES) + "\n"
+    for move in moves:
+        yield "\t".join(_field(None if value != value else value) for value in move) + "\n"
 
 
 def _cells(score: Score) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from lagging.render.cells import UNITS, best, cell, columns, heading, pad, safe, shorten, signatures, undefined
+from lagging.render.cells import UNITS, best, cell, columns, heading, pad, safe, shorten, signatures, undefined, wins
 from lagging.scoring import Scores
 
 __all__ = ["grid", "table"]
@@ -26,7 +26,9 @@ def grid(rows: Sequence[Sequence[str]], right: Sequence[bool], bold: set[tuple[i
     return lines
 
 
-def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = False) -> str:
+def table(
+    scores: Sequence[Scores], *, width: int | None = None, colour: bool = False, remarks: Sequence[str] = ()
+) -> str:
     """The table, what is undefined in it, and the signatures of its numbers."""
     metrics = columns(scores)
     head = ["system", *(heading(metric, unit) for metric, unit in metrics), "n"]
@@ -36,7 +38,7 @@ def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = 
         row = [safe(one.system, isolate=width is not None)]
         for i, (metric, unit) in enumerate(metrics):
             text = cell(one, metric, unit)
-            if text in winners[i]:
+            if wins(text, winners[i]):
                 bold.add((len(rows), i + 1))
             row.append(text)
         rows.append([*row, str(max(score.n for score in one))])
@@ -50,7 +52,7 @@ def table(scores: Sequence[Scores], *, width: int | None = None, colour: bool = 
         else:
             lines = _tall(rows, width or 80, bold if colour else None)
     below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures(scores)]
-    return "\n".join([*lines, "", *(safe(line) for line in undefined(scores)), *below])
+    return "\n".join([*lines, "", *(safe(line) for line in (*remarks, *undefined(scores))), *below])
 
 
 def _fits(rows: Sequence[Sequence[str]], width: int | None) -> bool:

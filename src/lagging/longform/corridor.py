@@ -107,9 +107,9 @@ class Corridor:
         return np.concatenate([[0], np.cumsum(self.high - self.low + 1)])
 
     def touches(self, path: Path) -> bool:
-        """Whether a path runs along a wall of the corridor, so that a better one may lie beyond."""
-        left = (path.low == self.low) & (self.low > 0)
-        right = (path.high == self.high) & (self.high < self.columns)
+        """Whether a path runs along a wall of the corridor, or through it, so that a better one may lie beyond."""
+        left = (path.low <= self.low) & (self.low > 0)
+        right = (path.high >= self.high) & (self.high < self.columns)
         return bool((left | right).any())
 
 

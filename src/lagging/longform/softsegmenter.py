@@ -4,7 +4,7 @@
 Words are split into word and punctuation; a pair is worth the Jaccard index of the two *sets* of letters, and
 punctuation never pairs with words. A token without a partner goes to the neighbour that it resembles more. The first
 part of a word decides for all of it. Differences: words are split by a pattern instead of Moses, and tokens that
-SoftSegmenter would drop, before the first pair, go to the first segment.
+SoftSegmenter would drop, before the first pair, go to the first segment; so does all, where no segment has a reference.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def omnisteval(stream: Stream) -> Ints:
     theirs = [_parts(token) for token in stream.tokens]
     ends = np.cumsum([sum(map(len, segment)) for segment in ours], dtype=np.int64)
     reference = [part for segment in ours for word in segment for part in word]
+    if not reference:
+        return np.append(0, np.full(len(ends), len(stream.tokens)))
     types, (coded, hypothesis) = code(reference, list(chain.from_iterable(theirs)))
     path = edit_path(coded.tolist(), hypothesis.tolist(), ends)
     corridor = Corridor.around(path, ends[-1:])  # where segments end is of no account until the path is known

@@ -45,7 +45,7 @@ def fold(token: str) -> str:
         >>> fold("„Über"), fold("ÜBER,"), fold("--")
         ('über', 'über', '--')
     """
-    folded = unicodedata.normalize("NFKC", token).casefold()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", token).casefold())
     bare = "".join(letter for letter in folded if unicodedata.category(letter)[0] not in "PSZC")
     return bare or folded
 

@@ -149,7 +149,7 @@ def test_like_repeats_a_score(run, logs) -> None:
 def test_like_says_what_it_cannot_do(run, logs) -> None:
     assert run("score", "wait", "--like", "AL", "-q").code == 2
     assert "leave -m out" in run("score", "wait", "--like", f"AL{SIGNED}", "-m", "DAL").err
-    assert "cannot repeat seg:mwer" in run("score", "wait", "--like", f"AL{SIGNED}".replace("seg:none", "seg:mwer")).err
+    assert "cannot repeat seg:hand" in run("score", "wait", "--like", f"AL{SIGNED}".replace("seg:none", "seg:hand")).err
     both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("token", "ms"))
     assert "differ in unit" in run("score", "wait", *both).err
     both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("|n:3", "|eos:kept|n:3"))

@@ -204,15 +204,20 @@ def test_a_segment_that_lies_nowhere_is_refused():
     # but not if it would not have counted
     run = stream(offset=unknown, recording_end=None)
     silent = lagging.Run.from_delays(
-        [[], *run.delays.tolist()], source_length=[10_000] * 6, unit="ms", seg="given", offset=[math.nan, 0, 1, 2, 0, 1]
+        [[], *run.delays.tolist()], source_length=[10_000] * 6, unit="ms", seg="given", offset=[math.nan, 0, 1, 2, 3, 4]
     )
     assert of(silent, "LagDrift").undefined.reasons == {"empty hypothesis": (0,)}
 
 
 def test_without_documents_all_is_one_recording():
-    run = stream(document=None)
+    run = stream(document=None, offset=[0, 10_000, 20_000, 30_000, 40_000])
     rows = [p for row in range(5) for p in oracle.points(run.delays[row].tolist(), 10_000, begin=run.offset[row])]
     assert of(run, "LagDrift").value == pytest.approx(float(60_000 * oracle.slope([rows])), rel=1e-12)
+
+
+def test_without_documents_segments_must_go_on_in_time():
+    with pytest.raises(lagging.MetricError, match="needs `document`"):
+        of(stream(document=None), "LagDrift")
 
 
 def test_what_has_no_value_does_not_move_the_drift_of_its_recording():

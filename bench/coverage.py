@@ -26,7 +26,7 @@ from lagging.signature import Signature
 from lagging.stats import DEFAULTS, interval, intervals, paired
 
 MEAN = 3.0
-METHODS = ("percentile", "bca", "studentised")
+METHODS = ("percentile", "bca", "studentised", "wild")
 SIZES = {"segment": (20, 100, 500), "document": (5, 10, 27)}
 BATCH = 100
 """How many samples are resampled at once: segments are drawn alike for all, as for several metrics of one system."""

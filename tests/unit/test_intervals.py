@@ -8,8 +8,8 @@ from scipy.stats import bootstrap
 
 import lagging
 from lagging.ragged import Ragged
-from lagging.scoring import settings
-from lagging.stats import interval, intervals, with_intervals
+from lagging.scoring import Scores, settings
+from lagging.stats import interval, intervals, paired, with_intervals
 from statistic import made
 
 SEED = 12345
@@ -122,7 +122,7 @@ def test_undefined_segments_stay_and_count_for_nothing() -> None:
     assert (got.low, got.high) == pytest.approx(tuple(want), rel=1e-9)
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca", "studentised"])
+@pytest.mark.parametrize("method", ["percentile", "bca", "studentised", "wild"])
 @pytest.mark.parametrize("by", ["segment", "document"])
 def test_what_has_no_interval_says_why(method, by) -> None:
     def found(values):
@@ -138,10 +138,65 @@ def test_what_has_no_interval_says_why(method, by) -> None:
     assert found([4.0, 4.0, math.nan]).low == 4.0
 
 
-def test_three_documents_are_too_few_to_studentise() -> None:
-    got = interval(made("AL", [1.0, 2.0, 4.0], documents=list("abc")), by="document")
-    assert math.isnan(got.low)
-    assert got.reason == "3 documents: too few for a studentised interval"
+def test_how_few_documents_are_too_few() -> None:
+    three, two = (
+        [made("AL", values, documents=list("abc")[: len(values)])] for values in ([1.0, 2.0, 4.0], [1.0, 2.0])
+    )
+    for scores, method in ((three, "studentised"), (two, "wild")):
+        (got,) = intervals(scores, by="document", method=method)
+        assert math.isnan(got.low)
+        assert got.reason == f"{scores[0].n} documents: too few for a {method} interval"
+    (got,) = intervals(three, by="document")
+    assert got.method == "wild"
+    assert got.high - got.low > 4  # there is one, but it says little
+
+
+def test_wild_intervals_hold_what_is_not_rejected() -> None:
+    """One resample at a time, and as the theory of ratios has it: of t_c − θ₀ b_c."""
+    talk = np.repeat(np.arange(6), [3, 9, 4, 6, 2, 7])
+    values = skewed(31) + talk
+    top, size = np.bincount(talk, values), np.bincount(talk)
+    weights = np.array([-math.sqrt(0.5), -1, -math.sqrt(1.5), math.sqrt(0.5), 1, math.sqrt(1.5)])
+    draws = weights[np.random.default_rng(SEED).integers(0, 6, size=(400, 6))]
+
+    def t(e):
+        ratio = e.sum() / size.sum()
+        return abs(ratio) / math.sqrt(((e - ratio * size) ** 2).sum())
+
+    def p(truth):
+        e = top - truth * size
+        return (1 + sum(t(v * e) >= t(e) * (1 - 1e-9) for v in draws)) / 401
+
+    score = made("AL", values, documents=[f"t{i}" for i in talk])
+    got = interval(score, by="document", resamples=400)
+    width = got.high - got.low
+    for end, out in ((got.low, -1), (got.high, 1)):
+        assert p(end + out * 1e-4 * width) <= 0.05 < p(end - out * 1e-4 * width)
+    same = {
+        name: Scores([one]) for name, one in (("a", score), ("b", made("AL", 0 * values, documents=score.documents)))
+    }
+    (pair,) = paired(same, by="document", resamples=400).pairs
+    assert pair.p == p(0)
+    assert (pair.low, pair.high) == pytest.approx((-got.high, -got.low), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["BLEU", "SWF", "AL(mean=token)", "LagPercentile"])
+def test_wild_intervals_of_many_documents_are_near_the_others(name) -> None:
+    dice = np.random.default_rng(4)
+    talks = [f"t{k % 60}" for k in range(600)]
+    if name == "LagPercentile":
+        rows = Ragged.from_rows([dice.exponential(5, 20) for _ in talks])
+    elif name == "BLEU":
+        total = np.maximum(dice.integers(6, 20, (600, 1)) - np.arange(4), 0)
+        rows = np.hstack([total[:, :1], total[:, :1] + 1, dice.binomial(total, [0.7, 0.5, 0.4, 0.3]), total])
+    else:
+        rows = np.stack([skewed(600), skewed(600, 2)], axis=1)
+    plain, other = (
+        interval(made(name, rows, documents=talks), by="document", method=method, resamples=2000)
+        for method in ("percentile", "wild")
+    )
+    width = plain.high - plain.low
+    assert (other.low, other.high) == pytest.approx((plain.low, plain.high), abs=0.15 * width)
 
 
 def test_a_largest_value_has_no_interval() -> None:
@@ -213,9 +268,7 @@ def test_scores_get_their_intervals_and_signatures() -> None:
         alone = interval(plain, by="document", level=0.9, resamples=500, seed=7)
         assert (score.low, score.high) == (alone.low, alone.high)
         assert score.low < score.value < score.high
-        assert f"|ci:90|by:document|method:studentised|bs:500|seed:7|n:30|v:{lagging.__version__}" in str(
-            score.signature
-        )
+        assert f"|ci:90|by:document|method:wild|bs:500|seed:7|n:30|v:{lagging.__version__}" in str(score.signature)
         assert score.segment_signature == plain.segment_signature
         assert score.signature.without_interval() == plain.signature
     assert [n.text for n in found.notes if n.kind == "no interval"] == [

@@ -75,7 +75,8 @@ def test_studentised_pairs_of_documents_one_resample_at_a_time() -> None:
     found = [one(draw) for draw in np.random.default_rng(SEED).integers(0, 7, size=(500, 7))]
     t = [(mean - value) / e if e > 1e-12 else math.copysign(math.inf, mean - value) for mean, e in found]
     low, high = np.quantile(t, [0.025, 0.975], method="inverted_cdf")
-    (got,) = paired(two(a, b, documents=[f"t{i}" for i in talk]), by="document", resamples=500).pairs
+    systems = two(a, b, documents=[f"t{i}" for i in talk])
+    (got,) = paired(systems, by="document", method="studentised", resamples=500).pairs
     assert (got.low, got.high) == pytest.approx((value - high * error, value - low * error), rel=1e-8)
     assert got.p == (1 + sum(abs(x) >= abs(value / error) for x in t)) / 501
     assert got.method == "studentised"
@@ -250,7 +251,8 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert "cannot be resampled" in most.reason
     assert most.difference == 3
     talks = list("abc")
-    (few,) = paired(two([1.0, 2.0, 4.0], [2.0, 5.0, 4.0], documents=talks), by="document").pairs
+    systems = two([1.0, 2.0, 4.0], [2.0, 5.0, 4.0], documents=talks)
+    (few,) = paired(systems, by="document", method="studentised").pairs
     assert few.reason == "3 documents: too few for a studentised interval"
     (neither,) = paired(two([[1.0, 2.0], [1.0, 3.0]], [[2.0, 2.0], [2.0, 3.0]], "SWF"), resamples=50).pairs
     assert (neither.wins, neither.losses) == (None, None)

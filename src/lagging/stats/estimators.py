@@ -92,6 +92,11 @@ class Sums:
         """Which units have a value."""
         return np.asarray(self.rows[:, -1] > 0)
 
+    @property
+    def weight(self) -> Floats:
+        """How much each unit counts: by its segments."""
+        return self.rows[:, -1]
+
     @cached_property
     def sums(self) -> Floats:
         """Over all units."""
@@ -141,6 +146,11 @@ class Sums:
 
 class Ratio(Sums):
     """The first sum over the last but one; a mean is one too."""
+
+    @property
+    def weight(self) -> Floats:
+        """How much each unit counts: by what it adds to the bottom."""
+        return self.rows[:, 1]
 
     def gradient(self, sums: Floats) -> Floats:
         """Exact: (1, −R) / bottom."""
@@ -230,6 +240,11 @@ class Quantile:
 
 
 Estimator = Sums | Quantile
+
+
+def linear(e: Estimator) -> Sums:
+    """What has a standard error: the estimator itself; for a percentile, the share of tokens up to it."""
+    return e.below() if isinstance(e, Quantile) else e
 
 
 def _ratio(sums: Floats) -> Floats:

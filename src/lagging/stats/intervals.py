@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -12,13 +12,14 @@ import numpy as np
 from lagging.errors import Note, UsageError, counted
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
-from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, units_of
+from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, linear, units_of
 from lagging.stats.resamples import RESAMPLES, SEED, counts
+from lagging.stats.wild import Wild, wild
 
 __all__ = ["DEFAULTS", "METHODS", "Interval", "interval", "intervals", "with_intervals"]
 
-METHODS = ("percentile", "bca", "studentised", "sacrebleu")
-DEFAULTS = {"segment": "bca", "document": "studentised"}
+METHODS = ("percentile", "bca", "studentised", "wild", "sacrebleu")
+DEFAULTS = {"segment": "bca", "document": "wild"}
 """The methods that cover what they promise: see `bench/coverage.py`."""
 
 
@@ -28,7 +29,7 @@ class Interval:
 
     Attributes:
         low, high: its ends; NaN where there is none.
-        method: "percentile", "bca", "studentised" or "sacrebleu".
+        method: "percentile", "bca", "studentised", "wild" or "sacrebleu".
         by: what was resampled: "segment" or "document".
         level: how often such an interval covers the true value.
         resamples, seed: how many, and of which random numbers.
@@ -66,6 +67,9 @@ def interval(
     - `studentised` takes quantiles of $t^* = (\theta^* - \hat\theta)/s^*$, and the interval
       $[\hat\theta - t^*_{1-\alpha/2}\,s,\ \hat\theta - t^*_{\alpha/2}\,s]$, with standard errors by linearisation over
       the units; of a pooled percentile, those of the share of tokens below it (Woodruff 1952);
+    - `wild` holds the values that a wild bootstrap does not reject (Cameron, Gelbach & Miller 2008), which gives the
+      units random weights instead of drawing them: studentised too, and the best for few documents, where drawing may
+      leave out the only one that is unlike the others; see `lagging.stats.wild`;
     - `sacrebleu` is what `sacrebleu --confidence` prints: the mean of the resamples, give or take half the distance
       between their quantiles, with segments in the order of the log. It needs `resamples=1000` to be the same.
 
@@ -75,7 +79,7 @@ def interval(
         score: a score, with its statistics.
         by: "segment" or "document".
         level: 0.95 for 95 %.
-        method: the default is "bca" for segments and "studentised" for documents.
+        method: the default is "bca" for segments and "wild" for documents.
         resamples: how many.
         seed: of the random numbers; the same seed gives the same interval everywhere.
 
@@ -124,9 +128,14 @@ def intervals(
         if method == "studentised":
             t.append(student(good, some))
     drawn = iter(np.concatenate(values).T)
-    studentised = iter(np.concatenate(t).T if t else [np.empty(0)] * len(good))
+    more: Iterator[Floats | Wild | None] = iter([None] * len(good))
+    if method == "studentised":
+        more = iter(np.concatenate(t).T)
+    elif method == "wild":
+        weighted = iter(wild([(linear(e), None) for e in good if e.some > 1], resamples, seed))
+        more = iter([next(weighted) if e.some > 1 else None for e in good])
     return tuple(
-        replace(made, reason=e) if isinstance(e, str) else finish(made, score.value, e, next(drawn), next(studentised))
+        replace(made, reason=e) if isinstance(e, str) else finish(made, score.value, e, next(drawn), next(more))
         for score, e in zip(scores, found, strict=True)
     )
 
@@ -185,8 +194,8 @@ def check(method: str, by: str, level: float, resamples: int) -> None:
 # ---- from resamples to ends -------------------------------------------------------------------------------------
 
 
-def finish(made: Interval, value: float, e: Estimator, values: Floats, t: Floats) -> Interval:
-    """The interval of a value, given the values of the resamples, and t* if it is to be studentised."""
+def finish(made: Interval, value: float, e: Estimator, values: Floats, more: Floats | Wild | None) -> Interval:
+    """The interval of a value, given the values of the resamples, and t* or what weights make of it, if need be."""
     if e.some < 2:
         return replace(made, reason=f"{counted(e.some, made.by)} with a value: too few")
     values = values[~np.isnan(values)]
@@ -194,10 +203,10 @@ def finish(made: Interval, value: float, e: Estimator, values: Floats, t: Floats
         return replace(made, reason="no resample has a value")
     if constant(values, np.abs(values).max()):
         return replace(made, low=value, high=value, reason="all resamples have the same value")
-    if made.method == "studentised":
-        low, high = _studentised(e, t, made.level)
+    if more is not None:
+        low, high = _of_units(e, more, made.level)
         if not (np.isfinite(low) and np.isfinite(high)):
-            return replace(made, reason=f"{counted(e.some, made.by)}: too few for a studentised interval")
+            return replace(made, reason=f"{counted(e.some, made.by)}: too few for a {made.method} interval")
     elif made.method == "bca":
         low, high = bca(values, e.value, acceleration(e), made.level)
     elif made.method == "sacrebleu":
@@ -260,7 +269,7 @@ def bca(values: Floats, value: float, a: float, level: float) -> tuple[float, fl
 def student(estimators: Iterable[Estimator], some: Floats) -> Floats:
     """t* of each estimator (columns) in each resample (rows); of a percentile, of the share of tokens below it."""
     columns = []
-    for e in (e.below() if isinstance(e, Quantile) else e for e in estimators):
+    for e in map(linear, estimators):
         values = e.values(some)
         columns.append(studentise(values - e.value, e.errors(some), float(np.nanmax(np.abs(values), initial=0))))
     return np.stack(columns, axis=1) if columns else np.empty((len(some), 0))
@@ -273,12 +282,15 @@ def studentise(difference: Floats, error: Floats, scale: float) -> Floats:
         return np.where(none, 0.0, difference / np.where(sure, 0.0, error))
 
 
-def _studentised(e: Estimator, t: Floats, level: float) -> tuple[float, float]:
-    linear = e.below() if isinstance(e, Quantile) else e
-    low, high = bootstrap_t(t, linear.value, float(linear.errors(np.ones((1, linear.n)))[0]), level)
-    if isinstance(e, Quantile):
-        shares = np.clip([100 * (low - linear.value) + e.p, 100 * (high - linear.value) + e.p], 0, 100)
-        low, high = np.percentile(e.sorted_values, shares)
+def _of_units(e: Estimator, more: Floats | Wild, level: float) -> tuple[float, float]:
+    """An interval by standard errors; of a percentile, between the percentiles that its share could be."""
+    if isinstance(more, Wild):
+        low, high = more.interval(level)
+    else:
+        low, high = bootstrap_t(more, linear(e).value, float(linear(e).errors(np.ones((1, e.n)))[0]), level)
+    if isinstance(e, Quantile) and np.isfinite(low + high):
+        shares = 100 * (np.array([low, high]) - linear(e).value) + e.p
+        low, high = np.percentile(e.sorted_values, np.clip(shares, 0, 100))
     return float(low), float(high)
 
 

@@ -13,10 +13,21 @@ import numpy as np
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Scores
-from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, standard_error, units_of
+from lagging.stats.estimators import (
+    Estimator,
+    Quantile,
+    Sums,
+    Units,
+    estimator,
+    evaluate,
+    linear,
+    standard_error,
+    units_of,
+)
 from lagging.stats.intervals import student
 from lagging.stats.matching import Matched, match
 from lagging.stats.resamples import RESAMPLES, SEED, counts, on_grid, swaps
+from lagging.stats.wild import Wild, wild
 
 __all__ = ["Joint", "Resampled", "resampled"]
 
@@ -174,6 +185,19 @@ class Joint:
             variance = sums[:, first : first + len(self.pairs)] / n - mean**2
             out[:, :, m] = np.sqrt(np.maximum(variance, 0) * n / max(n - 1, 1)) * n
         return out
+
+    def wild(self, resamples: int, seed: int) -> tuple[dict[tuple[int, int], Wild], dict[tuple[int, int], Wild]]:
+        """The wild bootstrap of each metric and system, and of each metric and pair, by their numbers."""
+        alone: dict[tuple[int, int], Wild] = {}
+        pairs: dict[tuple[int, int], Wild] = {}
+        for m, row in enumerate(self.table):
+            ones = {s: linear(e) for s, e in enumerate(row) if not isinstance(e, str) and e.some > 1}
+            sums = {s: e for s, e in ones.items() if isinstance(row[s], Sums)}
+            both = {place: (sums[a], sums[b]) for place, (a, b) in enumerate(self.pairs) if a in sums and b in sums}
+            found = iter(wild([*((e, None) for e in ones.values()), *both.values()], resamples, seed))
+            alone |= {(m, s): next(found) for s in ones}
+            pairs |= {(m, place): next(found) for place in both}
+        return alone, pairs
 
     def errors_of(self, some: Floats) -> Floats:
         """Standard error of each difference, linearised in each resample: resamples × pairs × metrics."""

@@ -14,65 +14,17 @@ from lagging.metrics import Metric, metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.corrections import CORRECTIONS
-from lagging.stats.estimators import Estimator, Quantile, Sums
-from lagging.stats.intervals import (
-    DEFAULTS,
-    Interval,
-    bca,
-    bootstrap_t,
-    check,
-    constant,
-    finish,
-    percentile,
-    skewness,
-    studentise,
-)
+from lagging.stats.difference import Pair, Seen, start
+from lagging.stats.estimators import Estimator, Quantile
+from lagging.stats.intervals import DEFAULTS, Interval, check, finish
 from lagging.stats.joint import Joint
 from lagging.stats.matching import match
 from lagging.stats.resamples import RESAMPLES, SEED
+from lagging.stats.wild import Wild
 
 __all__ = ["TESTS", "Pair", "Paired", "paired"]
 
 TESTS = ("bootstrap", "randomisation")
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One metric of two systems.
-
-    Attributes:
-        metric: the metric.
-        a, b: the systems; `value_a`, `value_b`: their values on the segments that all systems have.
-        difference: b − a, with an interval from `low` to `high`.
-        p: two-sided p-value of no difference; `p_adjusted`: corrected for the number of pairs.
-        effect: the difference in standard deviations of the segments' differences (Cohen's d_z), or of the documents',
-            with an interval from `effect_low` to `effect_high`; NaN for a pooled percentile.
-        wins, ties, losses: in how many segments b is better than a, as good, and worse; None where neither direction is
-            better.
-        n: number of segments that have a value in both.
-        method: of the interval of the difference.
-        reason: why there is no interval or no p-value; empty otherwise.
-    """
-
-    metric: Metric
-    a: str
-    b: str
-    value_a: float
-    value_b: float
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_adjusted: float
-    effect: float
-    effect_low: float
-    effect_high: float
-    wins: int | None
-    ties: int
-    losses: int | None
-    n: int
-    method: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +110,7 @@ def paired(
 
     - `bootstrap` (Koehn 2004): segments or documents are drawn with replacement, the same for both systems; extreme is
       $|d^* - d|/s^* \ge |d|/s$, with standard errors, as a test of the mean of few segments errs too often without
-      them (Hall & Wilson 1991);
+      them (Hall & Wilson 1991); with `method="wild"`, the default for documents, units are weighted, not drawn;
     - `randomisation` (Noreen 1989; Riezler & Maxwell 2005): the two systems exchange their outputs in a random half of
       the segments or documents; extreme is $|d^*| \ge |d|$. It assumes nothing but that under no difference the names
       of the systems mean nothing.
@@ -174,7 +126,7 @@ def paired(
         by: "segment" or "document".
         base: compare the others with this system only; all pairs, by default.
         level: of intervals.
-        method: of intervals; "bca" by segment and "studentised" by document, by default. "sacrebleu" makes p as
+        method: of intervals; "bca" by segment and "wild" by document, by default. "sacrebleu" makes p as
             sacreBLEU's --paired-bs and --paired-ar do: of $|d^*| - \overline{|d^*|} > |d|$ and of $|d^*| > |d|$.
         correction: "holm", "bh" or "none": over the pairs of each metric.
         resamples, seed: how many, and of which random numbers.
@@ -208,24 +160,27 @@ def paired(
     studentised = ("errors", "t") if method == "studentised" else ()
     drawn = joint.bootstrap(resamples, seed, "values", "spreads", *studentised)
     values, spreads, errors = drawn["values"], drawn["spreads"], drawn.get("errors")
+    weighted, weighted_pairs = joint.wild(resamples, seed) if method == "wild" else ({}, {})
     trials = joint.exchanged(resamples, seed) if test == "randomisation" else None
     whole = joint.errors_of(np.ones((1, joint.units.n)))[0]
+    made = Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n)
     pairs = []
     for m, of in enumerate(matched.metrics):
         some = []
         for place, (a, b) in enumerate(joint.pairs):
-            pair = _start(of, matched.scores[a][m], matched.scores[b][m], matched.systems[a], matched.systems[b])
+            pair = start(of, matched.scores[a][m], matched.scores[b][m], matched.systems[a], matched.systems[b])
             one, other = joint.table[m][a], joint.table[m][b]
             reason = one if isinstance(one, str) else other if isinstance(other, str) else _too_few(one, other, by)
             if isinstance(one, str) or isinstance(other, str) or reason:
                 some.append(replace(pair, method=method, reason=str(reason)))
                 continue
-            seen = _Seen(
+            seen = Seen(
                 difference=other.value - one.value,
                 error=float(whole[place, m]),
                 scale=float(np.nanmax(np.abs(values[:, [a, b], m]), initial=0)),
                 values=values[:, b, m] - values[:, a, m],
                 errors=None if errors is None or isinstance(one, Quantile) else errors[:, place, m],
+                wild=weighted_pairs.get((m, place)),
                 trials=None if trials is None else trials[:, place, m],
                 spread=spreads[:, place, m],
                 n=joint.units.n,
@@ -237,7 +192,7 @@ def paired(
     return Paired(
         systems=matched.systems,
         metrics=matched.metrics,
-        intervals=_intervals(joint, drawn, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n)),
+        intervals=_intervals(joint, drawn, weighted, made),
         pairs=tuple(pairs),
         n=matched.n,
         unmatched=matched.unmatched,
@@ -252,15 +207,17 @@ def paired(
     )
 
 
-def _intervals(joint: Joint, drawn: dict[str, Floats], made: Interval) -> tuple[tuple[Interval, ...], ...]:
+def _intervals(
+    joint: Joint, drawn: dict[str, Floats], weighted: dict[tuple[int, int], Wild], made: Interval
+) -> tuple[tuple[Interval, ...], ...]:
     """Of each system, an interval per metric."""
-    values, t = drawn["values"], drawn.get("t", drawn["values"])
 
     def one(s: int, m: int, score: Score) -> Interval:
         e = joint.table[m][s]
-        return (
-            replace(made, reason=e) if isinstance(e, str) else finish(made, score.value, e, values[:, s, m], t[:, s, m])
-        )
+        if isinstance(e, str):
+            return replace(made, reason=e)
+        more = drawn["t"][:, s, m] if "t" in drawn else weighted.get((m, s))
+        return finish(made, score.value, e, drawn["values"][:, s, m], more)
 
     return tuple(
         tuple(one(s, m, score) for m, score in enumerate(scores)) for s, scores in enumerate(joint.matched.scores)
@@ -277,119 +234,3 @@ def _known(name: str, systems: Iterable[str]) -> str:
 def _too_few(one: Estimator, other: Estimator, by: str) -> str:
     some = min(one.some, other.some)
     return f"{counted(some, by)} with a value: too few" if some < 2 else ""
-
-
-def _start(of: Metric, one: Score, other: Score, a: str, b: str) -> Pair:
-    """What needs no resamples: values, and who wins how often."""
-    gain = other.segments - one.segments
-    more, less, same = (int(np.count_nonzero(which)) for which in (gain > 0, gain < 0, gain == 0))
-    better: tuple[int | None, int | None] = (None, None)
-    if of.higher_is_better is not None:
-        better = (more, less) if of.higher_is_better else (less, more)
-    nan = float("nan")
-    return Pair(
-        metric=of,
-        a=a,
-        b=b,
-        value_a=one.value,
-        value_b=other.value,
-        difference=other.value - one.value,
-        low=nan,
-        high=nan,
-        p=nan,
-        p_adjusted=nan,
-        effect=nan,
-        effect_low=nan,
-        effect_high=nan,
-        wins=better[0],
-        ties=same,
-        losses=better[1],
-        n=more + less + same,
-        method="",
-    )
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """A difference, and what became of it in the resamples; the scale is the size of what is subtracted."""
-
-    difference: float
-    error: float
-    scale: float
-    values: Floats
-    errors: Floats | None
-    trials: Floats | None
-    spread: Floats
-    n: int
-    by: str
-
-    def fill(self, pair: Pair, one: Estimator, other: Estimator, method: str, level: float) -> Pair:
-        there = ~np.isnan(self.values)
-        values = self.values[there]
-        if not len(values):
-            return replace(pair, method=method, reason="no resample has a value")
-        if method == "studentised" and self.errors is None:
-            method = "percentile"  # a pooled percentile has no standard error
-        errors = self.spread / np.sqrt(self.n) if self.errors is None else self.errors
-        t = None if np.isnan(self.error) else studentise(values - self.difference, errors[there], self.scale)
-        low = high = pair.difference
-        same = constant(values, self.scale)
-        if not same:
-            if t is not None and method == "studentised":
-                low, high = bootstrap_t(t, self.difference, self.error, level)
-            elif method == "bca":
-                low, high = bca(values, self.difference, _acceleration(one, other), level)
-            else:
-                low, high = percentile(values, level)
-        reason = ""
-        if not (np.isfinite(low) and np.isfinite(high)):
-            low = high = np.nan
-            reason = f"{counted(self.n, self.by)}: too few for a studentised interval"
-        effect, effect_low, effect_high = self._effect(level, same)
-        return replace(
-            pair,
-            low=low,
-            high=high,
-            p=self._p(values, t, method),
-            effect=effect,
-            effect_low=effect_low,
-            effect_high=effect_high,
-            method=method,
-            reason=reason,
-        )
-
-    def _p(self, values: Floats, t: Floats | None, method: str) -> float:
-        trials = self.trials
-        if trials is not None:
-            trials = np.abs(trials[~np.isnan(trials)])
-            extreme = trials > abs(self.difference) if method == "sacrebleu" else trials >= abs(self.difference)
-        elif method == "sacrebleu":
-            size = np.abs(values)
-            extreme = size - size.mean() > abs(self.difference)
-        elif t is not None:
-            seen = studentise(np.array(self.difference), np.array(self.error), self.scale)
-            extreme = np.abs(t[~np.isnan(t)]) >= abs(float(seen))
-        else:
-            extreme = np.abs(values - self.difference) >= abs(self.difference)
-        return float((np.count_nonzero(extreme) + 1) / (len(extreme) + 1))
-
-    def _effect(self, level: float, same: bool) -> tuple[float, float, float]:
-        """Cohen's d_z, and a percentile interval of it; of a constant difference 0 if that is 0, else NaN."""
-        if same:
-            return (0.0, 0.0, 0.0) if self.difference == 0 else (np.nan, np.nan, np.nan)
-        whole = self.error * np.sqrt(self.n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sizes = self.values / self.spread
-        sizes = sizes[np.isfinite(sizes)]
-        if not whole > 0 or not len(sizes):
-            return np.nan, np.nan, np.nan
-        return (self.difference / float(whole), *percentile(sizes, level))
-
-
-def _acceleration(one: Estimator, other: Estimator) -> float:
-    if isinstance(one, Sums) and isinstance(other, Sums):
-        there = one.there | other.there
-        left_out = (other.jackknife() - one.jackknife())[there]
-        left_out = left_out[~np.isnan(left_out)]
-        return skewness(left_out.mean() - left_out) if len(left_out) else 0.0
-    return 0.0

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lagging.ragged import Floats, Ints
 
-__all__ = ["RESAMPLES", "SEED", "counts", "on_grid", "order", "swaps"]
+__all__ = ["RESAMPLES", "SEED", "counts", "on_grid", "order", "signs", "swaps"]
 
 SEED = 12345
 RESAMPLES = 10_000
@@ -78,6 +78,24 @@ def swaps(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int = 
         drawn = dice.integers(2, size=(min(step, resamples - start), n), dtype=bool)
         for first in range(0, len(drawn), part):
             yield drawn[first : first + part].astype(np.float64)
+
+
+WEIGHTS = np.sqrt([0.5, 1.0, 1.5])
+
+
+def signs(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int = CELLS) -> Iterator[Floats]:
+    """Weights of mean 0 and variance 1 for each of n units: ±√½, ±1 or ±√1½ (Webb 2023), some resamples at a time.
+
+    Example:
+        >>> np.concatenate(list(signs(4, resamples=2))).round(2)
+        array([[ 1.  , -1.  ,  1.  , -1.  ],
+               [-1.  ,  1.  ,  0.71,  1.  ]])
+    """
+    dice = np.random.Generator(np.random.PCG64(seed))
+    values = np.concatenate([-WEIGHTS, WEIGHTS])
+    step = max(1, cells // max(n, 1))
+    for start in range(0, resamples, step):
+        yield values[dice.integers(0, 6, size=(min(step, resamples - start), n))]
 
 
 def on_grid(rows: Floats) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import (
-    DataError,
-    Fault,
-    Faults,
-    Note,
-    UsageError,
-    counted,
-    did_you_mean,
-    merge_notes,
-    optional,
-)
+from lagging.arrays import Ids, Texts, as_ids, as_lengths, as_rows, join_ids, make_ids, make_texts, misfits, no_times
+from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes, optional
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.text import EOS, check_level, count_tokens, detect_level, ends_in_eos, is_torn, noun, settle_level
+from lagging.text import (
+    EOS,
+    check_level,
+    check_untimed_level,
+    count_tokens,
+    detect_level,
+    ends_in_eos,
+    noun,
+    settle_level,
+    text_level,
+)
 from lagging.validation import add_counts, check, remark, unmatched_tokens
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Origin", "Run"]
-
-Texts = npt.NDArray[np.object_]
-Ids = npt.NDArray[Any]
+__all__ = ["Ids", "Origin", "Run", "Texts", "join_ids", "make_ids", "make_texts"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,8 @@ class Origin:
 class Run:
     """One system's output on one test set, one entry per segment in every column.
 
-    Make one with `Run.from_delays` or `lagging.read`; the constructor itself takes columns as they are.
+    Make one with `Run.from_delays`, `Run.from_texts` or `lagging.read`; the constructor itself takes columns as they
+    are.
 
     Attributes:
         delays: g(t), the source consumed before each target token, in `unit`s.
@@ -83,7 +81,7 @@ class Run:
             never was.
         due_partial: when its source was spoken, by the partial transcripts.
         line: line of the segment in the file it came from.
-        unit: "token" or "ms": of delays and source_length.
+        unit: "token" or "ms": of delays and source_length; "none" if there are no times, and all of these are NaN.
         level: what a target token is: "word", "char", "token" (the log's own), or a SentencePiece model ("spm-…").
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name: the system's name.
@@ -192,33 +190,24 @@ class Run:
         """
         level = settle_level(level, spm_model)
         check_units(unit, level)
-        g = _rows(delays, "delays-not-a-list")
+        g = as_rows(delays, "delays-not-a-list")
         strange = [name for name in more if name not in (*LISTS, *NUMBERS)]
         if strange:
             raise UsageError(f"a Run has no column {strange[0]!r}.{did_you_mean(strange[0], COLUMNS)}")
         lists = {"elapsed": elapsed, **{c: more[c] for c in LISTS if c in more}}
         numbers = {"reference_length": reference_length, **{c: more[c] for c in NUMBERS if c in more}}
         columns: dict[str, Any] = {
-            "source_length": _lengths(source_length, "bad-source-length"),
-            "id": make_ids(range(len(g)) if id is None else _as_list(id)),
-            **{c: None if v is None else _lengths(v, WRONG.get(c, "bad-column")) for c, v in numbers.items()},
-            **{c: None if v is None else _rows(v, WRONG.get(c, "bad-column")) for c, v in lists.items()},
+            "source_length": as_lengths(source_length, "bad-source-length"),
+            "id": as_ids(id, len(g)),
+            **{c: None if v is None else as_lengths(v, WRONG.get(c, "bad-column")) for c, v in numbers.items()},
+            **{c: None if v is None else as_rows(v, WRONG.get(c, "bad-column")) for c, v in lists.items()},
             "prediction": make_texts(prediction),
             "reference": make_texts(reference),
             "source": make_texts(source),
             "document": make_texts(document),
         }
         faults = Faults()
-        for column, values in columns.items():
-            if values is not None and len(values) != len(g):
-                detail = f"{column} has {len(values)} entries, delays {len(g)}"
-                faults.add(Fault("length-mismatch", detail))
-        for column in TEXTS:
-            for row, text in enumerate(columns[column] if columns[column] is not None else ()):
-                if text is not None and not isinstance(text, str):
-                    faults.add(Fault("bad-value", f"{column}[{row}] is {text!r}, not text"))
-                elif text and is_torn(text):
-                    faults.add(Fault("not-utf8", f"half of a surrogate pair in {column}[{row}]"))
+        faults.add(*misfits(columns, TEXTS, len(g), "delays"))
         if faults:
             raise DataError(faults)
         texts = columns["prediction"]
@@ -236,6 +225,61 @@ class Run:
         if faults:
             raise DataError(faults)
         return replace(run, notes=merge_notes([*unmatched, *remark(run)]))
+
+    @classmethod
+    def from_texts(
+        cls,
+        prediction: Sequence[str | None],
+        *,
+        reference: Sequence[str | None] | None = None,
+        source: Sequence[str | None] | None = None,
+        id: Sequence[int | str] | None = None,
+        document: Sequence[str | None] | None = None,
+        level: str | None = None,
+        name: str = "",
+    ) -> Run:
+        """A Run without times, whose text alone can be judged. Checked: every fault is reported at once.
+
+        Args:
+            prediction: what was written, one text per segment; None counts as nothing.
+            reference, source, id, document, name: as in `from_delays`.
+            level: "word" or "char"; characters, if not given, where most texts are in a script without spaces.
+
+        Raises:
+            DataError: for anything that cannot be scored.
+
+        Example:
+            >>> run = Run.from_texts(["see you soon", "no"], reference=["see you soon", "not yet"])
+            >>> run
+            Run(2 segments, 4 words, no times)
+            >>> import lagging
+            >>> f"{lagging.score(run, ['chrF'])['chrF'].value:.1f}"
+            '77.7'
+        """
+        if isinstance(prediction, str):
+            raise UsageError("from_texts takes a list of texts, one per segment, and not a text")
+        columns: dict[str, Any] = {"id": as_ids(id, len(prediction))}
+        for column, texts in (("reference", reference), ("source", source), ("document", document)):
+            columns[column] = make_texts(texts)
+        columns["prediction"] = make_texts(prediction)
+        faults = Faults()
+        faults.add(*misfits(columns, TEXTS, len(prediction), "prediction"))
+        if faults:
+            raise DataError(faults)
+        level = level or text_level(prediction)
+        check_untimed_level(level)
+        run = cls(
+            delays=no_times(prediction, level),
+            source_length=np.full(len(prediction), np.nan),
+            unit="none",
+            level=level,
+            name=name,
+            **columns,
+        )
+        faults.add(*check(run))
+        if faults:
+            raise DataError(faults)
+        return replace(run, notes=merge_notes(remark(run)))
 
     @cached_property
     def marked(self) -> npt.NDArray[np.bool_]:
@@ -262,7 +306,8 @@ class Run:
         """`Run('base', 2580 segments, 39783 words, ms)`."""
         name = f"{self.name!r}, " if self.name else ""
         tokens = counted(len(self.delays.values), noun(self.level))
-        return f"Run({name}{counted(len(self), 'segment')}, {tokens}, {self.unit})"
+        unit = "no times" if self.unit == "none" else self.unit
+        return f"Run({name}{counted(len(self), 'segment')}, {tokens}, {unit})"
 
     def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
         """Some of the segments: a slice, segment numbers, or a mask.
@@ -329,13 +374,16 @@ class Run:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it has; the line belongs to a file, and is none of them.
+        """Names of the columns that it has, without those that say nothing of a Run without times.
+
+        The line belongs to a file, and is none of them.
 
         Example:
             >>> Run.from_delays([[1, 2]], source_length=[2], elapsed=[[3, 4]]).columns
             ('id', 'delays', 'source_length', 'elapsed')
         """
-        return tuple(column for column in COLUMNS if column != "line" and getattr(self, column) is not None)
+        aside = ("line", *(("delays", "source_length") if self.unit == "none" else ()))
+        return tuple(column for column in COLUMNS if column not in aside and getattr(self, column) is not None)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as Python lists, without those that the Run does not have.
@@ -378,15 +426,6 @@ COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line")
 WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
-def _rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
-    try:
-        if not isinstance(rows, Ragged) and any(isinstance(value, str) for row in rows for value in row):
-            raise TypeError("text among the numbers")
-        return rows if isinstance(rows, Ragged) else Ragged.from_rows(rows)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(Fault(kind, str(error))) from None
-
-
 def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
     """What stands for a column that a Run does not have; None if nothing can."""
     if column in TEXTS or column in NUMBERS:
@@ -395,50 +434,9 @@ def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
     return run.delays if column in PER_TOKEN and not len(run.delays.values) else None
 
 
-def _lengths(lengths: npt.ArrayLike, kind: str) -> Floats:
-    try:
-        return np.array(lengths, dtype=np.float64, ndmin=1)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(Fault(kind, str(error))) from None
-
-
-def _as_list(ids: Sequence[int | str] | npt.NDArray[Any]) -> list[Any]:
-    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    for row, name in enumerate(names):
-        if not isinstance(name, int | str) or isinstance(name, bool):
-            raise DataError(Fault("bad-id", f"id[{row}] is {name!r}"))
-    return names
-
-
 def check_units(unit: str | None, level: str | None) -> None:
     """Refuse a unit or level that there is not."""
     if unit not in (None, "token", "ms"):
         raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
     if level is not None:
         check_level(level)
-
-
-def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> Texts | None:
-    """Texts as an object array; None for no column."""
-    if texts is None:
-        return None
-    out = np.empty(len(texts), dtype=object)
-    out[:] = np.fromiter(texts, dtype=object, count=len(texts))
-    return out
-
-
-def make_ids(ids: Sequence[int | str] | range) -> Ids:
-    """Ids as whole numbers if all of them are, else as strings."""
-    if set(map(type, ids)) <= {int}:
-        with suppress(OverflowError):  # too large for a machine word: a name like any other
-            return np.array(ids, dtype=np.int64)
-    out = np.empty(len(ids), dtype=object)
-    out[:] = [str(i) for i in ids]
-    return out
-
-
-def join_ids(parts: Sequence[Ids]) -> Ids:
-    """The ids of all parts: whole numbers if all of them are."""
-    if len({part.dtype for part in parts}) == 1:
-        return np.concatenate(parts)
-    return make_ids([name for part in parts for name in part.tolist()])

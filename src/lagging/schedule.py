@@ -233,6 +233,11 @@ class Schedules:
     def of(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
         metric = self.convention.settle(metric)
+        if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):
+            raise MetricError(
+                "it needs delays, and this log has none\n"
+                "  fix: score a log with delays; of text alone ask for BLEU, chrF or TER."
+            )
         length = self.length_of(metric)
         clock = str(metric.get("clock")) if metric.has("clock") else "ideal"
         empty = str(metric.get("empty")) if metric.has("empty") else "nan"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_METRICS", "Score", "Scorer", "Scores", "Settings", "Undefined", "score", "settings"]
 
 DEFAULT_METRICS = ("AP", "AL", "LAAL", "DAL")
+LONGFORM_METRICS = ("LongYAAL", "StreamLAAL", "DAL", "StreamDAL")
+"""Of segments cut from a stream, where AP has no meaning."""
 
 UNITS = {
     ("time", "token"): "token",
@@ -306,11 +308,15 @@ class Scorer:
         dropped = self._stripped if m.has("clock") else self._marked
         return "stripped" if self.convention.eos == "strip" and dropped else "kept"
 
+    @property
+    def _timed(self) -> bool:
+        return self._facts is None or self._facts[0] != "none"
+
     def _all_notes(self) -> tuple[Note, ...]:
         notes = list(self._notes)
         keep = self.convention.eos == "keep"
         if self._stripped:
-            done = "counted as a token" if keep else "stripped with its delay"
+            done = "counted as a token" if keep else f"stripped{' with its delay' * self._timed}"
             notes.append(Note("</s>", f"the hypothesis ends in it: {done}", self._stripped))
         if self._marked > self._stripped:
             done = "kept" if keep else "its text is stripped, and no delay is"

@@ -81,6 +81,11 @@ def timeline(
     rows = [row for row, name in enumerate(run.id.tolist()) if str(name) == str(segment)]
     if not rows:
         raise MetricError(f"there is no segment {segment} in {run.name or 'this Run'}")
+    if run.unit == "none":
+        where = f" in {run.origin.path or run.name}" if run.origin.path or run.name else ""
+        raise MetricError(
+            f"there are no delays{where}, so nothing can be shown over time\n  fix: name a log that has them."
+        )
     one = run[rows[:1]]
     schedule = Schedules(one, convention).of(metric("DAL"))
     g, x = schedule.g[0], float(schedule.x[0])

@@ -48,10 +48,18 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         run: the columns.
         token_counts: how many tokens each prediction has; None if there are no predictions.
     """
-    x, g = run.source_length, run.delays
-    yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
+    if run.unit != "none":  # else there are no times to be wrong
+        yield from _check_times(run, token_counts)
     if run.reference_length is not None:
         yield from _numbers(run, "bad-reference-length", "reference_length")
+    yield from _check_few(run)
+    yield from _duplicates(run)
+
+
+def _check_times(run: Run, token_counts: npt.NDArray[np.int64] | None) -> Iterator[Fault]:
+    """Source lengths, delays and elapsed times."""
+    x, g = run.source_length, run.delays
+    yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
         unit = noun(run.level)
@@ -68,8 +76,6 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
         yield from _tokens(run, "elapsed-not-finite", e, np.flatnonzero(~(np.abs(e.values) < FAR)))
         if run.compute is None:  # where the computing time of a step is known, that may be all that is counted in
             yield from _tokens(run, "decreasing-elapsed", e, e.falls(), step=True)
-    yield from _check_few(run)
-    yield from _duplicates(run)
 
 
 BELONG = (
@@ -183,6 +189,30 @@ def about(run: Run, kind: str, text: str, where: npt.ArrayLike) -> Iterator[Note
 
 def remark(run: Run) -> Iterator[Note]:
     """What a reader of the scores must know of these columns."""
+    if run.unit == "none":
+        yield Note("no delays", "only the text can be judged")
+        yield from about(run, "empty hypothesis", "nothing was written", run.delays.lengths == 0)
+    else:
+        yield from _remark_times(run)
+    if run.reference is not None:
+        texts = run.reference.tolist()
+        none = np.array([text is None for text in texts] if None in texts else np.zeros(len(run)), dtype=bool)
+        blank = np.array(
+            [text is not None and not text.strip() for text in texts] if _any_blank(texts) else none & ~none
+        )
+        text = "left out where a reference is needed"
+        yield from about(run, "no reference", text, none)
+        yield from about(run, "empty reference", text, blank)
+    if run.level == "word" and run.prediction is not None and run.unit != "none":
+        sample = [text for text in islice(run.prediction, 200) if text]
+        if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
+            yield Note(
+                "SCRIPT WITHOUT SPACES",
+                "scored by words; latency and BLEU of this text mean little: log a delay per character",
+            )
+
+
+def _remark_times(run: Run) -> Iterator[Note]:
     x, last = run.source_length, run.delays.last()
     yield from about(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
     yield from about(run, "empty source", "source_length is 0, so there is no latency", x == 0)
@@ -198,22 +228,6 @@ def remark(run: Run) -> Iterator[Note]:
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
             early = run.delays.rows_with(np.flatnonzero(run.elapsed.values < run.delays.values - 1))
             yield from about(run, "elapsed below ideal", "written before its source was there, says the log", early)
-    if run.reference is not None:
-        texts = run.reference.tolist()
-        none = np.array([text is None for text in texts] if None in texts else np.zeros(len(run)), dtype=bool)
-        blank = np.array(
-            [text is not None and not text.strip() for text in texts] if _any_blank(texts) else none & ~none
-        )
-        text = "left out where a reference is needed"
-        yield from about(run, "no reference", text, none)
-        yield from about(run, "empty reference", text, blank)
-    if run.level == "word" and run.prediction is not None:
-        sample = [text for text in islice(run.prediction, 200) if text]
-        if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
-            yield Note(
-                "SCRIPT WITHOUT SPACES",
-                "scored by words; latency and BLEU of this text mean little: log a delay per character",
-            )
 
 
 def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Note:

@@ -86,19 +86,18 @@ def test_long_yaal_agrees_with_the_oracle(data, example):
 
 
 def test_its_scores_of_text_alone(data):
-    """No delays in that file: any will do, since quality does not depend on them."""
+    """There are no delays in that file, and the command line asks for nothing else by itself."""
     folder = data / EXAMPLES / "text_resegmentation_example" / "segmentation_output"
-    lines = [json.loads(line) for line in (folder / "instances.resegmented.jsonl").read_text("utf-8").splitlines()]
-    texts = [line["prediction"] for line in lines]
-    run = lagging.Run.from_delays(
-        [[1] * len(text.split()) for text in texts],
-        source_length=[1] * len(texts),
-        prediction=texts,
-        reference=[line["reference"] for line in lines],
-    )
-    said = published(folder)
+    log = folder / "instances.resegmented.jsonl"
+    run, said = lagging.read(log), published(folder)
+    assert (run.unit, run.level, run.seg, len(run)) == ("none", "word", "given", 468)
+    assert said == {"BLEU": "22.6566", "chrF": "52.5447"}
     scores = lagging.score(run, said, convention="omnisteval")
     assert {name: f"{scores[name].value:.4f}" for name in said} == said
+    result = CliRunner().invoke(cli, ["score", str(log), "-q", "-f", "json", "--convention", "omnisteval"])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["scores"]
+    assert {row["metric"]: f"{row['score']:.4f}" for row in rows} == said
 
 
 def test_the_command_line_repeats_its_main_score(data):

@@ -2,7 +2,6 @@
 """Score files of other tools, read by us, against our own scores of the same logs: each side checks the other."""
 
 import csv
-import json
 import math
 
 import pytest
@@ -60,11 +59,7 @@ def test_omnisteval_published_what_we_score(data, name):
 
 def test_omnisteval_published_quality_of_text_without_delays(data):
     folder = data / OMNISTEVAL / "text_resegmentation_example" / "segmentation_output"
-    published = lagging.read_scores(folder)
-    lines = [json.loads(line) for line in (folder / "instances.resegmented.jsonl").read_text("utf-8").splitlines()]
-    texts = {key: [line[key] for line in lines] for key in ("prediction", "reference")}
-    delays = [[1.0] * len(text.split()) for text in texts["prediction"]]
-    run = lagging.Run.from_delays(delays, source_length=[1.0] * len(delays), **texts)
+    published, run = lagging.read_scores(folder), lagging.read(folder / "instances.resegmented.jsonl")
     assert [(s.metric, f"{s.score:.4f}") for s in published] == [
         (s.metric.name, f"{s.value:.4f}") for s in lagging.score(run, ["BLEU", "chrF"], convention="omnisteval")
     ]

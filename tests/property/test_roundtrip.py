@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 import lagging
 from lagging.formats import FORMATS
 from lagging.ragged import Ragged
-from runs import runs, same
+from runs import runs, same, texts
 
 NOT_IN_A_LOG = ("name", "repaired", "stripped")
 """What a table remembers of a whole Run, and a log of lines does not."""
 
 LINES = ("omnisteval", "simuleval", "fairseq", "jsonl")
 TABLES = ("csv", "tsv", "parquet", "arrow")
+UNTIMED = ("omnisteval", "simuleval", "jsonl", *TABLES, "text")
 HOLD = {"jsonl": (), "csv": ("id",), "tsv": ("id",), "parquet": (), "arrow": ()}
 """Formats that hold everything, and what they may say of it all the same."""
 
@@ -28,7 +29,7 @@ HOLD = {"jsonl": (), "csv": ("id",), "tsv": ("id",), "parquet": (), "arrow": ()}
 def back(run, format):
     """The Run after a way through a file, and the columns that were said to be lost."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"base{FORMATS[format].suffixes[0]}"
+        path = Path(folder) / f"base{''.join(FORMATS[format].suffixes[:1])}"
         said = lagging.write(run, path, format=format)
         lost = [re.match(r"\d* *(\w+)", entry)[1] for entry in said]
         how = {setting: getattr(run, setting) for setting in ("unit", "level") if setting in lost}
@@ -59,8 +60,30 @@ def test_actions(sentences):
 
 
 def test_every_format_is_tested():
-    elsewhere = ("rw", "simulstream", "sltev")
+    elsewhere = ("rw", "simulstream", "sltev", "text")
+    assert sorted(UNTIMED) == sorted(name for name, known in FORMATS.items() if known.untimed)
     assert sorted([*LINES, *TABLES, *elsewhere]) == sorted(FORMATS)
+
+
+@st.composite
+def untimed(draw):
+    """A Run without times."""
+    n = draw(st.integers(1, 5))
+    column = st.lists(st.none() | texts | st.just("你好 吗"), min_size=n, max_size=n)
+    columns = {name: draw(column) for name in ("reference", "source", "document") if draw(st.booleans())}
+    run = lagging.Run.from_texts(draw(column), level=draw(st.sampled_from([None, "word", "char"])), **columns)
+    return replace(run, name="base", notes=())
+
+
+@pytest.mark.parametrize("format", UNTIMED)
+@given(run=untimed())
+def test_texts_alone_there_and_back(format, run):
+    if format == "text":
+        lines = ["".join((text or "").replace("\r", "\n").split("\n")) for text in run.prediction]
+        run = replace(lagging.Run.from_texts(lines, level=run.level), name="base", notes=())
+    again, lost = back(run, format)
+    assert format not in HOLD or set(lost) <= {*HOLD[format], *NOT_IN_A_LOG}
+    same(run, again, lost)
 
 
 @settings(max_examples=30)

@@ -801,8 +801,9 @@ def test_omnisteval_leaves_out_a_length_that_is_not_above_0(log):
     run = read(log(dump({**whole, "emission_cu": [1000.0, 3000.0]}, empty), "a.jsonl"))
     assert run.source_length.tolist() == [3000, 0]
     assert lagging.score(run, ["DAL"])["DAL"].undefined == 1
-    with pytest.raises(DataError) as error:  # cut from text alone, it has no times at all
-        read(log(dump({key: value for key, value in empty.items() if key != "emission_cu"}), "a.jsonl"))
+    untimed = {key: value for key, value in empty.items() if key != "emission_cu"}
+    with pytest.raises(DataError) as error:
+        read(log(dump({**whole, "emission_cu": [1000.0, 3000.0]}, untimed), "a.jsonl"))
     assert [kind for kind, *_ in faults(error)] == ["missing-delays", "missing-source-length"]
 
 

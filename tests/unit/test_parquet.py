@@ -296,7 +296,7 @@ def test_names_that_are_none(ids, kind, tmp_path):
 def test_a_column_of_nothing(tmp_path):
     columns = {"delays": pa.nulls(2), "source_length": [2.0, 3.0], "prediction": ["", ""]}
     assert read(store(tmp_path / "a.parquet", columns)).delays.tolist() == [[], []]
-    found = validate(store(tmp_path / "b.parquet", {**columns, "source_length": pa.nulls(2)}))
+    found = validate(store(tmp_path / "b.parquet", {**columns, "source_length": pa.nulls(2), "unit": ["token"] * 2}))
     assert found.counts == {"missing-source-length": 2}
 
 

@@ -53,7 +53,7 @@ def _recognise(source: Source) -> Format | None:
     raise UsageError(
         f"the format of {source.path} is not recognised; it begins: {shown!r}\n"
         f"  Known formats: {', '.join(FORMATS)}.\n"
-        "  fix: name it with `--format-in` (format=… in Python), or convert the log."
+        "  fix: name it with `--format-in` (format=… in Python), or convert the log; `text` is a prediction per line."
     )
 
 
@@ -152,8 +152,8 @@ def scan(
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet" or
-            "arrow"; recognised if not given.
+        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet",
+            "arrow" or "text"; recognised if not given, but for text.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         unit_hint: the unit to take where the log leaves it to be guessed.
@@ -227,8 +227,8 @@ def read(
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet" or
-            "arrow"; recognised if not given.
+        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet",
+            "arrow" or "text"; recognised if not given, but for text.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         spm_model: the SentencePiece model whose pieces the delays count.

@@ -89,19 +89,25 @@ def match(names: Sequence[str]) -> Matched:
 
 
 def usable(matched: Matched, names: Sequence[str], options: Options, path: str, line: int | None = None) -> bool:
-    """Whether a table has what a log must have; faults and notes are recorded."""
+    """Whether a table has what a log must have: times, or predictions alone; faults and notes are recorded."""
     plain = [plain_name(name) for name in names]
     used = {plain[place] for place in matched.places.values()}
     faults = [Fault("repeated-column", name, path, line) for name in sorted(used) if plain.count(name) > 1]
-    for column in (c for c in NEEDED if c not in matched.places):
-        hints = {name: did_you_mean(plain_name(name), [column]) for name in matched.unknown}
-        near = next((f", but `{name}`.{hint}" for name, hint in hints.items() if "Did you mean" in hint), None)
-        faults.append(Fault("missing-column", f"no `{column}`{near or f' among: {_listed(names)}'}", path, line))
+    near = {column: _near(column, matched.unknown) for column in NEEDED if column not in matched.places}
+    if "prediction" not in matched.places or near.get("delays") != "":
+        for column, other in near.items():
+            faults.append(Fault("missing-column", f"no `{column}`{other or f' among: {_listed(names)}'}", path, line))
     options.faults.add(*faults)
     if matched.unknown and not faults:
         text = f"{_listed(matched.unknown)}: ignored, in {path}"
         options.notes.append(Note("unknown column", text))
     return not faults
+
+
+def _near(column: str, names: Sequence[str]) -> str:
+    """Which of the names may be that of a column, misspelt, as a message says it; nothing if none is."""
+    hints = {name: did_you_mean(plain_name(name), [column]) for name in names}
+    return next((f", but `{name}`.{hint}" for name, hint in hints.items() if "Did you mean" in hint), "")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
-from lagging.errors import UsageError
+from lagging.errors import Note, UsageError
+from lagging.formats.known import FORMATS
 from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source, first_line
 from lagging.run import LISTS, NUMBERS, Origin
-from lagging.text import check_level, detect_level, ends_in_eos, is_spm, noun, tokens
+from lagging.text import check_level, check_untimed_level, detect_level, ends_in_eos, is_spm, noun, text_level, tokens
 from lagging.validation import unmatched_tokens
 
 __all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
@@ -34,6 +35,7 @@ TITLES = {
     "parquet": "Parquet",
     "arrow": "Arrow",
     "fairseq": "output of fairseq",
+    "text": "plain text",
 }
 KEYS = {
     "omnisteval": {
@@ -66,6 +68,8 @@ def recognise(head: bytes) -> str | None:
         return "simulstream"
     if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first):
         return "omnisteval"
+    if b'"seg"' in first and b'"delays"' in first:
+        return "jsonl"
     if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
         return "simuleval"
     return "jsonl"
@@ -82,7 +86,7 @@ class Facts:
 
     Attributes:
         origin: path, format, and a description for people.
-        unit: of delays and source length.
+        unit: of delays and source length; "none" if there are none.
         level: what a target token is.
         seg: how a stream was cut into these segments.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
@@ -102,29 +106,42 @@ class Facts:
     columns: tuple[str, ...]
     absent: tuple[str, ...]
 
+    @property
+    def untimed(self) -> bool:
+        """Whether there are no delays, and only the text can be judged."""
+        return self.unit == "none"
+
 
 def settle(source: Source, options: Options, rows: list[Line], speech_out: bool) -> Facts:
     """Find out what the log is, from its first rows, and whether what was written is sound."""
     flavour = options.format or "jsonl"
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
-    unit, how = _unit(source, options, flavour, rows)
+    unit, how = (
+        ("none", "") if _is_untimed(options, flavour, rows, speech_out) else _unit(source, options, flavour, rows)
+    )
+    untimed = unit == "none"
     said = next((row.level for row in rows if isinstance(row.level, str)), None)
     if said is not None and not (said.startswith("spm") and options.level):
         check_level(said, source.path)
     if said is not None and is_spm(said) and is_spm(options.level or "") and said != options.level:
         raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
-    level = options.level or said or ("token" if speech_out else find_level(texts, lengths))
+    level = options.level or said or ("token" if speech_out else "")
+    level = level or (text_level(texts) if untimed else find_level(texts, lengths))
+    if untimed:
+        check_untimed_level(level, source.path)
+        options.notes.extend(_of_no_use(rows))
     has_text = not speech_out and any(text is not None for text in texts)
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
         options.notes.append(unmatched_tokens(texts, lengths))
 
-    asked = [c for c in OPTIONAL if wanted(c, options, unit)]
+    asked = [c for c in OPTIONAL if wanted(c, options, unit) and not (untimed and c in TIMED)]
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
-    measured = f"delays in {'ms' if unit == 'ms' else 'source tokens'} ({how}), target counted in {_counted(level)}"
+    measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
+    described = f"{title}, {'text without delays' if untimed else measured}, target counted in {_counted(level)}"
     return Facts(
-        origin=Origin(source.path, flavour, f"{title}, {kinds}, {measured}"),
+        origin=Origin(source.path, flavour, described),
         unit=unit,
         level=level,
         seg=next((row.seg for row in rows if isinstance(row.seg, str)), "given" if flavour == "omnisteval" else "none"),
@@ -183,6 +200,29 @@ def _present(column: str, rows: list[Line]) -> bool:
     return any(value not in (UNSET, None, []) for value in (getattr(row, column) for row in rows))
 
 
+TIMED = (*LISTS, "prediction_spm")
+"""What goes with delays."""
+
+
+def _is_untimed(options: Options, flavour: str, rows: list[Line], speech_out: bool) -> bool:
+    """Whether a log has text, and delays nowhere."""
+    said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
+    if options.unit is not None or said is not None:
+        return options.unit is None and said == "none"
+    if speech_out or not FORMATS[flavour].untimed or any(isinstance(row.delays, list) for row in rows):
+        return False
+    texts = [row.prediction or "" for row in rows if row.prediction is not UNSET]
+    # where nothing was written there need not be delays
+    return any(map(str.strip, texts)) or (bool(texts) and not _present("source_length", rows))
+
+
+def _of_no_use(rows: list[Line]) -> Iterator[Note]:
+    """A note about what a log without delays has of times all the same."""
+    found = [column for column in ("source_length", *LISTS) if _present(column, rows)]
+    if found:
+        yield Note("column left out", f"{', '.join(found)}: there are no delays")
+
+
 def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> tuple[str, str]:
     """The unit of the delays, and how it was found out."""
     if options.unit is not None:
@@ -190,7 +230,7 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
     said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
     if said is not None:
         if said not in ("token", "ms"):
-            raise UsageError(f"{source.path}: unit must be 'token' or 'ms', but is {said!r}")
+            raise UsageError(f"{source.path}: unit must be 'token', 'ms' or 'none', but is {said!r}")
         return said, "says the log"
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"

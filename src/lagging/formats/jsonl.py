@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from lagging.arrays import no_times
 from lagging.errors import Note
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
@@ -202,12 +203,15 @@ class Reader:
         mixed |= self._has_late(rows, decoded.places)
         mixed |= any(not _are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
+        if facts.untimed:
+            mixed |= any(type(row) is list for row in delays)
+            delays, sizes, checked = [[]] * len(rows), [math.nan] * len(rows), ((texts, str),)
         if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
             kept = [r for r in range(len(rows)) if not self.refuse(rows[r], lines[r])]
             rows, lines, names, sizes, texts, places = (
                 [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
             )
-            delays = [row.delays or [] for row in rows]
+            delays = [[] if facts.untimed else row.delays or [] for row in rows]
         else:
             places = decoded.places
         lengths = list(map(len, delays))
@@ -258,11 +262,13 @@ class Reader:
         wrong: list[Trouble] = []
         if facts.has_id != (name is not None):
             wrong.append(("missing-id" if facts.has_id else "extra-id", "", None))
-        if (row.delays is UNSET or row.delays is None) and not empty:
+        if facts.untimed and type(row.delays) is list:
+            wrong.append(("extra-delays", "", None))
+        if not facts.untimed and (row.delays is UNSET or row.delays is None) and not empty:
             wrong.append(("missing-delays", "", None))
-        if facts.has_text and row.prediction in (UNSET, None) and row.delays:
+        if facts.has_text and row.prediction in (UNSET, None) and (row.delays or (facts.untimed and not empty)):
             wrong.append(("missing-prediction", "", None))
-        if row.source_length is UNSET or row.source_length is None:
+        if not facts.untimed and (row.source_length is UNSET or row.source_length is None):
             wrong.append(("missing-source-length", "", None))
         for setting in SETTINGS:
             said = getattr(row, setting)
@@ -286,9 +292,10 @@ class Reader:
             self.left_out("prediction", [name for name, text in zip(held["id"], predictions, strict=True) if text])
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
+        flat = np.concatenate(held["delays"])
         return self.checked(
             held["prediction_spm"],
-            delays=Ragged.from_lengths(np.concatenate(held["delays"]), held["length"]),
+            delays=no_times(predictions, facts.level) if facts.untimed else Ragged.from_lengths(flat, held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
             prediction=make_texts(predictions) if self.keeps_prediction else None,

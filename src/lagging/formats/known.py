@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
+from lagging.errors import UsageError
+
 if TYPE_CHECKING:
     from lagging.formats.options import Options
     from lagging.formats.source import Source
@@ -34,6 +36,7 @@ class Format:
         suffixes: endings of files that are written in it.
         binary: whether its files are bytes.
         remembers: whether its files say what had been repaired and stripped.
+        untimed: whether its files may be without delays.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Format:
     suffixes: tuple[str, ...]
     binary: bool = False
     remembers: bool = False
+    untimed: bool = False
 
     def recognises(self, head: bytes) -> bool:
         """Whether a file that begins like this is in this format."""
@@ -55,7 +59,16 @@ class Format:
         return parts
 
     def write(self, run: Run, file: IO[Any]) -> list[str]:
-        """Write a Run. Returns what the format could not hold."""
+        """Write a Run. Returns what the format could not hold.
+
+        Raises:
+            UsageError: the Run has no times, and the format cannot be without.
+        """
+        if run.unit == "none" and not self.untimed:
+            raise UsageError(
+                f"the format {self.name} holds delays, and this Run has none\n"
+                "  fix: write jsonl, which holds everything, or text (`--to`, format=… in Python)."
+            )
         lost: list[str] = _load(self.writer)(run, file)
         return lost
 
@@ -64,13 +77,14 @@ _JSON = ("facts.recognise", "jsonl.scan")
 _TABLE = ("delimited.recognise", "delimited.scan")
 _ARROW = ("parquet.recognise", "parquet.scan")
 _ALL = (
-    Format("simuleval", "SimulEval's instances.log", *_JSON, "writers.write_simuleval", (".log",)),
+    Format("simuleval", "SimulEval's instances.log", *_JSON, "writers.write_simuleval", (".log",), untimed=True),
     Format(
         "omnisteval",
         "OmniSTEval's instances.resegmented.jsonl",
         *_JSON,
         "writers.write_omnisteval",
         (".resegmented.jsonl",),
+        untimed=True,
     ),
     Format(
         "simulstream",
@@ -86,6 +100,7 @@ _ALL = (
         *_JSON,
         "writers.write_jsonl",
         (".jsonl", ".json", ".ndjson"),
+        untimed=True,
     ),
     Format("rw", "READ/WRITE strings", "rw.recognise", "rw.scan", "rw.write", (".rw", ".txt")),
     Format("sltev", "SLTev's .slt", "sltev.recognise", "sltev.scan", "sltev.write", (".slt", ".asrt")),
@@ -104,8 +119,9 @@ _ALL = (
         "delimited.write_csv",
         (".csv",),
         remembers=True,
+        untimed=True,
     ),
-    Format("tsv", "the same with tabs", *_TABLE, "delimited.write_tsv", (".tsv", ".tab"), remembers=True),
+    Format("tsv", "the same with tabs", *_TABLE, "delimited.write_tsv", (".tsv", ".tab"), remembers=True, untimed=True),
     Format(
         "parquet",
         "a Parquet file with a row per segment",
@@ -114,6 +130,7 @@ _ALL = (
         (".parquet", ".pq"),
         binary=True,
         remembers=True,
+        untimed=True,
     ),
     Format(
         "arrow",
@@ -123,6 +140,10 @@ _ALL = (
         (".arrow", ".feather"),
         binary=True,
         remembers=True,
+        untimed=True,
+    ),
+    Format(
+        "text", "plain text, a prediction per line", "plain.recognise", "plain.scan", "plain.write", (), untimed=True
     ),
 )
 FORMATS = {f.name: f for f in _ALL}

@@ -41,6 +41,6 @@ def lost(
         said.append(f"unit (read it with --unit {run.unit})")
     if seg not in (None, run.seg):
         said.append(f"seg ({run.seg}, read back as {seg})")
-        if seg == "none" and (run.delays.values < 0).any():
+        if seg == "none" and "delays" in kept and (run.delays.values < 0).any():
             said.append("negative delays (a fault when read back)")
     return said

@@ -20,9 +20,21 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
+from lagging.arrays import no_times
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.columns import COUNTS, SCALARS, WRONG_LIST, WRONG_NUMBER, match, restored, scalars, strange, usable
+from lagging.formats.columns import (
+    COUNTS,
+    NEEDED,
+    SCALARS,
+    WRONG_LIST,
+    WRONG_NUMBER,
+    match,
+    restored,
+    scalars,
+    strange,
+    usable,
+)
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
 from lagging.formats.line import Line
 from lagging.formats.options import Options, Trouble
@@ -261,6 +273,9 @@ class _Table:
                 self.columns[column], self.missing[column] = _floats(array)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
+        for column in (c for c in NEEDED if c not in self.columns):
+            nothing = _ragged if column == "delays" else _floats
+            self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
 
     def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:
         self.faults.setdefault(row, []).append((kind, detail, token))
@@ -314,9 +329,13 @@ class _Table:
                 there = np.flatnonzero(self._there(column) & kept)
                 reader.left_out(column, [ids[row] for row in there.tolist()])
         columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in facts.columns and c in self.columns}
-        columns |= {c: self.columns[c] for c in ("delays", "source_length")}
+        columns |= {c: self.columns[c] for c in NEEDED}
+        numbers = {c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()}
+        if facts.untimed:
+            written = texts.get("prediction", np.full(len(names), None))
+            numbers |= {"delays": no_times(written, facts.level), "source_length": np.full(len(names), np.nan)}
         yield reader.checked(
-            **{c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()},
+            **numbers,
             **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in facts.columns},
             id=make_ids(names),
             prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
@@ -336,7 +355,8 @@ class _Table:
     def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
         """Which rows have what a segment must have; faults of the others are recorded."""
         facts = reader.facts
-        doubtful = self.missing["delays"] | self.missing["source_length"]
+        missing = self.missing["delays"]
+        doubtful = ~missing if facts.untimed else missing | self.missing["source_length"]
         for column in ("id", *SETTINGS, *(["prediction"] if facts.has_text else [])):
             if column in self.columns:
                 settled = (None, getattr(facts, column)) if column in SETTINGS else ()

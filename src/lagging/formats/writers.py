@@ -14,6 +14,7 @@ from lagging.formats.facts import SAMPLE, find_level, guess_unit
 from lagging.formats.lost import lost
 from lagging.ragged import Ragged
 from lagging.run import Run
+from lagging.text import text_level
 
 __all__ = ["write_jsonl", "write_omnisteval", "write_simuleval"]
 
@@ -42,10 +43,12 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
         }
         if run.durations is not None:
             record = _speech(record, run.durations[row].tolist())
+        if run.unit == "none":
+            record = {key: value for key, value in record.items() if key not in ("delays", "elapsed", "source_length")}
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source", "durations"}
     first = next((text for text in run.source if text), None) if run.source is not None else None
-    unit = guess_unit(first, run.source_length.tolist())[0]
+    unit = "none" if run.unit == "none" else guess_unit(first, run.source_length.tolist())[0]
     level = _guessed_level(run) if run.durations is None else "token"
     return lost(run, kept, *_no_text(run), unit=unit, level=level, seg="none")
 
@@ -59,6 +62,8 @@ def _guessed_level(run: Run) -> str:
     written = np.flatnonzero(run.delays.lengths)[:SAMPLE]
     if run.prediction is None:
         return "token"
+    if run.unit == "none":
+        return text_level(run.prediction[:SAMPLE])
     return find_level(run.prediction[written].tolist(), run.delays.lengths[written].tolist())
 
 
@@ -81,9 +86,11 @@ def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
 def write_jsonl(run: Run, file: TextIO) -> list[str]:
     """Write JSON lines with every column the Run has. Nothing is lost."""
     settings = {"unit": run.unit, "level": run.level, **({} if run.seg == "none" else {"seg": run.seg})}
+    names = {} if run.seg == "none" else {"id": "index"}  # segments are counted, as OmniSTEval counts them
     for row in range(len(run)):
-        entries = {column: _entry(getattr(run, column), row) for column in run.columns}
-        record = {column: entry for column, entry in entries.items() if entry is not None} | settings
+        entries = {names.get(column, column): _entry(getattr(run, column), row) for column in run.columns}
+        said = ("prediction",) if run.unit == "none" else ()  # where no delays tell, null says that nothing was written
+        record = {column: entry for column, entry in entries.items() if entry is not None or column in said} | settings
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []
 
@@ -110,9 +117,9 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
             "segid": within[document],
             "prediction": None if run.prediction is None else run.prediction[row],
             "reference": None if run.reference is None else run.reference[row],
-            "source_length": float(run.source_length[row]),
-            "emission_cu": run.delays[row].tolist(),
         }
+        if run.unit != "none":
+            record |= {"source_length": float(run.source_length[row]), "emission_cu": run.delays[row].tolist()}
         if run.elapsed is not None:
             record["emission_ca"] = run.elapsed[row].tolist()
         if run.recording_end is not None and not math.isnan(run.recording_end[row]):
@@ -121,4 +128,5 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
     kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "recording_end", "document"}
     instead = "numbered instead" if run.document is not None else "none, read back as 0"
     numbered = [f"document ({instead})"] if [str(n) for n in documents.values()] != list(documents) else []
-    return lost(run, kept, *numbered, *_no_text(run), unit="ms", level=_guessed_level(run), seg="given")
+    unit = "none" if run.unit == "none" else "ms"
+    return lost(run, kept, *numbered, *_no_text(run), unit=unit, level=_guessed_level(run), seg="given")

@@ -132,8 +132,10 @@ def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
     bands = {_band(chosen, end) for end in ends}
     sure = bands.pop() if len(bands) == 1 else None
     band = _band(chosen, judged.value)
-    all_scores = Scores([judged if s.metric == judged.metric else s for s in scores], scores.system, scores.notes)
-    return all_scores, Verdict(chosen, judged, None if band == ABOVE else band, sure)
+    rest = [judged if s.metric == judged.metric else s for s in scores]
+    return Scores(rest, scores.system, (*scores.notes, *found.notes)), Verdict(
+        chosen, judged, None if band == ABOVE else band, sure
+    )
 
 
 def _band(chosen: Regime, value: float | None) -> str | None:

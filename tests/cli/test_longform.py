@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from pathlib import Path
+
+import pytest
+
+import lagging as lag
+from lagging.longform import ALIGNERS
+from lagging.repeating import ALIGNERS as NAMES
+
+TALKS = {
+    "a.wav": [(0.5, 2.0, "Guten Morgen, meine Damen."), (2.5, 2.0, "Heute reden wir über Zeit."), (5.0, 1.5, "Danke!")],
+    "b.wav": [(0.0, 3.0, "Das Wetter ist schön."), (3.5, 2.5, "Morgen regnet es leider.")],
+}
+WRITTEN = {
+    "a.wav": "Guten Morgen, Damen. Heute sprechen wir über die Zeit. Danke!",
+    "b.wav": "Das Wetter war schön. Morgen regnet es.",
+}
+
+
+def write_talks(copies: int = 1) -> None:
+    """A log of two talks, or of copies of them that are ever later, their segments and references."""
+    entries, lines = [], []
+    for copy in range(copies):
+        for wav, segments in TALKS.items():
+            name = wav if copies == 1 else f"{copy}{wav}"
+            entries += [(name, *entry) for entry in segments]
+            g = [1000.0 + 600.0 * t + 200.0 * copy for t in range(len(WRITTEN[wav].split()))]
+            lines.append(
+                {
+                    "index": len(lines),
+                    "prediction": WRITTEN[wav],
+                    "delays": g,
+                    "elapsed": [d + 50.0 * (t + 1) for t, d in enumerate(g)],
+                    "prediction_length": len(g),
+                    "reference": "",
+                    "source": [f"/data/{name}", "samplerate: 16000 Hz"],
+                    "source_length": 9000.0,
+                }
+            )
+    yaml = [f"- {{duration: {x}, offset: {o}, speaker_id: s, wav: {wav}}}\n" for wav, o, x, _ in entries]
+    Path("dev.yaml").write_text("".join(yaml), "utf-8")
+    Path("dev.de").write_text("".join(f"{text}\n" for *_, text in entries), "utf-8")
+    Path("talks.log").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+@pytest.fixture
+def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with two talks."""
+    monkeypatch.chdir(tmp_path)
+    write_talks()
+    return tmp_path
+
+
+CUT = ("--segmentation", "dev.yaml", "--reference", "dev.de")
+
+
+def test_the_command_line_knows_the_aligners():
+    assert tuple(ALIGNERS) == NAMES
+
+
+def test_resegment_writes_a_line_per_segment(run, talks):
+    done = run("resegment", "talks.log", *CUT, "-o", "out.jsonl", "--moves", "moves.tsv")
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+    assert [line["index"] for line in lines] == [0, 1, 2, 3, 4]
+    assert [line["document"] for line in lines] == ["a.wav"] * 3 + ["b.wav"] * 2
+    assert [line["prediction"] for line in lines] == [
+        "Guten Morgen, Damen.",
+        "Heute sprechen wir über die Zeit.",
+        "Danke!",
+        "Das Wetter war schön.",
+        "Morgen regnet es.",
+    ]
+    assert lines[1]["delays"] == [300, 900, 1500, 2100, 2700, 3300]
+    assert lines[1]["source_length"] == 2000
+    assert lines[1]["seg"] == "timed"
+    assert lines[2]["recording_end"] == 1500
+    assert {"elapsed", "queue_times", "offset", "reference"} <= lines[0].keys()
+    assert Path("moves.tsv").read_text("utf-8").startswith("recording\tplace\ttoken\ttime\tby_edits\tsegment\n")
+
+
+def test_one_command_gives_what_two_do(run, talks):
+    assert run("resegment", "talks.log", *CUT, "-o", "out.jsonl", "-q").code == 0
+    once = run("score", "x=talks.log", *CUT, "-f", "json", "-q")
+    twice = run("score", "x=out.jsonl", "-f", "json", "-q")
+    assert once.code == twice.code == 0
+    assert once.out == twice.out
+    names = [score["metric"] for score in json.loads(once.out)["scores"]]
+    assert names == ["LongYAAL", "StreamLAAL", "DAL", "StreamDAL", "BLEU"]
+    assert "seg:timed" in json.loads(once.out)["scores"][0]["signature"]
+
+
+@pytest.mark.parametrize("aligner", NAMES)
+def test_the_signature_names_the_aligner(run, talks, aligner):
+    done = run("score", "talks.log", *CUT, "--aligner", aligner, "-m", "StreamDAL", "-f", "json", "-q")
+    (score,) = json.loads(done.out)["scores"]
+    assert f"|seg:{aligner}|" in score["signature"]
+    again = run("score", "talks.log", *CUT, "--like", score["signature"], "-f", "json", "-q")
+    assert again.out == done.out
+
+
+def test_clocks_are_those_of_the_whole_recording(run, talks):
+    asked = "AL_y,AL_y(clock=elapsed),AL_y(clock=queue),AL_y(clock=fbk),AL_y(clock=omnisteval)"
+    done = run("score", "talks.log", *CUT, "-m", asked, "-f", "json", "-q")
+    ideal, elapsed, queue, fbk, omnisteval = (score["score"] for score in json.loads(done.out)["scores"])
+    assert queue == pytest.approx(ideal + 50)  # a step takes 50 ms, and the next one comes after 600
+    assert fbk == omnisteval == pytest.approx(queue)
+    assert elapsed > queue + 100  # adds up
+
+
+def test_intervals_are_by_recording_where_there_are_several(run, talks):
+    few = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "-f", "json")
+    assert json.loads(few.out)["scores"][0]["low"] is None
+    assert "LAAL: there is none: 2 documents: too few" in few.err
+    write_talks(copies=4)
+    done = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "-f", "json", "-q")
+    assert done.code == 0, done.err
+    (score,) = json.loads(done.out)["scores"]
+    assert "|by:document|" in score["signature"]
+    by_segment = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--by", "segment", "-f", "json", "-q")
+    (other,) = json.loads(by_segment.out)["scores"]
+    assert "|by:segment|" in other["signature"]
+    assert other["low"] <= other["score"] <= other["high"]
+    table = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--by", "segment", "-q").out
+    assert f"{other['score'] / 1000:.3f} [{other['low'] / 1000:.3f}, {other['high'] / 1000:.3f}]" in table
+
+
+def test_a_regime_judges_with_an_interval(run, talks):
+    alone = run("score", "talks.log", *CUT, "--regime", "iwslt26")
+    assert "[no interval]: in low (up to 2 s), but not surely" in alone.out
+    assert "LongYAAL: there is none: 2 documents: too few" in alone.err
+    write_talks(copies=4)
+    done = run("score", "talks.log", *CUT, "--regime", "iwslt26", "-f", "json", "-q")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    (verdict,) = found["regimes"]
+    assert verdict["regime"] == "iwslt26"
+    assert verdict["metric"] == "LongYAAL"
+    assert verdict["limits"] == {"low": 2000.0, "high": 4000.0}
+    assert verdict["band"] == "low"
+    first = found["scores"][0]
+    assert first["low"] is not None
+    assert "|seg:omnisteval|" in first["signature"]
+    assert "count:omnisteval" in first["signature"]
+    for form in ("table", "markdown", "latex"):
+        assert "in low (up to 2 s)" in run(
+            "score", "talks.log", *CUT, "--regime", "iwslt26", "-f", form, "-q"
+        ).out.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--aligner", "mwer"), "--segmentation and --reference"),
+        (("--subset",), "--subset goes with --segmentation"),
+        ((*CUT, "--regime", "iwslt26", "--aligner", "mwer"), "leave --like, --convention and --aligner out"),
+        ((*CUT, "--regime", "iwslt26", "--convention", "paper"), "leave --like, --convention and --aligner out"),
+        (("--by", "segment"), "give --ci too"),
+    ],
+)
+def test_options_that_make_no_sense(run, talks, more, said):
+    done = run("score", "talks.log", *more)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_resegment_needs_something_to_cut_by(run, talks):
+    done = run("resegment", "talks.log", "-o", "out.jsonl")
+    assert done.code == 2
+    assert "--segmentation FILE and --reference FILE" in done.err
+    done = run("resegment", "talks.log", "--segmentation", "dev.yaml", "-o", "out.jsonl")
+    assert done.code == 1
+    assert "no references to cut the stream by" in done.err
+    done = run("resegment", "talks.log", *CUT, "-o", "talks.log")
+    assert done.code == 2
+    assert "would be written over" in done.err
+    assert not Path("out.jsonl").exists()
+
+
+def test_recordings_that_do_not_match(run, talks):
+    Path("dev.yaml").write_text(Path("dev.yaml").read_text("utf-8").replace("b.wav", "c.wav"), "utf-8")
+    done = run("score", "talks.log", *CUT)
+    assert done.code == 1
+    assert "c.wav" in done.err
+    assert "b.wav" in done.err
+    short = [line for line in Path("dev.yaml").read_text("utf-8").splitlines() if "a.wav" in line]
+    Path("dev.yaml").write_text("\n".join(short) + "\n", "utf-8")
+    Path("dev.de").write_text("".join(f"{text}\n" for *_, text in TALKS["a.wav"]), "utf-8")
+    assert run("score", "talks.log", *CUT).code == 1
+    done = run("score", "talks.log", *CUT, "--subset")
+    assert done.code == 0
+    assert "RECORDINGS LEFT ASIDE" in done.err
+
+
+def test_offsets_in_milliseconds(run, talks):
+    text = Path("dev.yaml").read_text("utf-8")
+    for number in ("2.0", "2.5", "5.0", "1.5", "3.0", "3.5"):
+        text = text.replace(f": {number},", f": {float(number) * 1000},")
+    Path("dev.yaml").write_text(text, "utf-8")
+    done = run("score", "talks.log", *CUT)
+    assert done.code == 1
+    assert "do not measure in the same unit" in done.err
+    assert "dev.yaml" in done.err
+
+
+def test_a_hypothesis_of_something_else(run, talks):
+    other = Path("talks.log").read_text("utf-8").replace("Wetter war", "x y").replace("Morgen regnet es.", "q w e")
+    Path("talks.log").write_text(other.replace("Das", "z").replace("schön.", "k"), "utf-8")
+    done = run("score", "talks.log", *CUT)
+    assert done.code == 0
+    assert "UNRELATED TEXT: 1 recording (b.wav)" in done.err
+
+
+def test_a_stream_of_reads_and_writes_with_its_text_beside_it(run, talks):
+    Path("talk.rw").write_text("RRWRWRWRRWRWRWW\n", "utf-8")
+    Path("talk.en").write_text("this is\ngood and that is bad\n", "utf-8")
+    Path("ref.en").write_text("this is good\nand that is bad\n", "utf-8")
+    Path("src.de").write_text("das ist gut\nund das ist schlecht auch\n", "utf-8")
+    cut = ("--hypothesis", "talk.en", "--source", "src.de", "--reference", "ref.en")
+    done = run("resegment", "talk.rw", *cut, "-o", "out.jsonl")
+    assert done.code == 0, done.err
+    segments = lag.read("out.jsonl")
+    assert segments.unit == "token"
+    assert segments.delays.tolist() == [[2, 3, 4], [3, 4, 5, 5]]
+    assert segments.prediction.tolist() == ["this is good", "and that is bad"]
+    assert segments.offset.tolist() == [0, 3]
+    Path("talk.en").write_text("this is\n", "utf-8")
+    done = run("resegment", "talk.rw", *cut, "-o", "out.jsonl")
+    assert done.code == 1
+    assert "7 delays, 2 words" in done.err
+
+
+def test_references_for_a_log_that_has_none(run, talks):
+    Path("two.txt").write_text(
+        "Guten Morgen, Damen. Heute sprechen wir über die Zeit. Danke!\nDas Wetter war schön\n", "utf-8"
+    )
+    done = run("score", "talks.log", "--reference", "two.txt", "-m", "BLEU,AL(length=reference)", "-f", "json", "-q")
+    assert done.code == 0, done.err
+    bleu, al = json.loads(done.out)["scores"]
+    assert bleu["score"] > 50
+    assert "seg:none" in al["signature"]
+
+
+def test_plain_text_is_cut_for_its_quality(run, talks):
+    Path("hyp.txt").write_text("\n".join(WRITTEN.values()) + "\n", "utf-8")
+    ids = [f"docid={d},segid={s}" for d, n in ((0, 3), (1, 2)) for s in range(n)]
+    Path("ids.txt").write_text("\n".join(ids) + "\n", "utf-8")
+    cut = ("--segmentation", "ids.txt", "--reference", "dev.de")
+    done = run("resegment", "hyp.txt", "--format-in", "text", *cut, "-o", "out.jsonl")
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+    assert [line["prediction"] for line in lines][3:] == ["Das Wetter war schön.", "Morgen regnet es."]
+    assert "delays" not in lines[0]
+    assert lines[0]["seg"] == "soft"
+    done = run("score", "out.jsonl", "-f", "json", "-q")
+    assert [score["metric"] for score in json.loads(done.out)["scores"]] == ["BLEU", "chrF"]
+    done = run("score", "out.jsonl", "-m", "DAL")
+    assert done.code == 1
+    assert "needs delays" in done.err
+    done = run("resegment", "hyp.txt", "--format-in", "text", *cut, "-o", "out.jsonl", "--aligner", "timed")
+    assert done.code == 2
+    assert "--aligner soft" in done.err

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -128,14 +129,22 @@ def punctuation(
     within = np.zeros(len(tokens) + 1)
     if glued is not None:
         within[:-1][glued] = NEVER
-    full = [bool(segment) and ENDING.search(segment[-1]) is not None for segment in references]
-    high = [bool(segment) and _is_capital(segment[0]) for segment in references]
+    lasts = _known(segment[-1] if segment else "" for segment in references)
+    firsts = _known(segment[0] if segment else "" for segment in reversed(references))[::-1]
+    full = [ENDING.search(word) is not None for word in lasts]
+    high = [_is_capital(word) for word in firsts]
 
     def potential(k: int, columns: slice) -> Floats:
         sentence = ends[columns] if full[k] else -ends[columns]
         return sentence + (capital[columns] if high[k + 1] else -capital[columns]) + within[columns]
 
     return potential
+
+
+def _known(words: Iterable[str]) -> list[str]:
+    """Of segments without words, the word of the last before them that has any."""
+    known: Iterator[str] = accumulate(words, lambda before, word: word or before)
+    return list(known)
 
 
 def _is_capital(token: str) -> bool:

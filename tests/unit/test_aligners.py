@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each aligner cuts a stream: against all cuts there are, and what must not change a cut."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from lagging.longform import ALIGNERS, Stream
+from lagging.longform.aligners import NEIGHBOURS, _running_median, mwer, soft, timed
+from lagging.longform.softsegmenter import _jaccard, _parts
+from lagging.longform.words import CUT_CAPITAL, CUT_SENTENCE, fold, punctuation, resemblance
+
+EACH = pytest.mark.parametrize("aligner", list(ALIGNERS.values()), ids=list(ALIGNERS))
+WORDS = ["ja", "Ja", "ja.", "und", "Und,", "nein?", "(Applaus)", "--", "ist", "isst", "U.S.", "x-y", "3,14"]
+
+
+def made(seed: int, segments: int, glue: bool = False) -> Stream:
+    """A stream that has something to do with its references, or nothing; with times, or without."""
+    rng = random.Random(seed)
+
+    def some(most: int) -> list[str]:
+        return rng.choices(WORDS, k=rng.randint(0, most))
+
+    references = [some(6) for _ in range(rng.randint(1, segments))]
+    tokens = some(6) if rng.random() < 0.3 else [word for part in references for word in part]
+    for _ in range(rng.randint(0, 3)):
+        place = rng.randint(0, len(tokens))
+        tokens = [*tokens[:place], *some(3), *tokens[place + rng.randint(0, 2) :]]
+    more: dict[str, np.ndarray] = {}
+    if rng.random() < 0.7:
+        when, begin = (sorted(rng.choices(range(60), k=n)) for n in (len(tokens), len(references)))
+        more = {"times": np.array(when) * 500.0, "offset": np.array(begin) * 500.0}
+    if glue:
+        more["glued"] = np.array([k > 0 and rng.random() < 0.5 for k in range(len(tokens))], dtype=bool)
+    return Stream(tokens, references, **more)
+
+
+def streams(segments: int = 5, **more: bool) -> st.SearchStrategy[Stream]:
+    return st.integers(0, 2**30).map(lambda seed: made(seed, segments, **more))
+
+
+def parts(stream: Stream, boundaries: Sequence[int]) -> list[list[str]]:
+    return [list(stream.tokens[a:b]) for a, b in pairwise(boundaries)]
+
+
+def edits(stream: Stream, boundaries: Sequence[int]) -> int:
+    """The sum of the segments' edit distances, without case and punctuation."""
+    pairs = zip(stream.references, parts(stream, boundaries), strict=True)
+    return sum(Levenshtein.distance(list(map(fold, ours)), list(map(fold, theirs))) for ours, theirs in pairs)
+
+
+# ---- all of them ----------------------------------------------------------------------------------------------------
+
+
+@EACH
+@settings(max_examples=100)
+@given(streams())
+def test_a_stream_is_cut_and_nothing_is_lost(aligner, stream):
+    boundaries = aligner(stream)
+    assert boundaries.dtype.kind == "i"
+    assert len(boundaries) == len(stream.references) + 1
+    assert (boundaries[0], boundaries[-1]) == (0, len(stream.tokens))
+    assert (np.diff(boundaries) >= 0).all()
+    assert [token for part in parts(stream, boundaries) for token in part] == list(stream.tokens)
+    again = Stream(stream.tokens, stream.references, stream.times, stream.offset)
+    assert aligner(again).tolist() == boundaries.tolist()
+
+
+SENTENCES = {
+    "german": ["Guten Tag!", "Wir fahren heute nach Köln.", "", "(Applaus)", "und dann weiter, ja und dann", "ja"],
+    "arabic": ["صباح الخير.", "كيف حالك اليوم؟", "أنا بخير، شكرا لك"],
+    "greek": ["Καλημέρα!", "Στις 3 Μαΐου πάμε", "στην Αθήνα."],
+}
+CHARACTERS = {
+    "chinese": ["今天她看起来很好，", "我们一起去公园散步吧。", "", "Amy", "今天心情很好"],
+    "thai": ["สวัสดีครับ", "วันนี้อากาศดีมาก", "ไปเที่ยวกันเถอะ"],
+    "japanese": ["はい。", "はい。", "そうですね、ー", "はい"],
+}
+
+
+@EACH
+@pytest.mark.parametrize(
+    "references",
+    [
+        *([text.split() for text in texts] for texts in SENTENCES.values()),
+        *([list(text) for text in texts] for texts in CHARACTERS.values()),
+        *([text.split() for text in texts] for texts in CHARACTERS.values()),
+        [["ja"]],
+        [[], ["ja"], [], [], ["ja"], []],
+    ],
+)
+@pytest.mark.parametrize("lag", [None, 0.0, 3000.0])
+def test_a_perfect_hypothesis_is_cut_at_the_references(aligner, references, lag):
+    tokens = [token for segment in references for token in segment]
+    ends = np.cumsum([0, *map(len, references)])
+    more = {} if lag is None else {"times": np.arange(len(tokens)) * 400.0 + lag, "offset": ends[:-1] * 400.0}
+    assert aligner(Stream(tokens, references, **more)).tolist() == ends.tolist()
+
+
+@EACH
+@settings(max_examples=60)
+@given(streams(segments=6), st.integers(0, 3000))
+def test_any_perfect_hypothesis(aligner, stream, lag):
+    references = stream.references
+    tokens = [token for segment in references for token in segment]
+    ends = np.cumsum([0, *map(len, references)])
+    stream = Stream(tokens, references, np.arange(len(tokens)) * 400.0 + lag, ends[:-1] * 400.0)
+    assert aligner(stream).tolist() == ends.tolist()
+
+
+def full_width(token: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if c.isascii() and c.isalnum() else c for c in token)
+
+
+def decomposed(token: str) -> str:
+    return unicodedata.normalize("NFD", token)
+
+
+ALWAYS = [full_width, decomposed]
+FORMS: dict[str, list[Callable[[str], str]]] = {
+    "timed": ALWAYS,  # capitals have their say in where a sentence begins
+    "soft": ALWAYS,
+    "mwer": ALWAYS,
+    "omnisteval": [*ALWAYS, str.upper, str.lower],
+    "mweralign": [str.upper, str.lower],
+}
+
+
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, forms in FORMS.items() for form in forms])
+@settings(max_examples=60)
+@given(streams())
+def test_forms_of_letters_change_no_cut(name, form, stream):
+    changed = Stream([form(token) for token in stream.tokens], stream.references, stream.times, stream.offset)
+    assert ALIGNERS[name](changed).tolist() == ALIGNERS[name](stream).tolist()
+
+
+@pytest.mark.parametrize(("name", "equal"), [("mweralign", "UNS"), ("mwersegmenter", "uns")])
+def test_case_as_other_tools_compare_it(name, equal):
+    """mweralign lowers ASCII letters alone, mwerSegmenter none: what is not equal is as good as any other word."""
+
+    def cut(*tokens: str) -> list[int]:
+        return ALIGNERS[name](Stream(tokens, [["so", "uns"], ["über", "so"]])).tolist()
+
+    assert cut("so", equal, "x", "x") == [0, 2, 4]
+    assert cut("so", "ÜBER") == cut("so", "x") != cut("so", "über")
+
+
+@pytest.mark.parametrize("aligner", [mwer, soft, timed])
+@given(streams(glue=True))
+def test_nothing_is_cut_within_a_word(aligner, stream):
+    inner = np.flatnonzero(stream.glued)
+    assert not set(aligner(stream).tolist()) & set(inner.tolist())
+
+
+# ---- mwer -----------------------------------------------------------------------------------------------------------
+
+
+@given(streams(segments=8))
+def test_the_segments_have_as_few_edits_as_the_whole(stream):
+    reference = [fold(token) for segment in stream.references for token in segment]
+    least = Levenshtein.distance(reference, list(map(fold, stream.tokens)))
+    assert edits(stream, mwer(stream).tolist()) == least
+
+
+def too_early(stream: Stream, boundaries: Sequence[int]) -> int:
+    """Boundaries after which there is a token that was written before the next segment began."""
+    if stream.times is None:
+        return 0
+    inner = zip(boundaries[1:-1], stream.offset[1:], strict=True)
+    return sum(cut < len(stream.times) and stream.times[cut] < begin for cut, begin in inner)
+
+
+def agreed(stream: Stream, boundaries: Sequence[int]) -> float:
+    """How much punctuation agrees at the boundaries, straight from its words."""
+    total = 0.0
+    for k, cut in enumerate(boundaries[1:-1]):
+        before = [w for part in stream.references[: k + 1] for w in part][-1:]
+        after = [w for part in stream.references[k + 1 :] for w in part][:1]
+        for theirs, ours, worth, has in (
+            (stream.tokens[:cut][-1:], before, CUT_SENTENCE, lambda w: w[-1] in ".?!"),
+            (stream.tokens[cut : cut + 1], after, CUT_CAPITAL, lambda w: w.lstrip("(")[:1].isupper()),
+        ):
+            if any(map(has, theirs)):
+                total += worth if any(map(has, ours)) else -worth
+    return total
+
+
+@given(streams(segments=4))
+def test_punctuation_of_boundaries(stream):
+    potential = punctuation(stream.tokens, stream.references)
+    n = len(stream.tokens)
+    for cuts in combinations_with_replacement(range(n + 1), min(len(stream.references) - 1, 2)):
+        cuts = (*cuts, *[n] * (len(stream.references) - 1 - len(cuts)))
+        found = sum(potential(k, slice(cut, cut + 1)).item() for k, cut in enumerate(cuts))
+        assert found == pytest.approx(agreed(stream, (0, *cuts, n)), abs=1e-12)
+
+
+@given(streams(segments=3))
+def test_of_equal_cuts_time_decides_then_punctuation(stream):
+    n, inner = len(stream.tokens), len(stream.references) - 1
+    all_cuts = [(0, *cuts, n) for cuts in combinations_with_replacement(range(n + 1), inner)]
+    least = min(edits(stream, cut) for cut in all_cuts)
+    equal = [cut for cut in all_cuts if edits(stream, cut) == least]
+    found = tuple(mwer(stream).tolist())
+    assert found in equal
+
+    def wish(cut: tuple[int, ...]) -> float:
+        return agreed(stream, cut) - 4 * too_early(stream, cut)
+
+    assert wish(found) == pytest.approx(max(map(wish, equal)), abs=1e-9)
+    if inner == 1:
+        assert too_early(stream, found) == min(too_early(stream, cut) for cut in equal)
+
+
+def test_a_word_is_not_given_away_too_early():
+    tokens, references = ["a", "b", "x", "y", "c", "d"], [["a", "b"], ["c", "d"]]
+    for early, expected in ((2, 2), (3, 3), (4, 4)):  # which words of x, y were written before the second segment
+        times = np.array([0.0, 0, *([100.0] * (early - 2)), *([900.0] * (6 - early))])
+        stream = Stream(tokens, references, times, np.array([0.0, 500.0]))
+        assert mwer(stream)[1] >= expected
+    stream = Stream(["a", "b", "x.", "Y", "c", "d"], [["a", "b."], ["C", "d"]])
+    assert mwer(stream).tolist() == [0, 3, 6]
+    late = Stream(stream.tokens, stream.references, np.array([0.0, 0, 0, 100, 900, 900]), np.array([0.0, 500.0]))
+    assert mwer(late).tolist() == [0, 4, 6]  # time before punctuation
+
+
+# ---- soft -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_segment_without_words_silences_no_punctuation():
+    references = [["a", "b."], [], ["C", "d"]]
+    assert soft(Stream(["a", "b", "so.", "Die", "C", "d"], references)).tolist() == [0, 3, 3, 6]
+
+
+def resembling(stream: Stream, boundaries: Sequence[int]) -> float:
+    """What a cut is worth: the best alignment of each segment by the whole matrix, and punctuation."""
+    total = agreed(stream, boundaries)
+    for ours, theirs in zip(stream.references, parts(stream, boundaries), strict=True):
+        if not ours or not theirs:
+            continue
+        worth = resemblance(list(map(fold, ours)), list(map(fold, theirs))).astype(float)
+        table = np.zeros((len(ours) + 1, len(theirs) + 1))
+        for i in range(1, len(ours) + 1):
+            for j in range(1, len(theirs) + 1):
+                table[i, j] = max(table[i - 1, j], table[i, j - 1], table[i - 1, j - 1] + worth[i - 1, j - 1])
+        total += table[-1, -1]
+    return total
+
+
+@settings(max_examples=60)
+@given(streams(segments=3))
+def test_no_other_cut_resembles_the_references_more(stream):
+    n = len(stream.tokens)
+    cuts = [(0, *cut, n) for cut in combinations_with_replacement(range(n + 1), len(stream.references) - 1)]
+    found = resembling(stream, soft(stream).tolist())
+    assert found == pytest.approx(max(resembling(stream, cut) for cut in cuts), abs=1e-6)
+
+
+def test_a_corridor_moves_to_where_the_words_are(monkeypatch):
+    """The path with the fewest edits goes elsewhere; the corridor is narrow, and must follow."""
+    monkeypatch.setattr("lagging.longform.corridor.REACH", 4)
+    monkeypatch.setattr("lagging.longform.corridor.CELLS", 1)
+    words = [f"wort{k:02}a" for k in range(30)]
+    other = [f"wort{k:02}b" for k in range(30)]  # alike, but no two are equal
+    noise = [f"{k}{k}{k}" for k in range(12)]
+    stream = Stream([*noise, *other], [words[:15], words[15:]])
+    assert soft(stream).tolist() == [0, 27, 42]
+
+
+# ---- timed ----------------------------------------------------------------------------------------------------------
+
+
+def spoken(seed: int, segments: int = 60, noise: float = 0.5) -> tuple[Stream, list[int]]:
+    """A talk whose translation has other words here and there, 2 s late, and where it is truly cut."""
+    rng = random.Random(seed)
+    words = [f"{a}{b}" for a in "kmtrs" for b in ("a", "en", "ist", "ung")]
+    references, tokens, times, offset, cuts = [], [], [], [], [0]
+    now = 0.0
+    for _ in range(segments):
+        reference = [rng.choice(words) for _ in range(rng.randint(3, 12))]
+        offset.append(now)
+        spoken = [rng.choice(words) if rng.random() < noise else word for word in reference]
+        spoken = [word for word in spoken if rng.random() > 0.2] + rng.sample(words, rng.randint(0, 3))
+        lasts = 400.0 * len(reference)
+        times += [now + 2000 + round(lasts * (k + 1) / len(spoken)) for k in range(len(spoken))]
+        now += lasts + rng.randint(0, 1000)
+        references.append(reference)
+        tokens += spoken
+        cuts.append(len(tokens))
+    return Stream(tokens, references, np.maximum.accumulate(times), np.array(offset)), cuts
+
+
+def misplaced(stream: Stream, found: Sequence[int], true: Sequence[int]) -> int:
+    places = np.arange(len(stream.tokens))
+    ours, theirs = (np.searchsorted(cuts[1:-1], places, side="right") for cuts in (found, true))
+    return int((ours != theirs).sum())
+
+
+def test_times_help_and_meaningless_times_do_little_harm():
+    wrong = {"soft": 0, "timed": 0, "even": 0, "any": 0}
+    for seed in range(6):
+        stream, true = spoken(seed)
+        rng = np.random.default_rng(seed)
+        end = stream.times[-1]
+        even = np.linspace(0, end, len(stream.tokens))
+        anyhow = np.sort(rng.uniform(0, end, len(stream.tokens)))
+        wrong["soft"] += misplaced(stream, soft(stream), true)
+        for name, times in (("timed", stream.times), ("even", even), ("any", anyhow)):
+            other = Stream(stream.tokens, stream.references, times, stream.offset)
+            wrong[name] += misplaced(other, timed(other), true)
+    assert wrong["soft"] > 100, "too easy"
+    assert wrong["timed"] < 0.75 * wrong["soft"]
+    assert wrong["even"] < 1.1 * wrong["soft"]
+    assert wrong["any"] < 1.1 * wrong["soft"]
+
+
+def at(stream: Stream, times: np.ndarray, offset: np.ndarray) -> list[int]:
+    return timed(Stream(stream.tokens, stream.references, times, offset)).tolist()
+
+
+@settings(max_examples=100)
+@given(streams(), st.integers(-40, 4000).map(lambda n: n * 125.0))
+def test_when_a_recording_begins_is_of_no_account(stream, shift):
+    if stream.times is not None:
+        moved = at(stream, stream.times + shift, stream.offset + shift)
+        assert moved == timed(stream).tolist()
+
+
+@settings(max_examples=100)
+@given(streams(), st.integers(0, 4000).map(lambda n: n * 125.0))
+def test_how_late_a_system_is_all_in_all_is_of_no_account(stream, lag):
+    """Once every word is later than every segment, so that no cut is against causality."""
+    if stream.times is not None:
+        late = stream.times + 30_000
+        assert at(stream, late + lag, stream.offset) == at(stream, late, stream.offset)
+
+
+def test_without_times_it_is_soft():
+    for seed in range(2):
+        stream, _ = spoken(seed, 20)
+        assert timed(Stream(stream.tokens, stream.references)).tolist() == soft(stream).tolist()
+        unknown = np.full(len(stream.references), np.nan)
+        assert at(stream, stream.times, unknown) == soft(stream).tolist()
+
+
+def test_a_word_before_its_segment_began_is_less_likely():
+    references = [["ja", "gut"]] * 30
+    tokens = [word for k in range(30) for word in ("ja", "gut", *(["tja"] if k == 14 else []))]
+    offset = np.arange(30) * 2000.0
+    times = np.repeat(offset + 1000, [3 if k == 14 else 2 for k in range(30)])
+    stream = Stream(tokens, references, times, offset)
+    assert timed(stream)[15] == 31  # "tja", written at 29 s, is of the segment from 28 to 30 s
+    assert timed(Stream(tokens, references, times, offset)).tolist() == [*range(0, 30, 2), *range(31, 62, 2)]
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=70))
+def test_running_median(values):
+    width = min(NEIGHBOURS, len(values))
+    found = _running_median(np.array(values, dtype=float))
+    for place, median in enumerate(found):
+        first = min(max(place - width // 2, 0), len(values) - width)
+        near = sorted(values[first : first + width])
+        assert median == (near[(width - 1) // 2] + near[width // 2]) / 2
+
+
+# ---- omnisteval -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [  # as the Moses tokenizer, which OmniSTEval uses, splits them
+        ("Wort,", ["wort", ","]),
+        ("(Applaus)", ["(", "applaus", ")"]),
+        ("U-Bahn", ["u", "@-@", "bahn"]),
+        ("--", ["--"]),
+        ("-", ["-"]),
+        ("3,14", ["3,14"]),
+        ("so...", ["so", "..."]),
+        ("z.B.", ["z.b."]),
+        ("Nr.", ["nr", "."]),
+        ("e-", ["e-"]),
+        ("km/h", ["km", "/", "h"]),
+        ("\ufb01n", ["fin"]),
+        ("。", ["。"]),
+    ],
+)
+def test_parts_of_a_word(token, expected):
+    assert _parts(token) == expected
+
+
+@given(st.lists(st.text("abc.,", min_size=1, max_size=4), min_size=1, max_size=5))
+def test_letters_that_two_words_share(words):
+    table = _jaccard(words, words)
+    for i, a in enumerate(words):
+        for j, b in enumerate(words):
+            if (a in ".,") != (b in ".,"):
+                assert table[i, j] < -1000
+            else:
+                assert table[i, j] == np.float32(len(set(a) & set(b)) / len(set(a) | set(b)))
+
+
+def test_leftover_words_go_to_the_neighbour_that_they_resemble():
+    def cut(word: str) -> int:
+        return int(ALIGNERS["omnisteval"](Stream(["abc", word, "xyz"], [["abc"], ["xyz"]]))[1])
+
+    assert (cut("ab"), cut("xy")) == (2, 1)
+    assert cut("qq") == 2  # neither: the one before

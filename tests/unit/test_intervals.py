@@ -271,8 +271,8 @@ def test_scores_get_their_intervals_and_signatures() -> None:
         assert f"|ci:90|by:document|method:wild|bs:500|seed:7|n:30|v:{lagging.__version__}" in str(score.signature)
         assert score.segment_signature == plain.segment_signature
         assert score.signature.without_interval() == plain.signature
-    assert [n.text for n in found.notes if n.kind == "no interval"] == [
-        "MaxLag: its function is not one of sums, so that it cannot be resampled"
+    assert [n.text for n in found.notes if n.kind == "interval"] == [
+        "MaxLag: there is none: its function is not one of sums, so that it cannot be resampled"
     ]
 
 

@@ -166,7 +166,8 @@ def with_intervals(
     out, notes = [], list(scores.notes)
     for score, made in zip(scores, found, strict=True):
         if made.reason:
-            notes.append(Note("no interval" if np.isnan(made.low) else "interval", f"{score.metric!r}: {made.reason}"))
+            what = "there is none" if np.isnan(made.low) else "it has no width"
+            notes.append(Note("interval", f"{score.metric!r}: {what}: {made.reason}"))
         if np.isnan(made.low):
             out.append(score)
             continue

@@ -220,7 +220,7 @@ def test_interrupted(run, logs, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lagging.cli.score.scan", stop)
+    monkeypatch.setattr("lagging.cli.logs.scan", stop)
     code, _, err = run("score", "wait")
     assert code == 130
     assert err.strip().endswith("interrupted")

@@ -29,8 +29,10 @@ LAYERS = [
     {"signature"},
     {"repeating"},
     {"scoring", "published"},
-    {"timeline", "losses", "stats"},
+    {"timeline", "losses", "stats", "defaults", "columns"},
     {"regimes"},
+    {"comparing", "curves", "disagreement"},
+    {"gates", "plots"},
     {"render"},
     {"cli"},
 ]

@@ -4,27 +4,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
+from lagging.cli.logs import distinct, named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting, cutting
 from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.errors import MetricError, UsageError, counted
+from lagging.defaults import default_unit
+from lagging.errors import UsageError, counted
 from lagging.files import write_whole
-from lagging.formats import scan
-from lagging.formats.source import resolve
-from lagging.metrics import Metric, metric, split_names
+from lagging.regimes import REGIMES, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.documents import segment_table
-from lagging.regimes import REGIMES, judge, regime
-from lagging.run import TIMES, Run
-from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores, Settings, settings
+from lagging.scoring import Score, Scores, Settings, settings
 from lagging.signature import Signature
 from lagging.stats import with_intervals
 from lagging.text import is_spm
@@ -68,7 +65,8 @@ def command(
     """Score the logs of one or more systems.
 
     A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
-    and DAL, and BLEU where there are references; LongYAAL, StreamLAAL, DAL and StreamDAL of segments cut from a stream; BLEU and chrF of a text without delays.
+    and DAL, and BLEU where there are references; LongYAAL, StreamLAAL, DAL and StreamDAL of segments cut from a stream;
+    BLEU and chrF of a text without delays.
 
     \b
     lagging score runs/wait-3
@@ -81,11 +79,7 @@ def command(
         raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
         raise UsageError(f"-o and --segment-scores would both write {output}")
-    if any(not text.strip() for text in names):
-        raise UsageError("-m was given without a metric")
-    asked: list[str | Metric] = [name for text in names for name in split_names(text)]
-    for one in asked:
-        metric(one)  # a wrong name is told before a log is read
+    asked = named_metrics(names)
     chosen: Convention = convention(named)
     explicit = click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE
     wanted: list[Signature] = []
@@ -114,20 +108,20 @@ def command(
     spare(named_logs, output, segment_scores)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            parts = _parts(path, name, asked, chosen, cutting, {**how, "progress": progress})
-            scores, peer = _score(parts, asked, chosen, None if talk.quiet else said)
+            parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})
+            scores, peer = scored(parts, asked, chosen, None if talk.quiet else said, peers=True)
         if task is not None:
             scores, verdict = judge(scores, task)
             verdicts.append(verdict)
         if interval is not None:
-            scores = with_intervals(scores, **{**interval, "by": interval["by"] or _units(scores)})
+            scores = with_intervals(scores, **{**interval, "by": interval["by"] or default_unit(scores)})
         talk.notes(scores.notes, scores.system)
         for score in scores if talk.verbose else ():
             for reason, ids in score.undefined.reasons.items():
                 talk.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
         results.append(scores)
         peers.append(peer)
-    results = _distinct(results, [path for _, path in named_logs])
+    results = distinct(results, [path for _, path in named_logs])
     _say_peers(results, peers, talk)
     _compare_signatures(results, wanted, talk)
     if segment_scores is not None:
@@ -156,52 +150,6 @@ def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
     return first.convention
 
 
-def _parts(
-    path: str,
-    name: str | None,
-    asked: list[str | Metric],
-    chosen: Convention,
-    cutting: Cutting,
-    how: dict[str, Any],
-) -> Iterator[Run]:
-    """The parts of a log; of one whose streams are to be cut, or that is to be given texts, all of it."""
-    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
-    if not cutting.asked:
-        yield from scan(path, columns={column for m in metrics for column in m.columns}, name=name, **how)
-        return
-    clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
-    yield cutting.cut(Run.concat(list(scan(path, name=name, **how))), clocks=sorted(clocks)).run
-
-
-def _units(scores: Scores) -> str:
-    """What another test set would have others of: recordings, where segments were cut from several; else segments."""
-    first = next(iter(scores))
-    several = first.documents is not None and len(set(first.documents.tolist())) > 1
-    return "document" if several and first.signature.get("seg") != "none" else "segment"
-
-
-def _score(
-    parts: Iterable[Run], asked: list[str | Metric], chosen: Convention, said: set[str] | None
-) -> tuple[Scores, Score | None]:
-    """Score one log, part by part; beside it, AL as SimulEval would count it. What was recognised is said once."""
-    scorer, peer, system = None, None, ""
-    for part in parts:
-        if scorer is None:
-            system = part.name
-            if said is not None and part.origin.description not in said:
-                Talk().say(f"{system}: {part.origin.description}")
-                said.add(part.origin.description)
-            scorer = Scorer(asked or _default(part), chosen)
-            told = said is not None and chosen.name == "paper"
-            if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
-                peer = Scorer(["AL"], "simuleval")
-        scorer.add(part)
-        if peer is not None:
-            peer.add(part)
-    scores = (scorer or Scorer(["DAL"])).result(system)
-    return scores, None if peer is None else peer.result()["AL"]
-
-
 def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> None:
     """What nearly every published AL would be compared with."""
     shown = []
@@ -216,32 +164,6 @@ def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> 
         shown[3:] = ["…"]
     if shown:
         talk.say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
-
-
-def _default(part: Run) -> tuple[str, ...]:
-    quality = part.reference is not None and part.prediction is not None and any(part.reference)
-    if part.unit == "none" and not quality:
-        raise MetricError(
-            f"{part.origin.path or part.name} has neither delays nor references, so nothing can be scored\n"
-            "  fix: give each segment its `delays`, or its `reference`."
-        )
-    if part.unit == "none":
-        return "BLEU", "chrF"
-    long = part.seg != "none" and part.offset is not None and part.recording_end is not None
-    latency = LONGFORM_METRICS if long else DEFAULT_METRICS
-    return (*latency, "BLEU") if quality else latency
-
-
-def _distinct(results: list[Scores], paths: list[str]) -> list[Scores]:
-    """Systems that would share a name are called by their paths."""
-    names = [scores.system for scores in results]
-    for scores, path in zip(results, paths, strict=True):
-        if names.count(scores.system) > 1:
-            scores.system = path
-    for place, scores in enumerate(results):
-        before = sum(other.system == scores.system for other in results[:place])
-        scores.system += f" ({before + 1})" if before else ""
-    return results
 
 
 def _made(signature: Signature) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers made of several scores (a quality at some latency, an area, a slope): intervals and tests on joint resamples.
+
+Scores are functions of sums over segments, or documents, and so is what is made of them. Therefore such a number gets
+the interval that a score gets: all that it is made of is drawn together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lagging.errors import UsageError
+from lagging.metrics import Metric
+from lagging.ragged import Floats
+from lagging.scoring import Score, Scores
+from lagging.signature import Signature
+from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval, Matched, match
+from lagging.stats.estimators import Estimator, Sums
+from lagging.stats.intervals import check, constant, finish, tails
+from lagging.stats.joint import Joint
+from lagging.stats.wild import Wild, wild
+
+__all__ = ["Derived", "Draws"]
+
+Function = Callable[[Floats], Floats]
+"""Values of systems and metrics, along the last two axes, to a number."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number, how sure it is, and whether it could be 0.
+
+    Attributes:
+        value: of the whole test set; NaN where it is undefined.
+        low, high: ends of the interval; None where there is none.
+        p: two-sided p-value of 0; NaN where there is none.
+        reason: why there is no interval, or why it has no width; empty otherwise.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    p: float = float("nan")
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The values of several systems and metrics on the same resamples of the segments that all of them have.
+
+    Attributes:
+        joint: the scores, and what they are functions of.
+        values: resamples × systems × metrics; NaN where a resample has no value.
+        made: how intervals are made.
+    """
+
+    joint: Joint
+    values: Floats
+    made: Interval
+
+    @classmethod
+    def make(
+        cls,
+        systems: Mapping[str, Scores],
+        metrics: Iterable[str | Metric],
+        *,
+        by: str = "segment",
+        level: float = 0.95,
+        method: str | None = None,
+        resamples: int = RESAMPLES,
+        seed: int = SEED,
+    ) -> Draws:
+        """Match the systems, and draw.
+
+        Args:
+            systems: scores by system; one is enough.
+            metrics: which of them.
+            by: what is drawn: "segment" or "document".
+            level: of the intervals.
+            method: "percentile", "bca" or "wild"; by default "bca" for segments and "wild" for documents.
+            resamples, seed: how many, and of which random numbers.
+        """
+        method = DEFAULTS.get(by, "") if method is None else method
+        check(method, by, level, resamples)
+        if method not in ("percentile", "bca", "wild"):
+            raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
+        joint = Joint.make(_matched(systems, metrics, by), by)
+        values = joint.bootstrap(resamples, seed, "values")["values"]
+        return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
+
+    @property
+    def value(self) -> Floats:
+        """Systems × metrics: of the whole test set."""
+        return np.array([[score.value for score in scores] for scores in self.joint.matched.scores])
+
+    def scores(self) -> list[Scores]:
+        """Of each system, the scores of the common segments, with intervals."""
+        matched = self.joint.matched
+        cells = [(s, m) for s in range(len(matched.systems)) for m in range(len(matched.metrics))]
+        parts = [self.joint.table[m][s] for s, m in cells]
+        found = self._judge([(part, self.value[c], self.values[:, *c]) for part, c in zip(parts, cells, strict=True)])
+        out = iter(found)
+        return [
+            Scores([self._with(score, next(out)) for score in scores], system)
+            for system, scores in zip(matched.systems, matched.scores, strict=True)
+        ]
+
+    def _with(self, score: Score, found: Derived) -> Score:
+        if found.low is None:
+            return score
+        made = self.made
+        said = {"ci": f"{100 * made.level:.10g}", "by": made.by, "method": made.method, "bs": made.resamples}
+        signature = score.signature.with_interval(**said, seed=made.seed)
+        return replace(score, low=found.low, high=found.high, signature=signature)
+
+    def derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
+        """Of each function of the values of some systems, by number: its value, interval and p-value."""
+        items: list[tuple[Estimator | str, float, Floats]] = []
+        for function, which in functions:
+            some = list(which)
+            parts = [self.joint.table[m][s] for s in some for m in range(len(self.joint.table))]
+            estimator = _combined(parts, function, len(some))
+            items.append((estimator, float(function(self.value[some])), function(self.values[:, some])))
+        return self._judge(items)
+
+    def _judge(self, items: Sequence[tuple[Estimator | str, float, Floats]]) -> list[Derived]:
+        good = [e for e, _, _ in items if isinstance(e, Sums) and e.some > 1 and self.made.method == "wild"]
+        weighted = iter(wild([(e, None) for e in good], self.made.resamples, self.made.seed))
+        found = []
+        for e, value, values in items:
+            more = next(weighted) if any(e is one for one in good) else None
+            found.append(self._one(e, value, values, more))
+        return found
+
+    def _one(self, e: Estimator | str, value: float, values: Floats, more: Wild | None) -> Derived:
+        if isinstance(e, str):
+            return Derived(value, reason=e)
+        if not np.isfinite(value):
+            return Derived(value, reason="it has no value")
+        lost = float(np.isnan(values).mean())
+        if lost > tails(self.made.level)[0]:
+            return Derived(value, reason=f"{100 * lost:.3g} % of the resamples have no value")
+        made = self.made
+        if more is None and made.method == "wild" or not isinstance(e, Sums):
+            made = replace(made, method="percentile")  # a pooled percentile has no standard error
+        ends = finish(made, value, e, values, more)
+        if np.isnan(ends.low):
+            return Derived(value, reason=ends.reason)
+        values = values[~np.isnan(values)]
+        scale = float(np.abs(values).max())
+        if more is not None and not constant(values, scale):
+            p = more.p()
+        else:
+            p = float((np.count_nonzero(np.abs(values - value) >= abs(value)) + 1) / (len(values) + 1))
+        return Derived(value, ends.low, ends.high, p, ends.reason)
+
+
+def _matched(systems: Mapping[str, Scores], metrics: Iterable[str | Metric], by: str) -> Matched:
+    """The common segments of the systems; their number in the signatures."""
+    only, all_of = next(iter(systems), ""), dict(systems)
+    if len(systems) == 1:
+        all_of[f"{only} again"] = all_of[only]  # a system that is alone is matched with itself
+    matched = match(all_of, metrics, by=by)
+    kept = matched.scores[: len(systems)]
+    scores = tuple(tuple(replace(s, signature=_of_n(s.signature, s.n)) for s in some) for some in kept)
+    unmatched = {system: matched.unmatched[system] for system in systems}
+    return Matched(tuple(systems), matched.metrics, scores, unmatched)
+
+
+def _of_n(signature: Signature, n: int) -> Signature:
+    return Signature(signature.metric, tuple((key, str(n) if key == "n" else v) for key, v in signature.fields))
+
+
+def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Estimator | str:
+    """A function of scores as a function of all their sums; of pooled percentiles, only their number of units."""
+    for part in parts:
+        if isinstance(part, str):
+            return part
+    pooled = [part for part in parts if not isinstance(part, Sums | str)]
+    if pooled:
+        return pooled[0]
+    sums: list[Any] = [part for part in parts if isinstance(part, Sums)]
+    ends = np.cumsum([part.width for part in sums])
+    counts = np.max([part.rows[:, -1] for part in sums], axis=0)
+
+    def of_sums(total: Floats) -> Floats:
+        split = np.split(total[..., : ends[-1]], ends[:-1], axis=-1)
+        values = [part.function(some) for part, some in zip(sums, split, strict=True)]
+        return function(np.stack(values, axis=-1).reshape(*total.shape[:-1], systems, -1))
+
+    return Sums(np.column_stack([*(part.rows for part in sums), counts]), of_sums)

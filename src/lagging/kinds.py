@@ -305,6 +305,22 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "It cannot be known which of them counts.",
         "remove one of them, or write a file per system.",
     ),
+    "not-a-column": (
+        "not a column of scores",
+        "It is one number per line, in the order of the log; or a table, or JSON lines, with a `score` and, if it is "
+        "not in that order, an `id`.",
+        "write it in one of these ways.",
+    ),
+    "scores-count": (
+        "not as many scores as segments",
+        "Line k is the score of segment k.",
+        "score the output that is in the log, all of it; or write an `id` beside each score.",
+    ),
+    "scores-ids": (
+        "scores and segments do not have the same ids",
+        "Every segment of the log has one score.",
+        "score the output that is in the log, all of it; `nan` is the score of a segment that has none.",
+    ),
     "score-cells": (
         "names and scores do not match",
         "Every score has one name, and every name one score.",

@@ -19,7 +19,7 @@ from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.signature import Signature
 from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval, Matched, match
-from lagging.stats.estimators import Estimator, Sums
+from lagging.stats.estimators import Estimator, Quantile, Sums, linear
 from lagging.stats.intervals import check, constant, finish, tails
 from lagging.stats.joint import Joint
 from lagging.stats.wild import Wild, wild
@@ -28,6 +28,17 @@ __all__ = ["Derived", "Draws"]
 
 Function = Callable[[Floats], Floats]
 """Values of systems and metrics, along the last two axes, to a number."""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Stands for what is made of pooled percentiles: no function of sums, so that its interval is a percentile one."""
+
+    first: Quantile
+
+
+Item = tuple[Estimator | Pooled | str, float, Floats]
+"""What a number is a function of, its value, and that of each resample."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ class Draws:
 
     def derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
         """Of each function of the values of some systems, by number: its value, interval and p-value."""
-        items: list[tuple[Estimator | str, float, Floats]] = []
+        items: list[Item] = []
         for function, which in functions:
             some = list(which)
             parts = [self.joint.table[m][s] for s in some for m in range(len(self.joint.table))]
@@ -127,16 +138,16 @@ class Draws:
             items.append((estimator, float(function(self.value[some])), function(self.values[:, some])))
         return self._judge(items)
 
-    def _judge(self, items: Sequence[tuple[Estimator | str, float, Floats]]) -> list[Derived]:
-        good = [e for e, _, _ in items if isinstance(e, Sums) and e.some > 1 and self.made.method == "wild"]
-        weighted = iter(wild([(e, None) for e in good], self.made.resamples, self.made.seed))
-        found = []
-        for e, value, values in items:
-            more = next(weighted) if any(e is one for one in good) else None
-            found.append(self._one(e, value, values, more))
-        return found
+    def _judge(self, items: Sequence[Item]) -> list[Derived]:
+        parts: list[Sums | None] = [None] * len(items)
+        for place, (e, value, _) in enumerate(items):
+            if self.made.method == "wild" and isinstance(e, Sums | Quantile) and e.some > 1 and np.isfinite(value):
+                parts[place] = linear(e)
+        weighted = iter(wild([(e, None) for e in parts if e is not None], self.made.resamples, self.made.seed))
+        more = [None if e is None else next(weighted) for e in parts]
+        return [self._one(*item, weights) for item, weights in zip(items, more, strict=True)]
 
-    def _one(self, e: Estimator | str, value: float, values: Floats, more: Wild | None) -> Derived:
+    def _one(self, e: Estimator | Pooled | str, value: float, values: Floats, more: Wild | None) -> Derived:
         if isinstance(e, str):
             return Derived(value, reason=e)
         if not np.isfinite(value):
@@ -144,15 +155,12 @@ class Draws:
         lost = float(np.isnan(values).mean())
         if lost > tails(self.made.level)[0]:
             return Derived(value, reason=f"{100 * lost:.3g} % of the resamples have no value")
-        made = self.made
-        if more is None and made.method == "wild" or not isinstance(e, Sums):
-            made = replace(made, method="percentile")  # a pooled percentile has no standard error
-        ends = finish(made, value, e, values, more)
+        made, unit = (replace(self.made, method="percentile"), e.first) if isinstance(e, Pooled) else (self.made, e)
+        ends = finish(made, value, unit, values, more)
         if np.isnan(ends.low):
             return Derived(value, reason=ends.reason)
         values = values[~np.isnan(values)]
-        scale = float(np.abs(values).max())
-        if more is not None and not constant(values, scale):
+        if more is not None and isinstance(e, Sums) and not constant(values, float(np.abs(values).max())):
             p = more.p()
         else:
             p = float((np.count_nonzero(np.abs(values - value) >= abs(value)) + 1) / (len(values) + 1))
@@ -175,14 +183,14 @@ def _of_n(signature: Signature, n: int) -> Signature:
     return Signature(signature.metric, tuple((key, str(n) if key == "n" else v) for key, v in signature.fields))
 
 
-def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Estimator | str:
-    """A function of scores as a function of all their sums; of pooled percentiles, only their number of units."""
+def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Sums | Pooled | str:
+    """A function of scores as a function of all their sums; or why it is none."""
     for part in parts:
         if isinstance(part, str):
             return part
-    pooled = [part for part in parts if not isinstance(part, Sums | str)]
+    pooled = [part for part in parts if isinstance(part, Quantile)]
     if pooled:
-        return pooled[0]
+        return Pooled(pooled[0])
     sums: list[Any] = [part for part in parts if isinstance(part, Sums)]
     ends = np.cumsum([part.width for part in sums])
     counts = np.max([part.rows[:, -1] for part in sums], axis=0)

@@ -109,7 +109,7 @@ def front(x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         array([ True,  True, False, False,  True])
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    on = ~(np.isnan(x) | np.isnan(y))
+    on: npt.NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
     for at in range(x.shape[-1]):
         here_x, here_y = x[..., at, None], y[..., at, None]
         on &= ~((here_x <= x) & (here_y >= y) & ((here_x < x) | (here_y > y)))

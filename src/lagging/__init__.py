@@ -14,6 +14,7 @@ from lagging.version import __version__
 
 if TYPE_CHECKING:
     from lagging import longform, metrics, policies, stats
+    from lagging.comparing import Comparison, compare
     from lagging.conventions import CONVENTIONS, Convention, convention
     from lagging.edits import strip
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lagging.signature import Signature
 
 _HOMES = {
+    "lagging.comparing": ("Comparison", "compare"),
     "lagging.conventions": ("CONVENTIONS", "Convention", "convention"),
     "lagging.errors": ("DataError", "LaggingError", "MetricError", "MissingExtraError", "UsageError"),
     "lagging.edits": ("strip",),
@@ -71,6 +73,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CONVENTIONS",
+    "Comparison",
     "Convention",
     "DataError",
     "LaggingError",
@@ -89,6 +92,7 @@ __all__ = [
     "al_y",
     "ap",
     "atd",
+    "compare",
     "convention",
     "cw",
     "dal",

@@ -135,7 +135,8 @@ class Scores:
 
     def __getitem__(self, name: str | Metric) -> Score:
         """The score of a metric, by its name as asked for, or an alias of it."""
-        found = self._scores.get(metric(name))
+        written = (score for score in self if repr(score.metric) == name)  # a column's metric is not registered
+        found = next(written, None) or self._scores.get(metric(name))
         if found is None:
             raise MetricError(f"{name} was not scored; these were: {', '.join(map(repr, self._scores))}")
         return found

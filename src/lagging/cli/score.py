@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +13,7 @@ from click.core import ParameterSource
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
 from lagging.cli.logs import distinct, named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting, cutting
+from lagging.comparing import differing
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
@@ -166,12 +166,6 @@ def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> 
         talk.say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
 
 
-def _made(signature: Signature) -> Iterator[tuple[str, str]]:
-    aside = {"n": "", "v": "", "strip": "", "eos": "stripped"}  # these do not make two scores incomparable
-    kept = ((key, value) for key, value in signature.fields if aside.get(key) not in ("", value))
-    return ((key, "some" if key == "noref" else value) for key, value in kept)
-
-
 def _compare_signatures(results: list[Scores], wanted: list[Signature], talk: Talk) -> None:
     """Say where scores side by side, or a score and the one it repeats, were not made alike."""
     for one in results[1:]:
@@ -182,8 +176,7 @@ def _compare_signatures(results: list[Scores], wanted: list[Signature], talk: Ta
     for scores in results[1:]:
         for score in scores:
             base = next((s for s in results[0] if s.metric == score.metric), None)
-            if base is not None and dict(_made(base.signature)) != dict(_made(score.signature)):
-                differ = sorted({key for key, _ in set(_made(base.signature)) ^ set(_made(score.signature))})
+            if base is not None and (differ := differing(base.signature, score.signature)):
                 both = f"{results[0].system} and {scores.system}"
                 talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
     for signature in wanted:

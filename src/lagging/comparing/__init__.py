@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several systems on the same segments: scores with intervals, paired tests, letters, and a sentence."""
+
+from __future__ import annotations
+
+from lagging.comparing.comparison import Comparison
+from lagging.comparing.systems import compare, differing
+from lagging.comparing.words import Together, verdict
+
+__all__ = ["Comparison", "Together", "compare", "differing", "verdict"]

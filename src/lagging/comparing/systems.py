@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare(runs, metrics) → Comparison: score each system, match their segments, test the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from math import isnan
+from os import PathLike
+from typing import Any
+
+from lagging.columns import Column
+from lagging.comparing.comparison import Comparison
+from lagging.conventions import Convention
+from lagging.defaults import default_metrics, default_unit
+from lagging.errors import (
+    DataError,
+    Fault,
+    MetricError,
+    MetricNameError,
+    Note,
+    UsageError,
+    counted,
+    did_you_mean,
+    merge_notes,
+)
+from lagging.metrics import Metric, metric
+from lagging.published import PublishedScore
+from lagging.run import Run
+from lagging.scoring import Score, Scores, score
+from lagging.signature import Signature
+from lagging.stats import Interval, Paired, intervals, match, paired
+from lagging.stats.resamples import RESAMPLES, SEED
+
+__all__ = ["compare", "differing"]
+
+ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}
+"""Fields of a signature, or values of them, that do not make two scores incomparable."""
+
+
+def compare(
+    runs: Mapping[str, Run | Iterable[Run] | Scores],
+    metrics: Iterable[str | Metric] | str | None = None,
+    *,
+    quality: str | None = None,
+    base: str | None = None,
+    test: str = "bootstrap",
+    by: str | None = None,
+    correction: str = "holm",
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    convention: str | Convention = "paper",
+    published: Iterable[PublishedScore] = (),
+    columns: Iterable[Column] = (),
+) -> Comparison:
+    """Compare systems on the segments that all of them have: intervals, and paired tests of all metrics together.
+
+    Segments are matched by id; those that not all systems have are left out, and listed. See `lagging.stats.paired`
+    for the tests.
+
+    Args:
+        runs: by name, a Run, a Run in parts, or the Scores of one.
+        metrics: which; by default those that fit all of the Runs, or that all Scores have.
+        quality: one more metric, such as "bleu".
+        base: compare the others with this system only; all pairs, by default.
+        test: "bootstrap" or "randomisation".
+        by: resample by "segment" or "document"; by default documents where segments were cut from several recordings.
+        correction: of p-values for the number of pairs per metric: "holm", "bh" or "none".
+        level: of intervals; p-values are significant below 1 − level.
+        resamples, seed: how many, and of which random numbers.
+        convention: whose counting, for Runs.
+        published: scores without a log, such as `lagging.read_scores` reads, to be shown beside these.
+        columns: scores of segments from elsewhere, such as `lagging.columns.read_column` reads.
+
+    Returns:
+        A Comparison.
+
+    Raises:
+        UsageError: fewer than two systems, or no segment in common, or scores in different units.
+
+    Example:
+        >>> import lagging
+        >>> def wait(k):
+        ...     policy = lagging.policies.wait_k(k)
+        ...     return policy.run(source_lengths=[8, 9, 11, 15, 16], target_lengths=[9, 8, 12, 14, 19])
+        >>> found = compare({"base": wait(5), "new": wait(3)}, ["AL", "DAL"], resamples=1000)
+        >>> found
+        Comparison(base, new: AL, DAL of 5 segments)
+        >>> pair = found.pair("AL", "base", "new")
+        >>> round(pair.difference, 2), round(pair.low, 2), round(pair.high, 2), found.verdict(pair)
+        (-1.97, -2.07, -1.88, 'better')
+        >>> print(found.together("base", "new", {"AL": 0}))
+        new, compared with base, is earlier in AL by 1.88–2.07 tokens; in 100.0 % of 1000 resamples it is not worse
+    """
+    runs, columns, notes = dict(runs), list(columns), []
+    asked = None if metrics is None else _asked([metrics] if isinstance(metrics, str) else metrics, columns)
+    if quality is not None:
+        more = _asked([quality], columns)
+        asked = None if asked is None else [*asked, *more]
+    else:
+        more = []
+    systems = {name: _scored(name, run, asked, more, convention) for name, run in runs.items()}
+    systems = {name: _joined(name, scores, columns, systems) for name, scores in systems.items()}
+    wanted = None if asked is None else [*asked, *dict.fromkeys(column.metric for column in columns)]
+    if wanted is None and systems:
+        notes += _not_common(systems)
+    notes += _unlike(systems, wanted)
+    by = default_unit(*systems.values()) if by is None else by
+    drawn: dict[str, Any] = {"by": by, "level": level, "resamples": resamples, "seed": seed}
+    published = list(published)
+    found: Paired | None = None
+    if len(systems) == 1 and published and base is None:
+        one = next(iter(systems.values()))
+        kept: Sequence[Sequence[Score]] = [[one[m] for m in wanted] if wanted is not None else list(one)]
+        ends: Sequence[Sequence[Interval]] = [intervals(kept[0], **drawn)]
+        unmatched: dict[str, tuple[Any, ...]] = dict.fromkeys(systems, ())
+    else:
+        found = paired(systems, wanted, test=test, base=base, correction=correction, **drawn)
+        kept = match(systems, wanted, by=by).scores
+        ends, unmatched = found.intervals, found.unmatched
+    results = {
+        name: _with_intervals(of, made, name, systems[name].notes)
+        for name, of, made in zip(systems, kept, ends, strict=True)
+    }
+    for name, ids in unmatched.items():
+        if ids:
+            said = f"of {name}, which not all of the other systems have: left out"
+            notes.append(Note("unmatched", said, len(ids), ids))
+    if found is not None:
+        notes += _untested(found)
+    rows = list(_beside(published, kept[0], notes, convention))
+    return Comparison(
+        systems=tuple(systems),
+        metrics=tuple(one.metric for one in kept[0]),
+        scores=results,
+        pairs=() if found is None else found.pairs,
+        base=base,
+        n=kept[0][0].n,
+        clusters=ends[0][0].clusters,
+        unmatched=unmatched,
+        published=tuple(rows),
+        notes=merge_notes(notes),
+        test=test,
+        correction=correction,
+        resampled=found,
+        **drawn,
+    )
+
+
+# ---- what is compared -------------------------------------------------------------------------------------------
+
+
+def _asked(names: Iterable[str | Metric], columns: list[Column]) -> list[Metric]:
+    """The metrics to be computed; columns are there without being asked for."""
+    given = {column.name for column in columns}
+    return [metric(name) for name in names if name not in given]
+
+
+def _scored(
+    name: str,
+    run: Run | Iterable[Run] | Scores,
+    asked: list[Metric] | None,
+    more: list[Metric],
+    convention: str | Convention,
+) -> Scores:
+    if isinstance(run, Scores):
+        return run
+    if isinstance(run, str | PathLike):
+        raise UsageError(f"compare takes Runs: {{{name!r}: lagging.read({str(run)!r}), …}}")
+    parts = iter([run] if isinstance(run, Run) else run)
+    first = next(parts, None)
+    if first is None:
+        raise DataError(Fault("nothing-given", name))
+    wanted = [*map(metric, default_metrics(first)), *more] if asked is None else asked
+    return score(chain([first], parts), wanted, convention=convention)
+
+
+def _joined(name: str, scores: Scores, columns: list[Column], systems: Mapping[str, Scores]) -> Scores:
+    """The scores of a system, with its columns."""
+    for column in columns:
+        if column.system not in systems:
+            raise UsageError(f"there is no system {column.system!r}.{did_you_mean(column.system, systems)}")
+    mine = []
+    for title in dict.fromkeys(column.name for column in columns):
+        of = [column for column in columns if column.name == title]
+        here = [column for column in of if column.system == name]
+        if len(here) != 1:
+            raise UsageError(f"{title} is given {counted(len(here), 'time')} for {name}: every system has one column")
+        if len({column.higher_is_better for column in of}) > 1:
+            raise UsageError(f"{title} is better when higher in one column, and when lower in another")
+        mine.append(here[0].score(scores))
+    return Scores([*scores, *mine], name, scores.notes)
+
+
+def _not_common(systems: Mapping[str, Scores]) -> list[Note]:
+    """Metrics that were scored by default, but not of all systems."""
+    have = {name: {one.metric for one in scores} for name, scores in systems.items()}
+    every = dict.fromkeys(one.metric for scores in systems.values() for one in scores)
+    notes = []
+    for m in every:
+        without = [name for name, some in have.items() if m not in some]
+        if without:
+            notes.append(Note("not compared", f"{m!r}: it was not scored of {', '.join(without)}"))
+    return notes
+
+
+def differing(one: Signature, other: Signature) -> list[str]:
+    """The fields by which two numbers were not made alike, so that they cannot be compared.
+
+    Example:
+        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.1.0")
+        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.1.0"))
+        ['length']
+    """
+
+    def made(signature: Signature) -> set[tuple[str, str]]:
+        fields = signature.without_interval().fields
+        kept = ((key, value) for key, value in fields if ASIDE.get(key) not in ("", value))
+        return {(key, "some" if key == "noref" else value) for key, value in kept}
+
+    return sorted({key for key, _ in made(one) ^ made(other)})
+
+
+def _unlike(systems: Mapping[str, Scores], wanted: Sequence[Metric] | None) -> list[Note]:
+    """Notes about scores that were not made alike; other units cannot be compared at all."""
+    notes = []
+    first, *others = systems.items()
+    for mine in first[1]:
+        if wanted is not None and mine.metric not in wanted:
+            continue
+        for name, scores in others:
+            theirs = next((one for one in scores if one.metric == mine.metric), None)
+            if theirs is None:
+                continue
+            if theirs.unit != mine.unit:
+                both = f"{first[0]} in {mine.unit} and {name} in {theirs.unit}"
+                raise UsageError(f"{mine.metric!r} of {both} cannot be compared")
+            fields = differing(mine.signature, theirs.signature)
+            if fields:
+                said = f"{mine.metric!r} of {first[0]} and {name} differs in {', '.join(fields)}: see the signatures"
+                notes.append(Note("NOT MADE ALIKE", said))
+    return notes
+
+
+# ---- what was found ---------------------------------------------------------------------------------------------
+
+
+def _with_intervals(of: Sequence[Score], ends: Sequence[Interval], name: str, notes: tuple[Note, ...]) -> Scores:
+    """The scores, with their intervals, and how many segments there are, in the signatures."""
+    found, said = [], list(notes)
+    for one, made in zip(of, ends, strict=True):
+        fields = tuple((key, str(one.n) if key == "n" else value) for key, value in one.signature.fields)
+        signature = Signature(one.signature.metric, fields).with_interval(
+            ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
+        )
+        none = isnan(made.low)
+        if made.reason:
+            said.append(Note("interval", f"{one.metric!r}: {made.reason}"))
+        low, high = (None, None) if none else (made.low, made.high)
+        kept = signature.without_interval() if none else signature
+        found.append(replace(one, low=low, high=high, signature=kept))
+    return Scores(found, name, merge_notes(said))
+
+
+def _untested(found: Paired) -> list[Note]:
+    """Notes about pairs that have no p-value, or no interval."""
+    return [
+        Note("no test", f"{pair.metric!r}: {pair.reason}", 1, noun="pair")
+        if isnan(pair.p)
+        else Note("interval", f"{pair.metric!r}: of the difference: {pair.reason}", 1, noun="pair")
+        for pair in found.pairs
+        if pair.reason
+    ]
+
+
+def _beside(
+    rows: Iterable[PublishedScore], of: Sequence[Score], notes: list[Note], convention: str | Convention
+) -> Iterable[PublishedScore]:
+    """The published scores that belong into a column of the comparison; the others are noted."""
+    paper = convention == "paper" or (isinstance(convention, Convention) and convention.name == "paper")
+    for row in rows:
+        mine = next((one for one in of if row.metric == repr(one.metric) or row.metric == _written(one.metric)), None)
+        if mine is None:
+            notes.append(Note("published", f"{row.system}: {row.metric} was not compared, and is not shown"))
+            continue
+        if row.unit != mine.unit and not (row.unit is None and mine.metric.unit not in ("time", "drift")):
+            unit = "of unknown unit" if row.unit is None else f"in {row.unit}"
+            said = f"{row.system}: {row.metric} is {unit}, not in {mine.unit}, and is not shown"
+            notes.append(Note("published", said))
+            continue
+        fields = differing(Signature.parse(row.signature), mine.signature) if row.signature else []
+        if fields:
+            said = f"{row.metric} of {row.system} differs in {', '.join(fields)}"
+            notes.append(Note("NOT MADE ALIKE", said))
+        elif row.tool not in (None, "lagging") and paper and mine.metric.has("length"):
+            said = f"{row.metric} of {row.system} is {row.tool}'s, ours is counted as the paper does"
+            notes.append(Note("NOT MADE ALIKE", said))
+        yield row
+
+
+def _written(m: Metric) -> str:
+    """The metric as others would write it: parameters that were set to their defaults are left out."""
+    try:
+        return repr(metric(m.name)(**{name: value for name, value in m.values if value != m.param(name).default}))
+    except MetricNameError:
+        return m.name
+    except MetricError:
+        return repr(m)

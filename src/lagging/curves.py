@@ -210,10 +210,10 @@ class Curves:
 
     def _at(self, at: float, function: Function, outside: Callable[[Floats, Floats], str]) -> tuple[At, ...]:
         found = []
-        for curve, one in zip(self.curves, self._derive([(function, (c,)) for c in range(len(self))]), strict=True):
+        for curve, one in zip(self.curves, self.derive([(function, (c,)) for c in range(len(self))]), strict=True):
             reason = one.reason
             if np.isnan(one.value):
-                x, y = ordered(*_values([curve]).T * np.array([[1.0], [self._sign]]))
+                x, y = ordered(*values_of([curve]).T * np.array([[1.0], [self._sign]]))
                 reason = "no setting has a latency and a quality" if np.isnan(x).all() else outside(x, y)
             found.append(At(curve.system, at, one.value, one.low, one.high, reason))
         return tuple(found)
@@ -224,13 +224,13 @@ class Curves:
         The share of the resamples tells the sure ones from those that a few other sentences would beat. What was
         published without a log is the same in every resample.
         """
-        x, y = _values(self.curves).T
+        x, y = values_of(self.curves).T
         on = front(x, self._sign * y)
         shares = np.full(len(on), np.nan)
         places = [place for some in self.places for place in some]
         if self.draws is not None:
             logs = [at for at, place in enumerate(places) if place >= 0]
-            drawn = np.repeat(_values(self.curves)[None], len(self.draws.values), axis=0)
+            drawn = np.repeat(values_of(self.curves)[None], len(self.draws.values), axis=0)
             drawn[:, logs] = self.draws.values[:, [places[at] for at in logs]]
             shares[logs] = front(drawn[..., 0], self._sign * drawn[..., 1])[:, logs].mean(axis=0)
         named = [(curve.system, point.setting) for curve in self.curves for point in curve.points]
@@ -257,11 +257,11 @@ class Curves:
         pairs = list(combinations(range(len(self)), 2))
         if base is not None:
             pairs = [(names.index(base), other) for other in range(len(self)) if names[other] != base]
-        found = self._derive([(self._gap(len(self.curves[a].points)), (a, b)) for a, b in pairs])
+        found = self.derive([(self._gap(len(self.curves[a].points)), (a, b)) for a, b in pairs])
         adjusted = CORRECTIONS[correction]([one.p for one in found])
         out = []
         for (a, b), one, p in zip(pairs, found, adjusted, strict=True):
-            start, end = common(*(ordered(*_values([self.curves[c]]).T)[0] for c in (a, b)))
+            start, end = common(*(ordered(*values_of([self.curves[c]]).T)[0] for c in (a, b)))
             shared = bool(end > start)
             reason = one.reason if shared else "they share no range of latency"
             ends = (float(start), float(end)) if shared else (np.nan, np.nan)
@@ -278,14 +278,14 @@ class Curves:
 
         return function
 
-    def _derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
+    def derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
         """Each function of some curves; with an interval where all of their settings have logs."""
         places = [[place for c in which for place in self.places[c]] for _, which in functions]
         logged = [min(some) >= 0 for some in places]
         asked = [(f, some) for (f, _), some, log in zip(functions, places, logged, strict=True) if log]
         drawn = iter(() if self.draws is None else self.draws.derive(asked))
         return [
-            next(drawn) if log else Derived(float(f(_values([self.curves[c] for c in which]))), reason=NO_LOG)
+            next(drawn) if log else Derived(float(f(values_of([self.curves[c] for c in which]))), reason=NO_LOG)
             for (f, which), log in zip(functions, logged, strict=True)
         ]
 
@@ -335,11 +335,25 @@ def curves(
         >>> [one.setting for one in found.front() if one.on]
         ['k=1', 'k=3', 'k=5']
     """
-    x, y = _axis(latency), _axis(quality)
+    x, y = axis(latency), axis(quality)
     if x.higher_is_better is not False:
         raise UsageError(f"{x!r} is no latency: less of it is not better")
     if y.higher_is_better is None:
         raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
+    how: dict[str, Any] = {"by": by, "level": level, "method": method, "resamples": resamples, "seed": seed}
+    return joined(settings, x, y, convention=convention, **how)
+
+
+def joined(
+    settings: Mapping[str, Sequence[tuple[str, Setting]]],
+    x: Metric,
+    y: Metric,
+    *,
+    convention: str | Convention = "paper",
+    by: str | None = None,
+    **how: Any,
+) -> Curves:
+    """Two metrics of the settings of each system, on the same segments and resamples, whatever the metrics are."""
     if x == y:
         raise UsageError(f"{x!r} cannot be on both axes")
     if not settings or not all(settings.values()):
@@ -354,7 +368,7 @@ def curves(
     draws, drawn = None, {}
     if logs:
         by = default_unit(*logs.values()) if by is None else by
-        draws = Draws.make(logs, [x, y], by=by, level=level, method=method, resamples=resamples, seed=seed)
+        draws = Draws.make(logs, [x, y], by=by, **how)
         drawn = {scores.system: (place, scores) for place, scores in enumerate(draws.scores())}
     units, found, places = {}, [], []
     for system, some in settings.items():
@@ -387,7 +401,7 @@ def curves(
     )
 
 
-def _axis(name: str | Metric) -> Metric:
+def axis(name: str | Metric) -> Metric:
     """A metric, or a quality that is only known from publications."""
     if isinstance(name, str) and name in (*QUALITY, "SacreBLEU"):
         return published_metric(name) or metric(name)
@@ -410,7 +424,7 @@ def _published(row: PublishedRow, setting: str, x: Metric, y: Metric) -> Point:
     return Point(setting, Axis(row.values[x]), Axis(row.values[y]))
 
 
-def _values(some: Sequence[Curve]) -> Floats:
+def values_of(some: Sequence[Curve]) -> Floats:
     """Points × latency and quality."""
     points = [point for curve in some for point in curve.points]
     return np.array([[p.latency.value, np.nan if p.quality is None else p.quality.value] for p in points])

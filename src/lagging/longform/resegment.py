@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.clocks import clock
 from lagging.edits import renoted
@@ -107,7 +108,7 @@ def cut(
         text, begin = whole.prediction[row] or "", int(whole.delays.offsets[row])  # type: ignore[index]
         units, starts, stops = _spans(text, whole.level)
         stream = _stream(whole, segmentation, row, segments, units, starts, text)
-        boundaries = ALIGNERS[name](stream)
+        boundaries = _at_words(ALIGNERS[name](stream), stream.glued)
         first[segments], count[segments] = begin + boundaries[:-1], np.diff(boundaries)
         for segment, a, b in zip(segments.tolist(), boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True):
             texts[segment] = text[starts[a] : stops[b - 1]] if b > a else ""
@@ -125,7 +126,7 @@ def _check(run: Run, segmentation: Segmentation) -> None:
     where = run.origin.path
     if segmentation.reference is None:
         raise DataError(Fault("no-references", path=segmentation.path))
-    if run.prediction is None or run.durations is not None:
+    if run.prediction is None or run.durations is not None or (not any(run.prediction) and len(run.delays.values)):
         raise DataError(Fault("no-text", path=where))
     if run.level == "token" and len(run.delays.values):
         raise DataError(Fault("no-words", path=where))
@@ -172,17 +173,29 @@ def _stream(
 ) -> Stream:
     assert segmentation.reference is not None
     timed = segmentation.unit != "none" and run.unit != "none"
-    glued = None
-    if is_spm(run.level) and not is_unspaced(text):
-        glued = np.array([start > 0 and not text[start - 1].isspace() for start in starts], dtype=bool)
     return Stream(
         units,
         [tokens(segmentation.reference[segment], run.level) for segment in segments.tolist()],
         times=run.delays[row] if timed else None,
         offset=segmentation.offset[segments] if timed else None,
         unit=run.unit if timed else "ms",
-        glued=glued,
+        glued=_glued(text, starts) if is_spm(run.level) else None,
     )
+
+
+def _glued(text: str, starts: list[int]) -> npt.NDArray[np.bool_]:
+    """Which pieces continue a word: those after a letter, where words have spaces between, or where another begins."""
+    spaced = not is_unspaced(text)
+    pairs = zip([-1, *starts], starts, strict=False)
+    return np.array([a == b or (spaced and b > 0 and not text[b - 1].isspace()) for a, b in pairs], dtype=bool)
+
+
+def _at_words(boundaries: Ints, glued: npt.NDArray[np.bool_] | None) -> Ints:
+    """Boundaries, none of them within a word: its first piece decides for all of it."""
+    if glued is None:
+        return boundaries
+    begins = np.append(np.flatnonzero(~glued), len(glued))
+    return begins[np.searchsorted(begins, boundaries)]
 
 
 # ---- segments -------------------------------------------------------------------------------------------------------
@@ -200,12 +213,12 @@ def _segments(
     """The columns of the segments; times count from the beginning of each."""
     flat = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
     known = segmentation.unit != "none"
-    begin = np.repeat(segmentation.offset if known else np.zeros(len(first)), count)
+    begin = np.repeat(segmentation.offset, count)  # not a number where it is not known
 
     def moved(times: Ragged) -> Ragged:
         return Ragged.from_lengths(np.round(times.values[flat] - begin, DIGITS), count)
 
-    clocked: dict[str, Any] = {column: moved(times) for column, times in _clocks(whole, clocks)}
+    clocked: dict[str, Any] = {column: moved(times) for column, times in (_clocks(whole, clocks) if known else ())}
     end = np.full(len(segmentation), np.nan)
     for segments in segmentation.recordings.values():
         end[segments] = (segmentation.offset + segmentation.duration)[segments].max()

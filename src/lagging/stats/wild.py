@@ -34,30 +34,33 @@ class Wild:
     $t = \sum e_c / \sqrt{\sum (e_c - r b_c)^2}$, where $r = \sum e_c / B$, with the same of $v_c e_c$, where $v_c$ is
     one of $\pm\sqrt{1/2}, \pm 1, \pm\sqrt{3/2}$ (Webb 2023). The interval holds the θ₀ that are not rejected.
 
+    As functions of $\hat\theta - \theta_0$, numerator and denominator of t² are polynomials of the second degree, so
+    that another θ₀ is quickly tried.
+
     Attributes:
         value, error: the value, and its standard error.
-        seen: the sums below without weights (v = 1).
-        sums: seven sums over units, resamples × 7: of v·e, v·b, v·e·b, v·b², v²·e², v²·e·b and v²·b² at θ₀ = θ̂.
-        total, squares: Σ b and Σ b².
+        variance: the denominator without weights, Σ e² at θ₀ = θ̂; the same for all θ₀.
+        tops, bottoms: coefficients of numerator and denominator in each resample: 3 × resamples.
     """
 
     value: float
     error: float
-    seen: Floats
-    sums: Floats
-    total: float
-    squares: float
+    variance: float
+    tops: Floats
+    bottoms: Floats
 
     def p(self, truth: float = 0.0) -> float:
         """Two-sided p-value of that being the true value."""
         away = self.value - truth
-        seen, drawn = (np.abs(self._t(sums, away)) for sums in (self.seen, self.sums))
+        top, bottom = (c[0] + away * (c[1] + away * c[2]) for c in (self.tops, self.bottoms))
         # with the same weight for all units, t is the same, but for rounding
-        return float((np.count_nonzero(drawn >= seen * (1 - 1e-9)) + 1) / (len(drawn) + 1))
+        extreme = top * self.variance >= away**2 * (1 - 1e-9) * bottom
+        return float((np.count_nonzero(extreme) + 1) / (len(extreme) + 1))
 
     def interval(self, level: float) -> tuple[float, float]:
         """The values that are not rejected; NaN where none ever is, as with two units."""
-        return self._end(-1, 1 - level), self._end(1, 1 - level)
+        alpha = round(1 - level, 14)
+        return self._end(-1, alpha), self._end(1, alpha)
 
     def _end(self, side: int, alpha: float) -> float:
         inside, outside = 0.0, 1.0
@@ -72,15 +75,6 @@ class Wild:
             else:
                 outside = middle
         return self.value + side * outside * self.error
-
-    def _t(self, sums: Floats, away: float) -> Floats:
-        e, b, eb, bb, vee, veb, vbb = sums.T
-        r = (e + away * b) / self.total
-        terms = vee + 2 * away * veb + away**2 * vbb
-        variance = terms - 2 * r * (eb + away * bb) + r**2 * self.squares
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = r / np.sqrt(np.where(variance > 1e-14 * terms, variance, 0))
-        return np.where(r == 0, 0.0, found)
 
 
 def wild(estimators: Sequence[tuple[Sums, Sums | None]], resamples: int, seed: int) -> list[Wild]:
@@ -104,10 +98,20 @@ def wild(estimators: Sequence[tuple[Sums, Sums | None]], resamples: int, seed: i
             sums[..., :4] += weight[:, None, None] * first[unit]
             sums[..., 4:] += (weight**2)[:, None, None] * second[unit]
         drawn.append(sums)
-    whole, seen = np.concatenate(drawn), np.concatenate([first.sum(axis=0), second.sum(axis=0)], axis=1)
-    out = []
-    for k, value in enumerate(values):
-        there = np.count_nonzero(b[:, k])
-        error = np.sqrt(seen[k, 4] * there / max(there - 1, 1)) / b[:, k].sum()
-        out.append(Wild(value, float(error), seen[None, k], whole[:, k], float(b[:, k].sum()), float(seen[k, 6])))
-    return out
+    whole = np.concatenate(drawn)
+    return [_one(value, e[:, k], b[:, k], whole[:, k].T) for k, value in enumerate(values)]
+
+
+def _one(value: float, e: Floats, b: Floats, sums: Floats) -> Wild:
+    """From the sums of v·e, v·b, v·e·b, v·b², v²·e², v²·e·b and v²·b² at θ₀ = θ̂ to polynomials."""
+    total, squares, there = b.sum(), (b * b).sum(), np.count_nonzero(b)
+    ve, vb, veb, vbb, vvee, vveb, vvbb = sums
+    r, s = ve / total, vb / total
+    bottoms = (
+        vvee - 2 * r * veb + r * r * squares,
+        2 * (vveb - r * vbb - s * veb + r * s * squares),
+        vvbb - 2 * s * vbb + s * s * squares,
+    )
+    variance = (e * e).sum()
+    error = np.sqrt(variance * there / max(there - 1, 1)) / total
+    return Wild(value, float(error), float(variance), np.stack([r * r, 2 * r * s, s * s]), np.stack(bottoms))

@@ -18,6 +18,8 @@ __all__ = ["main"]
 
 COMMANDS = {
     "score": "Score logs: AP, AL, LAAL, DAL, BLEU, and any other metric.",
+    "compare": "Compare systems: intervals, paired tests, gates.",
+    "curve": "Quality against latency at several settings: front, budgets, areas, AL against DAL.",
     "inspect": "Show what happened in a sentence, token by token.",
     "validate": "List everything that is wrong with a log, and where.",
     "convert": "Convert logs between formats, or merge several.",
@@ -69,7 +71,7 @@ def cli() -> None:
     lagging metrics DAL                      what DAL is, and whom to cite
 
     Results go to standard output, everything else to standard error. Exit: 0 fine,
-    1 bad data, 2 usage, 130 interrupted.
+    1 bad data, 2 usage, 3 a gate failed, 130 interrupted.
     """
 
 

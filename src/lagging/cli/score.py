@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
+from lagging.cli.gating import fail_if, tell
 from lagging.cli.logs import distinct, named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting, cutting
 from lagging.comparing import differing
@@ -18,6 +19,7 @@ from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
 from lagging.files import write_whole
+from lagging.gates import check_names, failed, gate
 from lagging.regimes import REGIMES, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.documents import segment_table
@@ -43,6 +45,7 @@ UNITS = {"ms": "ms", "token": "tokens"}
 @click.option("--by", type=click.Choice(["segment", "document"]), help="What --ci resamples.")
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment to a TSV file.")
+@fail_if
 @output
 @cutting
 @reading
@@ -57,11 +60,12 @@ def command(
     by: str | None,
     task: str | None,
     segment_scores: str | None,
+    conditions: tuple[str, ...],
     output: str | None,
     cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
-) -> None:
+) -> int:
     """Score the logs of one or more systems.
 
     A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
@@ -79,7 +83,7 @@ def command(
         raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
         raise UsageError(f"-o and --segment-scores would both write {output}")
-    asked = named_metrics(names)
+    asked, gates = named_metrics(names), [gate(text) for text in conditions]
     chosen: Convention = convention(named)
     explicit = click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE
     wanted: list[Signature] = []
@@ -102,6 +106,9 @@ def command(
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
         cutting = cutting.by(agreed[0].aligner) if agreed[0].aligner else cutting
         interval = asdict(agreed[0].interval) if agreed[0].interval else interval
+    check_names(gates, asked)
+    if interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
+        raise UsageError(f"the gate {about} is about an interval; give --ci too")
     results, peers, verdicts = [], [], []
     said: set[str] = set()
     named_logs = systems(logs)
@@ -122,12 +129,14 @@ def command(
         results.append(scores)
         peers.append(peer)
     results = distinct(results, [path for _, path in named_logs])
+    broken = failed(gates, results)  # a gate about what was not scored is told before anything is printed
     _say_peers(results, peers, talk)
     _compare_signatures(results, wanted, talk)
     if segment_scores is not None:
         with write_whole(segment_scores, errors="backslashreplace") as file:
             file.writelines(segment_table(results))
     emit(render(results, form, width=width(), colour=colour() and output is None, verdicts=verdicts), output)
+    return tell(broken)
 
 
 def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:

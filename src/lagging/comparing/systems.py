@@ -17,8 +17,6 @@ from lagging.defaults import default_metrics, default_unit
 from lagging.errors import (
     DataError,
     Fault,
-    MetricError,
-    MetricNameError,
     Note,
     UsageError,
     counted,
@@ -257,7 +255,8 @@ def _with_intervals(of: Sequence[Score], ends: Sequence[Interval], name: str, no
         )
         none = isnan(made.low)
         if made.reason:
-            said.append(Note("interval", f"{one.metric!r}: {made.reason}"))
+            what = "there is none" if none else "it has no width"
+            said.append(Note("interval", f"{one.metric!r}: {what}: {made.reason}"))
         low, high = (None, None) if none else (made.low, made.high)
         kept = signature.without_interval() if none else signature
         found.append(replace(one, low=low, high=high, signature=kept))
@@ -281,7 +280,7 @@ def _beside(
     """The published scores that belong into a column of the comparison; the others are noted."""
     paper = convention == "paper" or (isinstance(convention, Convention) and convention.name == "paper")
     for row in rows:
-        mine = next((one for one in of if row.metric == repr(one.metric) or row.metric == _written(one.metric)), None)
+        mine = next((one for one in of if row.metric == repr(one.metric)), None)
         if mine is None:
             notes.append(Note("published", f"{row.system}: {row.metric} was not compared, and is not shown"))
             continue
@@ -298,13 +297,3 @@ def _beside(
             said = f"{row.metric} of {row.system} is {row.tool}'s, ours is counted as the paper does"
             notes.append(Note("NOT MADE ALIKE", said))
         yield row
-
-
-def _written(m: Metric) -> str:
-    """The metric as others would write it: parameters that were set to their defaults are left out."""
-    try:
-        return repr(metric(m.name)(**{name: value for name, value in m.values if value != m.param(name).default}))
-    except MetricNameError:
-        return m.name
-    except MetricError:
-        return repr(m)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined, wins
 from lagging.regimes import Verdict
+from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined, wins
 from lagging.scoring import Score, Scores
 
 __all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "moves_table", "segment_table"]
@@ -19,7 +19,8 @@ SCHEMA = 1
 FIELDS = ("system", "metric", "score", "low", "high", "unit", "n", "undefined", "signature")
 
 
-def _number(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """A number for JSON, which has no NaN."""
     return None if value is None or not math.isfinite(value) else value
 
 
@@ -28,9 +29,9 @@ def record(system: str, score: Score) -> dict[str, Any]:
     values = (
         system,
         repr(score.metric),
-        _number(score.value),
-        _number(score.low),
-        _number(score.high),
+        finite(score.value),
+        finite(score.low),
+        finite(score.high),
         score.unit,
         score.n,
         int(score.undefined),
@@ -61,7 +62,7 @@ def as_json(scores: Sequence[Scores], verdicts: Sequence[Verdict] = ()) -> str:
     return json.dumps(found, ensure_ascii=False, indent=1)
 
 
-def _field(value: object) -> str:
+def tsv_field(value: object) -> str:
     """A TSV field: nothing for null, no tabs or line breaks."""
     return "" if value is None else re.sub(r"[\t\r\n\x0b\x0c\x85\u2028\u2029]", " ", str(value))
 
@@ -69,11 +70,12 @@ def _field(value: object) -> str:
 def as_tsv(scores: Sequence[Scores]) -> str:
     """A row per system and metric, with the fields of the JSON output."""
     rows = ["\t".join(FIELDS)]
-    rows += ["\t".join(_field(value) for value in fields.values()) for fields in _records(scores)]
+    rows += ["\t".join(tsv_field(value) for value in fields.values()) for fields in _records(scores)]
     return "\n".join(rows)
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Foreign text in Markdown."""
     flat = re.sub(r"\s+", " ", text)
     return re.sub(r"([\\`*_{}\[\]<>()#|~])", r"\\\1", flat)
 
@@ -81,16 +83,16 @@ def _markdown(text: str) -> str:
 def as_markdown(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     """A table, best values in bold, signatures below."""
     metrics = columns(scores)
-    head = ["system", *(_markdown(heading(m, unit)) for m, unit in metrics), "n"]
+    head = ["system", *(markdown_text(heading(m, unit)) for m, unit in metrics), "n"]
     rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        cells = [_markdown(one.system)]
+        cells = [markdown_text(one.system)]
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
             cells.append(f"**{text}**" if wins(text, winner) else text)
         rows.append("| " + " | ".join([*cells, str(max(s.n for s in one))]) + " |")
-    said = [f"- {_markdown(line)}" for line in (*remarks, *undefined(scores))]
+    said = [f"- {markdown_text(line)}" for line in (*remarks, *undefined(scores))]
     below = [*said, *(f"- `{line}`" for line in signatures(scores))]
     return "\n".join([*rows, "", *below])
 
@@ -106,7 +108,8 @@ LATEX = {
 }
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
+    """Foreign text in LaTeX."""
     return "".join(LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
 
 
@@ -115,7 +118,7 @@ def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     metrics = columns(scores)
     arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
     units = [f" ({UNITS[unit]})" if UNITS[unit] else "" for _, unit in metrics]
-    names = [_latex(heading(m, "")).translate(arrows) for m, _ in metrics]
+    names = [latex_text(heading(m, "")).translate(arrows) for m, _ in metrics]
     head = ["System", *(name + unit for name, unit in zip(names, units, strict=True)), "$n$"]
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -126,7 +129,7 @@ def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     ]
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        cells = [_latex(one.system)]
+        cells = [latex_text(one.system)]
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
             text = text.replace("–", "--") if text == "–" else f"${text}$" if text.startswith("-") else text
@@ -141,14 +144,14 @@ def segment_table(scores: Sequence[Scores]) -> Iterator[str]:
     """Lines of a TSV with a row per segment: signatures as comments, then system, id, and a column per metric."""
     metrics = [metric for metric, _ in columns(scores)]
     for line in signatures(scores, segments=True):
-        yield f"# {_field(line)}\n"
+        yield f"# {tsv_field(line)}\n"
     yield "\t".join(["system", "id", *map(repr, metrics)]) + "\n"
     for one in scores:
         found = [find(one, metric) for metric in metrics]
         ids = next(score.ids for score in one).tolist()
         values = [[""] * len(ids) if score is None else _cells(score) for score in found]
         for row, name in enumerate(ids):
-            yield "\t".join([_field(one.system), _field(name), *(column[row] for column in values)]) + "\n"
+            yield "\t".join([tsv_field(one.system), tsv_field(name), *(column[row] for column in values)]) + "\n"
 
 
 MOVES = ("recording", "place", "token", "time", "by_edits", "segment")
@@ -158,7 +161,7 @@ def moves_table(moves: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Lines of a TSV with a row per token that is not where the fewest edits would have put it."""
     yield "\t".join(MOVES) + "\n"
     for move in moves:
-        yield "\t".join(_field(None if value != value else value) for value in move) + "\n"
+        yield "\t".join(tsv_field(None if value != value else value) for value in move) + "\n"
 
 
 def _cells(score: Score) -> list[str]:

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging compare`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
+from lagging.cli.gating import fail_if, tell
+from lagging.cli.logs import distinct, named_metrics, parts_of, scored
+from lagging.cli.longform import Cutting, cutting
+from lagging.columns import Column, read_column
+from lagging.comparing import Comparison, compare
+from lagging.conventions import CONVENTIONS, convention
+from lagging.errors import UsageError
+from lagging.gates import check_names, failed, gate, worse
+from lagging.published import read_scores
+from lagging.render import RENDERERS
+from lagging.render.comparison import render_comparison
+from lagging.scoring import Scores
+from lagging.stats import CORRECTIONS, RESAMPLES, SEED, TESTS
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
+@click.option(
+    "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
+)
+@click.option("--base", metavar="NAME", help="Compare the others with this system only, not all pairs.")
+@click.option("--test", type=click.Choice(TESTS), default="bootstrap", show_default=True, help="The paired test.")
+@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
+@click.option(
+    "--correction",
+    type=click.Choice(list(CORRECTIONS)),
+    default="holm",
+    show_default=True,
+    help="Of p for many pairs.",
+)
+@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
+@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
+@click.option(
+    "--confidence", type=float, default=95.0, show_default=True, metavar="%", help="Of intervals; p below 100 − %."
+)
+@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
+@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@click.option(
+    "--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log, shown beside; may be repeated."
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="METRIC=NAME:FILE",
+    help="A score per segment of a system, such as COMET=new:new.comet; one for each system.",
+)
+@click.option("--lower", multiple=True, metavar="METRIC", help="This column is better when it is lower.")
+@click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    metavar="METRIC=X",
+    help="How much worse a system may be, for the sentence below the pairs; in the unit of the log.",
+)
+@fail_if
+@click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")
+@output
+@cutting
+@reading
+@talking
+def command(
+    logs: tuple[str, ...],
+    names: tuple[str, ...],
+    base: str | None,
+    test: str,
+    by: str | None,
+    correction: str,
+    resamples: int,
+    seed: int,
+    confidence: float,
+    form: str,
+    named: str,
+    published: tuple[str, ...],
+    columns: tuple[str, ...],
+    lower: tuple[str, ...],
+    margins: tuple[str, ...],
+    conditions: tuple[str, ...],
+    fail_if_worse: str | None,
+    output: str | None,
+    cutting: Cutting,
+    talk: Talk,
+    how: dict[str, Any],
+) -> int:
+    """Compare systems on the segments that all of them have.
+
+    Every score with its interval; systems that share a letter do not differ significantly. With --base, + is
+    significantly better than that system, and - worse. Without -m, the metrics are those of `lagging score`.
+
+    \b
+    lagging compare base=a.log new=b.log -m AL,DAL,BLEU
+    lagging compare runs/*/instances.log --base runs/wait-3/instances.log -f latex
+    lagging compare base=a.log new=b.log --fail-if-worse base --fail-if 'DAL.high>2000'
+    lagging compare base=a new=b --column COMET=base:a.comet --column COMET=new:b.comet
+    """
+    cutting.check()
+    asked, chosen = named_metrics(names), convention(named)
+    gates = [gate(text) for text in conditions]
+    files = [_column(text) for text in columns]
+    if strange := set(lower) - {name for name, _, _ in files}:
+        raise UsageError(f"--lower {strange.pop()} names no --column")
+    check_names(gates, asked, {name for name, _, _ in files})
+    allowed = dict(_margin(text) for text in margins)
+    if fail_if_worse is not None and base not in (None, fail_if_worse):
+        raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
+    base = base or fail_if_worse
+    rows = [one for text in published for one in _published(text)]
+    read = [
+        Column(c.name, c.system, c.values, c.ids, name not in lower, c.path, c.lines)
+        for name, whose, path in files
+        for c in [read_column(path, name, whose)]
+    ]
+    results, said = [], set[str]()
+    named_logs = systems(logs)
+    spare(named_logs, output)
+    for name, path in named_logs:
+        with watched(name or path, path, talk) as progress:
+            parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})
+            results.append(scored(parts, asked, chosen, None if talk.quiet else said)[0])
+    results = distinct(results, [path for _, path in named_logs])
+    found = compare(
+        {scores.system: scores for scores in results},
+        asked or None,
+        base=base,
+        test=test,
+        by=by,
+        correction=correction,
+        level=confidence / 100,
+        resamples=resamples,
+        seed=seed,
+        convention=chosen,
+        published=rows,
+        columns=read,
+    )
+    sentences = _sentences(found, allowed)
+    scores = list(found.scores.values())
+    broken = failed(gates, scores)  # a gate about what was not scored is told before anything is printed
+    broken += worse(found.against(fail_if_worse), found.alpha) if fail_if_worse is not None else []
+    _notes(found, scores, talk)
+    bright = colour() and output is None
+    text = render_comparison(found, form, width=width(), colour=bright, every=talk.verbose, sentences=sentences)
+    emit(text, output)
+    return tell(broken)
+
+
+def _column(text: str) -> tuple[str, str, str]:
+    """METRIC=NAME:FILE; names of systems may have a colon, so the file is what exists."""
+    name, equals, rest = text.partition("=")
+    places = [at for at, letter in enumerate(rest) if letter == ":" and at]
+    for at in places:
+        try:
+            return name.strip(), rest[:at], system(rest[at + 1 :])[1]
+        except UsageError:
+            continue
+    if not equals or not name.strip() or not places:
+        raise UsageError(f"cannot read --column {text!r}; write it like COMET=new:new.comet")
+    raise UsageError(f"no such file or directory: {rest[places[0] + 1 :]}")
+
+
+def _margin(text: str) -> tuple[str, float]:
+    """METRIC=X; the metric may have an = itself."""
+    name, equals, number = text.rpartition("=")
+    try:
+        margin = float(number)
+    except ValueError:
+        equals = ""
+        margin = 0.0
+    if not equals or not name.strip():
+        raise UsageError(f"cannot read --margin {text!r}; write it like BLEU=0.5")
+    return name.strip(), margin
+
+
+def _published(text: str) -> list[Any]:
+    name, path = system(text)
+    return read_scores(path, system=name)
+
+
+def _sentences(found: Comparison, margins: dict[str, float]) -> list[str]:
+    """What each system is against the base, or the first, in words: of two systems, or where margins were given."""
+    first = found.base or found.systems[0]
+    others = [name for name in found.systems if name != first]
+    directed = any(m.higher_is_better is not None for m in found.metrics)
+    if not found.pairs or not (margins or (len(others) == 1 and directed)):
+        return []
+    wanted = {repr(m): 0.0 for m in found.metrics if m.higher_is_better is not None} | margins
+    return [str(found.together(first, other, wanted)) for other in others]
+
+
+def _notes(found: Comparison, results: list[Scores], talk: Talk) -> None:
+    for scores in results:
+        talk.notes(scores.notes, scores.system)
+        for score in scores if talk.verbose else ():
+            for reason, ids in score.undefined.reasons.items():
+                talk.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
+    for note in found.notes:
+        talk.say(f"note: {note}")

@@ -123,7 +123,7 @@ class Area:
 
     Attributes:
         a, b: the systems.
-        start, end: the latencies that both have, in the whole test set; NaN if they share no range.
+        start, end: the latencies that both have, in the whole test set; NaN if there are none.
         difference: the mean of b − a, with an interval from `low` to `high` (None where there is none).
         p: two-sided p-value of no difference; `p_adjusted`: corrected for the number of pairs.
         reason: why there is no difference, or no interval; empty otherwise.
@@ -178,6 +178,10 @@ class Curves:
         """What makes the better quality the higher one."""
         return 1.0 if self.quality.higher_is_better else -1.0
 
+    @property
+    def _unit(self) -> str:
+        return {"token": " tokens", "ms": " ms"}.get(self.unit, "")
+
     def quality_at(self, latency: float) -> tuple[At, ...]:
         """The quality of each curve at a latency, in the unit of the log, interpolated between neighbouring settings.
 
@@ -189,7 +193,8 @@ class Curves:
             return sign * height(values[..., 0], sign * values[..., 1], latency)
 
         def outside(x: Floats, y: Floats) -> str:
-            return f"its latency goes from {_text(x[0])} to {_text(np.nanmax(x))} {self.unit}".rstrip()
+            first, last = _text(x[0]), _text(float(np.nanmax(x)))
+            return f"its latency {'is' if first == last else f'goes from {first} to'} {last}{self._unit}"
 
         return self._at(latency, function, outside)
 
@@ -204,7 +209,7 @@ class Curves:
             best = float(sign * np.nanmax(y))
             if sign * best < sign * quality:
                 return f"its best is {_text(best)}"
-            return f"it has {_text(sign * y[0])} already at its lowest latency, {_text(x[0])} {self.unit}".rstrip()
+            return f"it has {_text(sign * y[0])} already at its lowest latency, {_text(x[0])}{self._unit}"
 
         return self._at(quality, function, outside)
 
@@ -243,7 +248,8 @@ class Curves:
         """How much better one curve is than another over the latencies that both have, pair by pair.
 
         The mean difference of quality, by exact integration of the two lines; the common range is that of each
-        resample. The test is whether it could be 0 (bootstrap; wild by documents).
+        resample. With a curve of one setting, it is the difference at its latency. The test is whether it could be 0
+        (bootstrap; wild by documents).
 
         Args:
             base: compare the others with this system only.
@@ -262,8 +268,8 @@ class Curves:
         out = []
         for (a, b), one, p in zip(pairs, found, adjusted, strict=True):
             start, end = common(*(ordered(*values_of([self.curves[c]]).T)[0] for c in (a, b)))
-            shared = bool(end > start)
-            reason = one.reason if shared else "they share no range of latency"
+            shared = bool(end >= start)
+            reason = one.reason if shared else "they have no latency in common"
             ends = (float(start), float(end)) if shared else (np.nan, np.nan)
             out.append(Area(names[a], names[b], *ends, one.value, one.low, one.high, one.p, float(p), reason))
         return tuple(out)
@@ -331,7 +337,7 @@ def curves(
         >>> round(at.value, 1), round(at.low, 1), round(at.high, 1)
         (77.2, 54.2, 92.6)
         >>> found.quality_at(6)[0].reason
-        'its latency goes from 1 to 5 token'
+        'its latency goes from 1 to 5 tokens'
         >>> [one.setting for one in found.front() if one.on]
         ['k=1', 'k=3', 'k=5']
     """

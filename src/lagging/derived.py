@@ -154,7 +154,7 @@ class Draws:
             return Derived(value, reason="it has no value")
         lost = float(np.isnan(values).mean())
         if lost > tails(self.made.level)[0]:
-            return Derived(value, reason=f"{100 * lost:.3g} % of the resamples have no value")
+            return Derived(value, reason=f"{100 * lost:.2g} % of the resamples have no value: too many")
         made, unit = (replace(self.made, method="percentile"), e.first) if isinstance(e, Pooled) else (self.made, e)
         ends = finish(made, value, unit, values, more)
         if np.isnan(ends.low):

@@ -215,7 +215,7 @@ def _tau(asked: Sequence[Metric], pair: tuple[int, int], better: Floats, drawn: 
         values = kendall(drawn[:, there, i], drawn[:, there, j])
         lost = float(np.isnan(values).mean())
         if lost > tails(level)[0]:
-            reason = f"{100 * lost:.3g} % of the resamples have no value"
+            reason = f"{100 * lost:.2g} % of the resamples have no value: too many"
         else:
             low, high = percentile(values[~np.isnan(values)], level)
     return Tau(asked[i], asked[j], value, low, high, reason)

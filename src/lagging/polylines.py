@@ -31,15 +31,15 @@ def ordered(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
     return x, y
 
 
-def height(x: npt.ArrayLike, y: npt.ArrayLike, at: float) -> Floats:
-    """How high the line is at that x; NaN beyond its ends.
+def height(x: npt.ArrayLike, y: npt.ArrayLike, at: npt.ArrayLike) -> Floats:
+    """How high the line is at that x, or at one x per line; NaN beyond its ends.
 
     Example:
         >>> float(height([1, 3, 4], [10, 20, 18], 2)), float(height([1, 3, 4], [10, 20, 18], 4.5))
         (15.0, nan)
     """
-    x, y = ordered(x, y)
-    before = np.count_nonzero(x <= at, axis=-1)
+    x, y, at = *ordered(x, y), np.asarray(at)
+    before = np.count_nonzero(x <= at[..., None], axis=-1)
     left, right = np.maximum(before - 1, 0), np.minimum(before, x.shape[-1] - 1)
     x0, x1, y0, y1 = _at(x, left), _at(x, right), _at(y, left), _at(y, right)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,19 +77,22 @@ def integral(x: Floats, y: Floats, low: npt.ArrayLike, high: npt.ArrayLike) -> F
 
 
 def gap(x: npt.ArrayLike, y: npt.ArrayLike, other_x: npt.ArrayLike, other_y: npt.ArrayLike) -> Floats:
-    r"""By how much the other line is higher, on average over the x that both have; NaN if they share no range.
+    r"""By how much the other line is higher, on average over the x that both have; NaN if they share none.
 
     $$ \frac{1}{b - a} \int_a^b y_2(x) - y_1(x)\, dx $$
 
+    If they share a single x, as a line of one point does, it is the difference there.
+
     Example:
-        >>> float(gap([0, 4], [10, 14], [2, 6], [13, 13]))
-        0.0
+        >>> float(gap([0, 4], [10, 14], [2, 6], [13, 13])), float(gap([0, 4], [10, 14], [1], [15]))
+        (0.0, 4.0)
     """
     one, other = ordered(x, y), ordered(other_x, other_y)
     low, high = common(one[0], other[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (integral(*other, low, high) - integral(*one, low, high)) / (high - low)
-    return np.where(high > low, found, np.nan)
+    there = height(*other, low) - height(*one, low)
+    return np.where(high > low, found, np.where(high == low, there, np.nan))
 
 
 def common(x: Floats, other_x: Floats) -> tuple[Floats, Floats]:

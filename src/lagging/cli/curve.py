@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging curve`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import click
+
+from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, talking, watched, width
+from lagging.cli.logs import parts_of, scored
+from lagging.cli.longform import Cutting, cutting
+from lagging.comparing.systems import differing
+from lagging.conventions import CONVENTIONS, Convention, convention
+from lagging.curves import Setting, axis, curves
+from lagging.disagreement import lines, ranking
+from lagging.errors import UsageError, counted
+from lagging.metrics import Metric, split_names
+from lagging.published import read_scores
+from lagging.published.rows import PublishedRow, is_table, read_rows, rows_of
+from lagging.regimes import REGIMES
+from lagging.render import RENDERERS
+from lagging.render.curves import render_curves, render_lines, render_ranking
+from lagging.scoring import Scores
+from lagging.stats import CORRECTIONS
+
+__all__ = ["command"]
+
+IMAGES = (".pdf", ".svg", ".png")
+AMOUNT = re.compile(r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>ms|s|)")
+
+Settings = dict[str, list[tuple[str, Setting]]]
+
+
+@click.command("curve")
+@click.argument("logs", nargs=-1, metavar="[NAME=]PATH…")
+@click.option("--latency", metavar="METRIC", help="Latency; AL if not given, LongYAAL of streams that are cut.")
+@click.option("--quality", metavar="METRIC", default="BLEU", help="Quality; BLEU if not given.")
+@click.option(
+    "--at-latency", multiple=True, metavar="X", help="Quality at a latency: 2500ms, 2.5s, or as the log counts."
+)
+@click.option("--at-quality", multiple=True, type=float, metavar="Q", help="Latency at which a quality is reached.")
+@click.option("--base", metavar="NAME", help="Compare the others with this system only.")
+@click.option(
+    "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help="Of p-values; holm if not given."
+)
+@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; found out if not given.")
+@click.option("--against", metavar="X,Y", help="Instead: metric Y over metric X, a line per system, such as AL,DAL.")
+@click.option("--ranks", metavar="LIST", help="Instead: all settings ranked by each of these metrics.")
+@click.option("--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log: a table or score files.")
+@click.option(
+    "--family", metavar="LIST", help="Columns of a published table that name a system; `system` if not given."
+)
+@click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Which rows of a published table.")
+@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
+@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@click.option("--bands", type=click.Choice(list(REGIMES)), help="In a figure: the bands of latency of a shared task.")
+@output
+@cutting
+@reading
+@talking
+def command(
+    logs: tuple[str, ...],
+    latency: str | None,
+    quality: str,
+    at_latency: tuple[str, ...],
+    at_quality: tuple[float, ...],
+    base: str | None,
+    correction: str,
+    by: str | None,
+    against: str | None,
+    ranks: str | None,
+    published: tuple[str, ...],
+    family: str | None,
+    where: tuple[str, ...],
+    form: str,
+    named: str,
+    bands: str | None,
+    output: str | None,
+    cutting: Cutting,
+    talk: Talk,
+    how: dict[str, Any],
+) -> None:
+    r"""Quality against latency, for systems at several settings.
+
+    A system is NAME=GLOB, in quotes, or several arguments of one name; a setting is called by what differs in the
+    paths. All settings are scored on the segments that all of them have, with intervals on the same resamples. With -o
+    and an image (.pdf, .svg, .png), the figure is drawn too.
+
+    \b
+    lagging curve 'wait-k=runs/k*/instances.log' 'mma=runs/mma-*' -o curves.pdf
+    lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --latency DAL --at-latency 3 --at-quality 25
+    lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --against AL,DAL
+    lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --ranks AP,AL,DAL
+    """
+    cutting.check()
+    if against is not None and ranks is not None:
+        raise UsageError("--against and --ranks are two different results; ask for one of them")
+    if (against or ranks) and (at_latency or at_quality or base or bands or latency):
+        raise UsageError("--latency, --at-latency, --at-quality, --base and --bands are about curves of quality")
+    if not published and (family or where):
+        raise UsageError("--family and --where choose rows of a published table; give --published too")
+    metrics = _metrics(against, ranks, latency or ("LongYAAL" if cutting.asked else "AL"), quality)
+    image = output is not None and Path(output).suffix.lower() in IMAGES
+    if image and ranks is not None:
+        raise UsageError("ranks are a table, and no figure")
+    found = grouped(logs)
+    spare([(None, path) for _, some in found for _, path in some], output)
+    settings: Settings = {}
+    results = []
+    said: set[str] = set()
+    for name, some in found:
+        for setting, path in some:
+            scores = _score(name, setting, path, metrics, convention(named), cutting, how, talk, said)
+            settings.setdefault(name or scores.system, []).append((setting, scores))
+            results.append(scores)
+    for row in _published(published, family, where, how["unit"]):
+        settings.setdefault(row.system, []).append((row.setting, row))
+    if not settings:
+        raise UsageError("there is nothing to draw: give logs, or --published")
+    _say(results, talk)
+    look: dict[str, Any] = {"width": width(), "colour": colour() and output is None}
+    axes = None
+    if ranks is not None:
+        ranked = ranking(
+            {_called(n, s, len(some)): one for n, some in settings.items() for s, one in some}, metrics, by=by
+        )
+        text = render_ranking(ranked, form, **look)
+    elif against is not None:
+        straight = lines(settings, *metrics, by=by, correction=correction)
+        text = render_lines(straight, form, correction=correction, **look)
+        if image:
+            from lagging import plots
+
+            axes = plots.al_dal(straight.curves, metrics=(metrics[0], metrics[1]))
+    else:
+        joined = curves(settings, *metrics, by=by)
+        for setting, ids in joined.unmatched.items():
+            if ids:
+                some_ids = ", ".join(map(str, ids[:5])) + (", …" if len(ids) > 5 else "")
+                talk.say(
+                    f"note: {setting}: left out, because not all have it: {counted(len(ids), 'segment')} ({some_ids})"
+                )
+        text = render_curves(
+            joined,
+            form,
+            at_latency=[joined.quality_at(_amount(x, joined.unit)) for x in at_latency],
+            at_quality=[joined.latency_at(q) for q in at_quality],
+            areas=joined.areas(base, correction),
+            correction=correction,
+            **look,
+        )
+        if image:
+            from lagging import plots
+
+            axes = plots.curves(joined, bands=bands)
+    if axes is not None and output is not None:
+        from lagging import plots
+
+        plots.save(axes, output)
+    emit(text, None if image else output)
+
+
+def _metrics(against: str | None, ranks: str | None, latency: str, quality: str) -> list[Metric]:
+    """What is scored; a wrong name is told before a log is read."""
+    if ranks is not None:
+        return [axis(name) for name in split_names(ranks)]
+    if against is not None:
+        pair = [axis(name) for name in split_names(against)]
+        if len(pair) != 2:
+            raise UsageError("--against takes two metrics, such as AL,DAL")
+        return pair
+    return [axis(latency), axis(quality)]
+
+
+def grouped(arguments: Iterable[str]) -> list[tuple[str | None, list[tuple[str, str]]]]:
+    """Systems, each with its settings and their paths; one without a name is called by its log."""
+    named: dict[str, list[str]] = {}
+    found: list[tuple[str | None, list[str]]] = []
+    for argument in arguments:
+        name, path = system(argument)
+        some = [path] if path == "-" or Path(path).exists() else sorted(glob.glob(path, recursive=True))
+        if name is None and len(some) > 1:
+            name = Path(os.path.commonpath(some)).name
+        if name in named:
+            named[name].extend(some)
+            continue
+        found.append((name, some))
+        if name is not None:
+            named[name] = some
+    if sum(path == "-" for _, some in found for path in some) > 1:
+        raise UsageError("standard input (-) can be read only once")
+    return [(name, list(zip(settings_of(some), some, strict=True))) for name, some in found]
+
+
+def settings_of(paths: Sequence[str]) -> list[str]:
+    """What differs in the paths, without what all of them begin and end with.
+
+    Example:
+        >>> settings_of(["runs/k1/instances.log", "runs/k3/instances.log"]), settings_of(["a/k1.log", "a/k3.log"])
+        (['k1', 'k3'], ['k1', 'k3'])
+        >>> settings_of(["a/instances.log"])
+        ['']
+    """
+    parts = [list(PurePath(path).parts) for path in paths]
+    if len(parts) == 1:
+        return [""]
+    while all(len(p) > 1 for p in parts) and len({p[0] for p in parts}) == 1:
+        parts = [p[1:] for p in parts]
+    while all(len(p) > 1 for p in parts) and len({p[-1] for p in parts}) == 1:
+        parts = [p[:-1] for p in parts]
+    names = ["/".join(p) for p in parts]
+    end, *others = {PurePath(name).suffix for name in names}
+    if others or re.fullmatch(r"\.\d+", end):  # the end of a number
+        return names
+    return [name.removesuffix(end) for name in names]
+
+
+def _score(
+    name: str | None,
+    setting: str,
+    path: str,
+    metrics: list[Metric],
+    chosen: Convention,
+    cutting: Cutting,
+    how: dict[str, Any],
+    talk: Talk,
+    said: set[str],
+) -> Scores:
+    """The scores of one log."""
+    called = None if name is None else f"{name} {setting}".strip()
+    asked: list[str | Metric] = list(metrics)
+    with watched(called or path, path, talk) as progress:
+        parts = parts_of(path, called, asked, chosen, cutting, {**how, "progress": progress})
+        scores, _ = scored(parts, asked, chosen, None if talk.quiet else said)
+    talk.notes(scores.notes, scores.system)
+    return scores
+
+
+def _published(files: Iterable[str], family: str | None, where: Iterable[str], unit: str | None) -> list[PublishedRow]:
+    """The rows of published tables, and of score files."""
+    patterns = dict(_pair(text) for text in where)
+    columns = [name.strip() for name in (family or "").split(",") if name.strip()]
+    found: list[PublishedRow] = []
+    for name, some in grouped(files):
+        for setting, path in some:
+            if not is_table(path):
+                found += rows_of(read_scores(path, system=name), setting=setting, unit=unit)
+            elif name is not None and len(some) == 1:
+                raise UsageError(f"{path} names its systems itself: leave {name}= out, or choose by --where")
+            else:
+                found += read_rows(path, family=columns, where=patterns, unit=unit)
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    column, equals, pattern = text.partition("=")
+    if not equals or not column.strip():
+        raise UsageError(f"--where takes COLUMN=PATTERN, and not {text!r}")
+    return column.strip(), pattern.strip()
+
+
+def _amount(text: str, unit: str) -> float:
+    """A latency in the unit of the log."""
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--at-latency takes a number, perhaps with ms or s, and not {text!r}")
+    if match["unit"] and unit != "ms":
+        raise UsageError(f"--at-latency {text}: these latencies are in {unit or 'no unit'}, and not in time")
+    return float(match["number"]) * (1000.0 if match["unit"] == "s" else 1.0)
+
+
+def _called(name: str, setting: str, of: int) -> str:
+    return f"{name} {setting}".strip() if of > 1 or not name else name
+
+
+def _say(results: Sequence[Scores], talk: Talk) -> None:
+    """Where scores on one axis were not made alike."""
+    for scores in results[1:]:
+        for score in scores:
+            if differ := differing(results[0][score.metric].signature, score.signature):
+                both = f"{results[0].system} and {scores.system}"
+                talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")

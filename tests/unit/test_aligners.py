@@ -62,7 +62,7 @@ def edits(stream: Stream, boundaries: Sequence[int]) -> int:
 
 
 @EACH
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(streams())
 def test_a_stream_is_cut_and_nothing_is_lost(aligner, stream):
     boundaries = aligner(stream)
@@ -107,7 +107,7 @@ def test_a_perfect_hypothesis_is_cut_at_the_references(aligner, references, lag)
 
 
 @EACH
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(streams(segments=6), st.integers(0, 3000))
 def test_any_perfect_hypothesis(aligner, stream, lag):
     references = stream.references
@@ -136,7 +136,7 @@ FORMS: dict[str, list[Callable[[str], str]]] = {
 
 
 @pytest.mark.parametrize(("name", "form"), [(name, form) for name, forms in FORMS.items() for form in forms])
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams())
 def test_forms_of_letters_change_no_cut(name, form, stream):
     changed = Stream([form(token) for token in stream.tokens], stream.references, stream.times, stream.offset)
@@ -155,6 +155,7 @@ def test_case_as_other_tools_compare_it(name, equal):
 
 
 @pytest.mark.parametrize("aligner", [mwer, soft, timed])
+@settings(max_examples=60)
 @given(streams(glue=True))
 def test_nothing_is_cut_within_a_word(aligner, stream):
     inner = np.flatnonzero(stream.glued)
@@ -194,6 +195,7 @@ def agreed(stream: Stream, boundaries: Sequence[int]) -> float:
     return total
 
 
+@settings(max_examples=100)
 @given(streams(segments=4))
 def test_punctuation_of_boundaries(stream):
     potential = punctuation(stream.tokens, stream.references)
@@ -370,6 +372,7 @@ def test_a_word_before_its_segment_began_is_less_likely():
     assert timed(stream).tolist() == [*range(0, 30, 2), *range(31, 62, 2)]
 
 
+@settings(max_examples=100)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=70))
 def test_running_median(values):
     width = min(NEIGHBOURS, len(values))
@@ -405,6 +408,7 @@ def test_parts_of_a_word(token, expected):
     assert _parts(token) == expected
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text("abc.,", min_size=1, max_size=4), min_size=1, max_size=5))
 def test_letters_that_two_words_share(words):
     table = _jaccard(words, words)

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["ecdf", "lag_over_time"]
 
 FAR = 2.0
-"""The axis of lags ends at that many times the largest percentile marked; what lies beyond is counted above it."""
+"""A tail that is longer than that many times all the rest is not drawn, but counted above the axes."""
 NAMED_AT = (75, 60, 85, 40, 25, 93, 15)
 """Percentiles beside which a line may be named, best first."""
+MANY = 5
+"""From that many systems on, dots are faint."""
 MINUTES = 180_000.0
 """Recordings of more than that many ms are measured in minutes."""
 
@@ -70,31 +72,45 @@ def ecdf(
     names = look.short(list(found))
     ax = look.canvas(ax)
     lettering = look.Lettering(names)
-    named, ends = [], []
+    named = []
     for i, (name, some) in enumerate(zip(names, values, strict=True)):
         if not len(some):
             continue
         style = look.look(i)
-        line = ax.ecdf(some, compress=True, color=style.colour, linestyle=style.dash, linewidth=1.5)
-        at = np.percentile(some, marks)
-        (marked,) = ax.plot(at, np.asarray(marks) / 100, **style.line | {"linestyle": "none"})
-        ends.append(float(at.max(initial=np.median(some))))
+        (line,) = ax.plot(*_steps(some), color=style.colour, linestyle=style.dash, linewidth=1.5)
+        (marked,) = ax.plot(np.percentile(some, marks), np.asarray(marks) / 100, **style.line | {"linestyle": "none"})
         anchors = [(float(np.percentile(some, p)), p / 100) for p in NAMED_AT]
-        named.append((labels.Labelled(name, line, anchors, -float(np.median(some))), style, marked))
+        named.append(labels.Labelled(name, (line, marked), anchors, -float(np.median(some))))
     tokens = wanted.pool is not None
     noun = "target token" if tokens else "segment"
     ax.set_xlabel(look.title(wanted, unit, _of_a_token(wanted) if tokens else None))
     ax.set_ylabel(f"share of {noun}s")
     ax.set_ylim(0, 1.02)
-    remark = _cut(ax, values, max(ends), unit, noun)
+    remark = _cut(ax, [some for some in values if len(some)], max([*marks, 50]), unit, noun)
     for p in marks:
         ax.axhline(p / 100, color=look.GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
-        ax.annotate(f"p{p:g}", (1, p / 100), (3, 0), "axes fraction", "offset points", va="center", fontsize=look.SMALL)
+        ax.annotate(
+            f"p{p:g}",
+            (0, p / 100),
+            (3, 0.5),
+            ax.get_yaxis_transform(),
+            "offset points",
+            va="top" if p > 95 else "bottom",
+            fontsize=look.SMALL - 1,
+            color=look.GREY,
+        )
     lost = [f"{n}: no value in {counted(int(s.undefined), 'segment')}" for n, s in found.items() if s.undefined]
     look.note(ax, "; ".join(lost), remark)
     look.sign(ax, (s.signature if tokens else s.segment_signature for s in found.values()))
-    labels.label(ax, [one for one, _, _ in named], lettering, [marked for _, _, marked in named])
+    labels.label(ax, named, lettering)
     return ax
+
+
+def _steps(values: Floats) -> tuple[Floats, Floats]:
+    """The corners of the distribution. `Axes.ecdf(compress=True)` counts equal values once (matplotlib 3.11)."""
+    at, count = np.unique(values, return_counts=True)
+    share = np.concatenate([[0.0], np.cumsum(count) / len(values)])
+    return np.repeat(at, 2), np.repeat(share, 2)[1:-1]
 
 
 def _score(one: Run | Scores | Score, wanted: Metric) -> Score:
@@ -116,14 +132,19 @@ def _of_a_token(m: Metric) -> str:
     return f"{'lag' if m.unit == 'time' else m.name} of a target token" + (f" ({own})" if own else "")
 
 
-def _cut(ax: Axes, values: Sequence[Floats], end: float, unit: str, noun: str) -> str:
+def _cut(ax: Axes, values: Sequence[Floats], highest: float, unit: str, noun: str) -> str:
     """End the axis before a tail that would press everything else together, and say what is beyond."""
-    low, top = min(v.min() for v in values if len(v)), max(v.max() for v in values if len(v))
-    if top - low <= FAR * (end - low) or end <= low:
+    low = min(float(np.percentile(some, 100 - highest)) for some in values)
+    high = max(float(np.percentile(some, highest)) for some in values)
+    least, most = min(float(some.min()) for some in values), max(float(some.max()) for some in values)
+    if high <= low or (most - high <= FAR * (high - low) and low - least <= FAR * (high - low)):
         return ""
-    ax.set_xlim(ax.get_xlim()[0], end + 0.25 * (end - low))
-    beyond = sum(int((v > ax.get_xlim()[1]).sum()) for v in values)
-    return f"{counted(beyond, noun)} beyond the axis, up to {look.amount(top * look.scale(unit), unit)}"
+    room = 0.25 * (high - low)
+    ax.set_xlim(max(least - room / 4, low - room), min(most + room / 4, high + room))
+    left, right = ax.get_xlim()
+    beyond = sum(int(((some < left) | (some > right)).sum()) for some in values)
+    ends = " to ".join(look.amount(end * look.scale(unit), unit) for end in (least, most))
+    return f"{counted(beyond, noun)} beyond the axis, of {ends}"
 
 
 # ---- over a recording -----------------------------------------------------------------------------------------
@@ -136,7 +157,7 @@ def lag_over_time(
     metric: str | Metric = "AL_y",
     drift: str | Metric | None = "LagDrift",
 ) -> Axes:
-    """The lag of each segment over the time of its recording, and by how much it grows.
+    r"""The lag of each segment over the time of its recording, and by how much it grows.
 
     A dot is a segment, in the middle of what it was due in. Several recordings lie over each other, each from its own
     beginning. The straight line has the slope of `LagDrift`, and goes through the mean of the dots, weighted by tokens.
@@ -159,7 +180,7 @@ def lag_over_time(
         ...                       offset=[0, 60000, 120000], seg="given")
         >>> ax = lag_over_time({"slow": run})
         >>> [text.get_text() for text in ax.texts], ax.get_ylabel()
-        (['slow, +0.50 s/min'], 'AL_y ↓ (s, ideal clock)')
+        (['slow\\n+0.50 s/min'], 'AL_y ↓ (s, ideal clock)')
     """
     wanted = parse(metric)
     sloped = None if drift is None else _alike(parse(drift), wanted)
@@ -178,13 +199,14 @@ def lag_over_time(
         if not some.any():
             continue
         x, y = at[some] / per, values[some]
-        dots = {"markersize": 3.5, "alpha": 0.45, "linestyle": "none", "markeredgewidth": 0}
-        (line,) = ax.plot(x, y, **style.line | dots)
-        text = shown
+        dots = {"markersize": 3.5, "alpha": 0.45 if len(found) < MANY else 0.2, "linestyle": "none"}
+        dotted, text = ax.plot(x, y, **style.line | dots | {"markeredgewidth": 0}), shown
+        straight: list[Line2D] = []
         if sloped is not None and math.isfinite(scores[sloped].value):
-            line, text = _straight(ax, x, y, weight[some], scores[sloped], per, unit, style, shown)
-        ends = [(float(v), float(w)) for v, w in np.asarray(line.get_xydata())]
-        named.append(labels.Labelled(text, line, [ends[-1], ends[0]], ends[-1][1]))
+            straight, text = _straight(ax, x, y, weight[some], scores[sloped], per, unit, style, shown)
+        lines = straight or dotted  # a name may lie over dots, not over a line
+        ends = [(float(v), float(w)) for v, w in np.asarray(lines[0].get_xydata())]
+        named.append(labels.Labelled(text, tuple(lines), labels.along(ends), ends[-1][1], (*dotted, *straight)))
     if not named:
         raise UsageError(f"no segment has a value of {wanted!r}")
     ax.set_xlabel(f"time in the recording ({told})")
@@ -224,11 +246,11 @@ def _middle(run: Run, wanted: Metric, name: str) -> tuple[Floats, Floats]:
 
 def _straight(
     ax: Axes, x: Floats, y: Floats, weight: Floats, drift: Score, per: float, unit: str, style: look.Look, name: str
-) -> tuple[Line2D, str]:
+) -> tuple[list[Line2D], str]:
     """The line of a drift, and what to call it."""
     mean_x, mean_y = np.average(x, weights=weight), np.average(y, weights=weight)
     slope = drift.value / look.scale(drift.unit) * per / PER[unit]
     ends = np.array([x.min(), x.max()])
-    (line,) = ax.plot(ends, mean_y + slope * (ends - mean_x), color=style.colour, linestyle=style.dash, linewidth=1.8)
+    line = ax.plot(ends, mean_y + slope * (ends - mean_x), color=style.colour, linestyle=style.dash, linewidth=1.8)
     sign = "+" if drift.value >= 0 else ""
-    return line, f"{name}, {sign}{look.amount(drift.value, drift.unit)}"
+    return line, f"{name}\n{sign}{look.amount(drift.value, drift.unit)}"

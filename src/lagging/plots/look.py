@@ -7,6 +7,7 @@ and a dash of its own, so that a figure can be printed in grey. Nothing here cha
 
 from __future__ import annotations
 
+import math
 import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
@@ -20,9 +21,24 @@ from lagging.signature import Signature
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-__all__ = ["Lettering", "Look", "agreed", "amount", "canvas", "look", "note", "scale", "short", "sign", "title", "unit"]
+__all__ = [
+    "Lettering",
+    "Look",
+    "agreed",
+    "amount",
+    "canvas",
+    "figure",
+    "look",
+    "note",
+    "scale",
+    "short",
+    "sign",
+    "title",
+    "unit",
+]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 """Okabe and Ito's, without the yellow, which white paper swallows."""
@@ -75,7 +91,9 @@ def unit(name: str) -> str:
 
 
 def amount(value: float, name: str, digits: int = 2) -> str:
-    """`1.92 s`, with a minus sign that is as wide as the plus sign."""
+    """`1.92 s`, with a minus sign that is as wide as the plus sign; a dash where there is no value."""
+    if math.isnan(value):
+        return "–"
     return f"{value / scale(name):.{digits}f} {unit(name)}".strip().replace("-", "−")
 
 
@@ -116,6 +134,14 @@ def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
     ax.set_axisbelow(True)
     ax.tick_params(labelsize=SMALL)
     return ax
+
+
+def figure(ax: Axes) -> Figure:
+    """The figure that axes belong to."""
+    found = ax.get_figure(root=True)
+    if found is None:
+        raise UsageError("these axes belong to no figure")
+    return found
 
 
 def note(ax: Axes, *remarks: str) -> None:
@@ -182,11 +208,23 @@ class Lettering:
         """Whether all of it can be drawn."""
         return self.missing.isdisjoint(text)
 
-    def write(self, artist: Text, text: str) -> None:
-        """Make an artist show the text: no mathematics in it, and in fonts that have its letters."""
+    def spelt(self, text: str) -> str:
+        """The text, with a � for every character that cannot be drawn."""
+        lines = (
+            "".join("\N{REPLACEMENT CHARACTER}" if c in self.missing else c for c in _plain(line))
+            for line in text.split("\n")
+        )
+        return "\n".join(lines)
+
+    def dress(self, artist: Text) -> None:
+        """Let an artist take its text as it is, no mathematics, and in fonts that have its letters."""
         artist.set_parse_math(False)
         artist.set_fontfamily(self.families)
-        artist.set_text("".join("\N{REPLACEMENT CHARACTER}" if c in self.missing else c for c in _plain(text)))
+
+    def write(self, artist: Text, text: str) -> None:
+        """Make an artist show the text."""
+        self.dress(artist)
+        artist.set_text(self.spelt(text))
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lagging.errors import UsageError, did_you_mean, optional
 from lagging.files import write_whole
+from lagging.plots.look import figure
 from lagging.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SETTINGS: Any = {"svg.hashsalt": "lagging", "svg.fonttype": "path", "pdf.fonttyp
 """Ids that do not change, letters that look alike everywhere, and fonts that publishers accept (no Type 3)."""
 
 
-def signatures(figure: Figure | Axes) -> tuple[str, ...]:
+def signatures(drawn: Figure | Axes) -> tuple[str, ...]:
     """How the numbers in a figure were made, for its caption.
 
     Example:
@@ -36,18 +37,18 @@ def signatures(figure: Figure | Axes) -> tuple[str, ...]:
         >>> signatures(ax)[0].partition("|v:")[0]
         'DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1'
     """
-    axes = _figure(figure).axes
+    axes = _figure(drawn).axes
     return tuple(dict.fromkeys(line for ax in axes for line in str(ax.get_label()).splitlines() if "|" in line))
 
 
-def save(figure: Figure | Axes, path: str | Path, *, dpi: float = 200.0) -> None:
+def save(drawn: Figure | Axes, path: str | Path, *, dpi: float = 200.0) -> None:
     """Write a figure, by the ending of its name: .pdf, .svg or .png.
 
     There is no date in it, and nothing random: the same figure gives the same bytes, by the same matplotlib. The
     signatures of its numbers are in the file's description. The file is written whole, or not at all.
 
     Args:
-        figure: a figure, or axes of it.
+        drawn: a figure, or axes of it.
         path: where to.
         dpi: dots per inch, of a png.
 
@@ -64,17 +65,13 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: float = 200.0) -> None
         )
     field, about = METADATA[ending]
     metadata: dict[str, Any] = dict(about)
-    if said := signatures(figure):
+    if said := signatures(drawn):
         metadata[field] = "\n".join(said)
     with rc_context(SETTINGS), write_whole(path, binary=True) as file:
-        _figure(figure).savefig(file, format=ending, dpi=dpi, metadata=metadata, bbox_inches="tight")
+        _figure(drawn).savefig(file, format=ending, dpi=dpi, metadata=metadata, bbox_inches="tight")
 
 
-def _figure(figure: Figure | Axes) -> Figure:
-    """The figure that axes belong to."""
+def _figure(one: Figure | Axes) -> Figure:
     from matplotlib.figure import Figure
 
-    found = figure if isinstance(figure, Figure) else figure.get_figure(root=True)
-    if found is None:
-        raise UsageError("these axes belong to no figure")
-    return found
+    return one if isinstance(one, Figure) else figure(one)

@@ -6,8 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.plots import look
+from lagging.ragged import Floats, Ints
+from lagging.scoring import Score
 from lagging.text import tokens
 from lagging.timeline import Timeline
 
@@ -18,6 +21,8 @@ __all__ = ["timeline"]
 
 ROW = 0.19
 """Inches that a target token takes."""
+WORD = 0.115
+"""Inches that an upright source word takes."""
 REAL, EFFECTIVE = look.COLOURS[0], look.COLOURS[1]
 
 
@@ -47,55 +52,72 @@ def timeline(line: Timeline, ax: Axes | None = None) -> Axes:
         (['I', 'saw', 'a', 'black', 'cat'], 'segment 0:  AP 0.84,  AL 2.20,  DAL 4.00')
     """
     n, s = len(line.delays), look.scale(line.unit)
-    ax = look.canvas(ax, 7.0, 1.7 + ROW * max(n, 3))
-    source = _source(line)
-    target = [word or str(t) for t, word in enumerate(line.target, 1)]
-    lettering = look.Lettering([*source, *target, str(line.id)])
     rows = np.arange(1, n + 1)
     g, effective, ideal = line.delays / s, line.effective_delays / s, line.ideal / s
-    ax.hlines(rows, ideal, effective, color=EFFECTIVE, linewidth=3.5, alpha=0.25)
-    ax.hlines(rows, np.minimum(ideal, g), np.maximum(ideal, g), color=REAL, linewidth=3.5, alpha=0.4)
-    ax.plot(
-        ideal,
-        rows,
-        color=look.INK,
-        linestyle=(0, (1, 1.5)),
-        linewidth=1.0,
-        marker=".",
-        markersize=3,
-        label="ideal (t−1)d",
-    )
-    hollow: dict[str, Any] = {"marker": "o", "markersize": 6.5, "markerfacecolor": "white", "markeredgewidth": 1.2}
-    ax.plot(effective, rows, color=EFFECTIVE, linewidth=0.9, **hollow, label="g', if writing takes time")
-    ax.plot(g, rows, color=REAL, linestyle="none", marker="o", markersize=4.5, label="written, g")
-    broke = np.array(line.broke, dtype=bool)
-    ax.plot(
-        effective[broke],
-        rows[broke],
-        color=look.INK,
-        linestyle="none",
-        marker=4,  # a triangle to the left
-        markersize=6,
-        label="a read further over budget than any before",
-    )
     end = max([line.source_length / s, *effective[np.isfinite(effective)].tolist()])
-    ax.axvline(line.source_length / s, color=look.GREY, linewidth=0.9)
+    source, target = _source(line), [word or str(t) for t, word in enumerate(line.target, 1)]
+    ax = look.canvas(ax, min(max(7.0, 2.0 + WORD * end * bool(source)), 24.0), 1.7 + ROW * max(n, 3))
+    lettering = look.Lettering([*source, *target, str(line.id)])
+    written = np.maximum(ideal, g)
+    ax.hlines(rows, written, np.maximum(effective, written), color=EFFECTIVE, linewidth=3.5, alpha=0.3)
+    ax.hlines(rows, np.minimum(ideal, g), written, color=REAL, linewidth=3.5, alpha=0.4)
+    dotted: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 1.0, "marker": ".", "markersize": 3}
+    ax.plot(ideal, rows, color=look.INK, **dotted, label="ideal, (t−1)d")
+    hollow: dict[str, Any] = {"marker": "o", "markersize": 6.5, "markerfacecolor": "white", "linewidth": 0.9}
+    ax.plot(effective, rows, color=EFFECTIVE, **hollow, label="if writing takes time, g'")
+    ax.plot(g, rows, color=REAL, linestyle="none", marker="o", markersize=4.5, label="written, g")
+    _broke(ax, effective, rows, np.array(line.broke, dtype=bool))
+    ax.axvline(line.source_length / s, color=look.GREY, linewidth=0.9, zorder=1)
     ax.set_xlim(0, 1.03 * end or 1.0)
     ax.set_ylim(n + 0.7, 0.3)
     ax.set_xlabel(f"time ({look.unit(line.unit)}, ideal clock)")
-    ax.set_yticks(rows, [""] * n)
-    for t, words in enumerate(ax.get_yticklabels()):
-        lettering.write(words, target[t] if lettering.can(target[t]) else f"[{t + 1}]")
+    ax.set_yticks(rows, [lettering.spelt(w) if lettering.can(w) else f"[{t}]" for t, w in enumerate(target, 1)])
     ax.tick_params(axis="y", length=0)
+    for words in ax.get_yticklabels():
+        lettering.dress(words)
+    _on_top(ax, source, lettering, end)
     _lags(ax, line, s)
-    _on_top(ax, source, lettering)
     if n:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=look.SMALL)
-    scores = ",  ".join(f"{score.metric!r} {look.amount(score.value, score.unit)}" for score in line.scores)
+        _legend(ax)
+    scores = ",  ".join(f"{score.metric!r} {_value(score)}" for score in line.scores)
     ax.set_title("", fontsize=look.SMALL + 1)
-    lettering.write(ax.title, f"segment {line.id}:  {scores}" + ("" if n else "\nnothing was written"))
+    lettering.write(ax.title, f"segment {line.id}:  {scores}")
+    if not n:
+        ax.text(0.5, 0.5, "nothing was written", transform=ax.transAxes, ha="center", color=look.GREY)
     look.sign(ax, (score.signature for score in line.scores))
     return ax
+
+
+def _value(score: Score) -> str:
+    """A value as it stands in the title: tokens are what the axis says."""
+    return look.amount(score.value, score.unit).removesuffix(f" {look.unit('token')}")
+
+
+def _broke(ax: Axes, effective: Floats, rows: Ints, broke: npt.NDArray[np.bool_]) -> None:
+    """Triangles, a little to the right of where they belong."""
+    from matplotlib.transforms import offset_copy
+
+    style: dict[str, Any] = {"color": look.INK, "linestyle": "none", "marker": 4, "markersize": 5}
+    aside = offset_copy(ax.transData, look.figure(ax), x=5, units="points")
+    label = "further over budget than any before"
+    ax.plot(effective[broke], rows[broke], **style, transform=aside, label=label)
+
+
+def _legend(ax: Axes) -> None:
+    """What the signs mean, below the title of the axis."""
+    from matplotlib.transforms import offset_copy
+
+    below = offset_copy(ax.transAxes, look.figure(ax), y=-32, units="points")
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=below,
+        ncols=4,
+        frameon=False,
+        fontsize=look.SMALL,
+        columnspacing=1.2,
+        handletextpad=0.4,
+    )
 
 
 def _source(line: Timeline) -> list[str]:
@@ -106,22 +128,24 @@ def _source(line: Timeline) -> list[str]:
     return next((words for words in ways if len(words) == line.source_length), [])
 
 
-def _on_top(ax: Axes, source: list[str], lettering: look.Lettering) -> None:
-    """The source, each word over the time in which it comes in."""
+def _on_top(ax: Axes, source: list[str], lettering: look.Lettering, end: float) -> None:
+    """The source, each word over the time in which it comes in; upright where the words are too long to lie."""
     if not source:
         return
     top = ax.secondary_xaxis("top")
-    top.set_xticks(np.arange(len(source)) + 0.5, [""] * len(source))
-    top.tick_params(labelsize=look.SMALL, length=0, rotation=90)
-    for i, words in enumerate(top.get_xticklabels()):
-        lettering.write(words, source[i] if lettering.can(source[i]) else f"[{i + 1}]")
+    spelt = [lettering.spelt(w) if lettering.can(w) else f"[{i}]" for i, w in enumerate(source, 1)]
+    top.set_xticks(np.arange(len(source)) + 0.5, spelt)
+    room = ax.get_window_extent().width / look.figure(ax).dpi * 0.8 / end
+    lying = max(map(len, spelt)) * WORD * 0.7 < room
+    top.tick_params(labelsize=look.SMALL, length=0, rotation=0 if lying else 90)
+    for words in top.get_xticklabels():
+        lettering.dress(words)
 
 
 def _lags(ax: Axes, line: Timeline, s: float) -> None:
     """Both lags of every token, right of its row."""
-    for t, (lag, effective) in enumerate(zip(line.lags / s, line.effective_lags / s, strict=True), 1):
-        text = f"{lag:5.2f}  {effective:5.2f}".replace("-", "−")
-        ax.annotate(
-            text, (1, t), (4, 0), ax.get_yaxis_transform(), "offset points", va="center", fontsize=look.SMALL - 1
-        )
-    ax.annotate("ℓ        ℓ'", (1, 0.3), (8, 3), ax.get_yaxis_transform(), "offset points", fontsize=look.SMALL - 1)
+    style: dict[str, Any] = {"fontsize": look.SMALL - 1, "ha": "right", "va": "center"}
+    for name, place, values in (("ℓ", 32, line.lags / s), ("ℓ'", 62, line.effective_lags / s)):
+        texts = [look.amount(value, "") for value in values.tolist()]
+        for t, text in enumerate([name, *texts] if texts else []):
+            ax.annotate(text, (1, t), (place, 0), ax.get_yaxis_transform(), "offset points", **style)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -65,19 +66,21 @@ def curves(
     ax = look.canvas(ax)
     lettering = look.Lettering([*names, *(p.setting for c in drawn for p in c.points if settings)])
     s = look.scale(unit)
-    lines, bars = [], []
+    lines, bars, named = [], [], []
     for i, curve in enumerate(drawn):
         style = look.look(i)
         points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _sound(p)]
-        for a, q in points:
-            bars += _bars(ax, a, q, s, style.colour)
-        x, y = [a.value / s for a, _ in points], [q.value for _, q in points]
-        lines += ax.plot(x, y, **style.line)
+        crosses = [bar for a, q in points for bar in _bars(ax, a, q, s, style.colour)]
+        (line,) = ax.plot([a.value / s for a, _ in points], [q.value for _, q in points], **style.line)
+        lines.append(line)
+        bars += crosses
+        if points:
+            ends = [end for bar in crosses for end in _points(bar)]
+            at = _points(line)
+            named.append(labels.Labelled(names[i], (line, *crosses), [*labels.along(at), *ends], at[-1][1], (line,)))
     ax.set_xlabel(look.title(latency, unit))
     ax.set_ylabel(look.title(quality, quality.unit))
-    others = list(bars)
-    if pareto:
-        others += _front(ax, lines, latency, quality)
+    steps = _front(ax, lines, latency, quality) if pareto else []
     if bands is not None:
         _bands(ax, bands, latency, unit)
     if min(ax.dataLim.x0, 0.0) < 0:
@@ -86,14 +89,17 @@ def curves(
     look.note(ax, f"not drawn, because undefined: {', '.join(lost)}" if lost else "")
     scores = (s for c in drawn for p in c.points for s in p.scores or ())
     look.sign(ax, (s.signature for s in scores if s.metric in (latency, quality)))
-    named = [_named(name, line) for name, line in zip(names, lines, strict=True) if len(_points(line))]
-    labels.label(ax, named, lettering, others)
-    if settings:
-        taken = [labels.dots(line) for line in (*lines, *others)] + labels.boxes(ax)
-        for curve in drawn:
-            for p in curve.points:
-                if p.quality is not None and _sound(p):
-                    labels.tag(ax, p.setting, [(p.latency.value / s, p.quality.value)], lettering, taken)
+    labels.label(ax, named, lettering, steps)
+    taken = [labels.dots(line) for line in (*lines, *bars, *steps)] + labels.boxes(ax)
+    for line, curve in zip(lines, drawn, strict=True):
+        told = [p.setting for p in curve.points if _sound(p)] if settings else []
+        for text, place in zip(told, _points(line) if settings else [], strict=True):
+            if text:
+                labels.tag(ax, text, [place], lettering, taken)
+    for step in steps:
+        corners = _points(step)
+        halves = [((a + c) / 2, b) for (a, b), (c, d) in pairwise(corners) if b == d]
+        labels.tag(ax, "Pareto front", [*halves[::-1], *corners[::-1]], lettering, taken)
     return ax
 
 
@@ -103,12 +109,6 @@ def _sound(p: Point) -> bool:
 
 def _points(line: Line2D) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]
-
-
-def _named(name: str, line: Line2D) -> labels.Labelled:
-    """A curve may be named at its end, at its beginning, or at any other point."""
-    points = _points(line)
-    return labels.Labelled(name, line, [points[-1], points[0], *points[1:-1]], points[-1][1])
 
 
 def _bars(ax: Axes, a: Axis, q: Axis, s: float, colour: str) -> list[Line2D]:
@@ -130,8 +130,9 @@ def _front(ax: Axes, lines: Sequence[Line2D], latency: Metric, quality: Metric) 
     best = best[np.argsort(best[:, 0])]
     if len(best) < 2:
         return []
-    style: dict[str, Any] = {"color": "#cccccc", "linewidth": 3.5, "zorder": 0.5}
-    return ax.step(best[:, 0], best[:, 1], where="post" if better[0] > 0 else "pre", **style)
+    x, y = np.repeat(best[:, 0], 2), np.repeat(best[:, 1], 2)
+    x, y = (x[1:], y[:-1]) if better[0] > 0 else (x[:-1], y[1:])
+    return ax.plot(x, y, color="#c8c8c8", linewidth=3.0, zorder=0.5, solid_joinstyle="miter")
 
 
 def _bands(ax: Axes, which: str | Regime, latency: Metric, unit: str) -> None:
@@ -168,7 +169,7 @@ def al_dal(
     *,
     metrics: tuple[str | Metric, str | Metric] = ("DAL", "AL"),
 ) -> Axes:
-    """AL against DAL, a straight line per family of systems, as in Figure 2 of Cherry & Foster (2019).
+    r"""AL against DAL, a straight line per family of systems, as in Figure 2 of Cherry & Foster (2019).
 
     A family whose line is flatter is one that AL favours: it lags as much, and AL says that it lags less.
 
@@ -189,38 +190,39 @@ def al_dal(
         >>> waits = [score(policies.wait_k(k).run(**lengths), ["AL", "DAL"]) for k in (1, 3, 5)]
         >>> ax = al_dal({"wait-k": waits})
         >>> [text.get_text() for text in ax.texts]
-        ['wait-k, slope 1.00', 'AL = DAL']
+        ['wait-k\\nslope 1.00', 'AL = DAL']
     """
     right, up = metric(metrics[0]), metric(metrics[1])
     found = _families(families, right, up)
     unit: str = look.agreed("units", (s.unit for pairs in found.values() for pair in pairs for s in pair))
     names = look.short(list(found))
-    ax = look.canvas(ax, 4.6, 4.2)
+    ax = look.canvas(ax, 5.0, 4.6)
     s = look.scale(unit)
-    lines, straight, told, lost = [], [], [], 0
+    lines, named, lost = [], [], 0
     for i, (name, pairs) in enumerate(zip(names, found.values(), strict=True)):
         style = look.look(i)
         points = np.array([(a.value, b.value) for a, b in pairs], dtype=np.float64).reshape(-1, 2) / s
         lost += int(np.isnan(points).any(axis=1).sum())
         points = points[~np.isnan(points).any(axis=1)]
-        lines += ax.plot(points[:, 0], points[:, 1], **style.line | {"linestyle": "none"})
-        slope, start = fit(points[:, 0], points[:, 1]) if len(points) > 1 else (np.float64(np.nan), np.float64(np.nan))
-        if math.isnan(slope):
-            told.append(name)
-            continue
-        ends = np.array([points[:, 0].min(), points[:, 0].max()])
-        straight += ax.plot(ends, start + slope * ends, **style.line | {"marker": "", "zorder": 1.8})
-        told.append(f"{name}, slope {look.amount(float(slope), 'ratio')}")
+        family = ax.plot(points[:, 0], points[:, 1], **style.line | {"linestyle": "none"})
+        slope, start = fit(points[:, 0], points[:, 1]) if len(points) > 1 else (np.nan, np.nan)
+        if math.isfinite(slope):
+            ends = np.array([points[:, 0].min(), points[:, 0].max()])
+            family += ax.plot(ends, start + slope * ends, **style.line | {"marker": "", "zorder": 1.8})
+            name += f"\nslope {look.amount(float(slope), 'ratio')}"
+        if len(points):
+            at = sorted(_points(family[0]))
+            named.append(labels.Labelled(name, tuple(family), labels.along(at), at[-1][1]))
+        lines += family
     ax.set_xlabel(look.title(right, unit))
     ax.set_ylabel(look.title(up, unit))
     low, high = _identity(ax)
     same = ax.plot([low, high], [low, high], color=look.GREY, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
     look.note(ax, f"{lost} settings have no value, and are not drawn" if lost else "")
     look.sign(ax, (score.signature for pairs in found.values() for pair in pairs for score in pair))
-    lettering = look.Lettering(told)
-    named = [_named(text, line) for text, line in zip(told, lines, strict=True) if len(_points(line))]
-    labels.label(ax, named, lettering, [*straight, *same])
-    taken = [labels.dots(line) for line in (*lines, *straight, *same)] + labels.boxes(ax)
+    lettering = look.Lettering([one.name for one in named])
+    labels.label(ax, named, lettering, same)
+    taken = [labels.dots(line) for line in (*lines, *same)] + labels.boxes(ax)
     middle = [low + share * (high - low) for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)]
     labels.tag(ax, f"{up!r} = {right!r}", [(at, at) for at in middle], lettering, taken)
     return ax

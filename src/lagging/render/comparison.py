@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from lagging.errors import SHOWN, UsageError, counted, did_you_mean
 from lagging.metrics import Metric
 from lagging.published import PublishedScore
 from lagging.render import RENDERERS
-from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, shown, signatures, undefined
+from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, shorten, shown, signatures, undefined
 from lagging.render.documents import FIELDS, SCHEMA, finite, latex_text, markdown_text, record, tsv_field
 from lagging.render.table import BOLD, DIM, PLAIN, grid
 from lagging.scoring import Scores
@@ -27,6 +27,8 @@ __all__ = ["render_comparison"]
 WORDS = {"alike": "not significant", "untested": "not tested"}
 PAIR = ("metric", "a", "b", "difference", "low", "high", "p", "p_adjusted")
 EFFECT = ("metric", "a", "b", "effect", "effect_low", "effect_high", "wins", "ties", "losses", "n", "method", "reason")
+SHORTEST = 12
+"""Cells that a name gets at least."""
 MORE = ("letters", "against", "difference", "difference_low", "difference_high", "p", "p_adjusted", "test")
 
 
@@ -116,15 +118,14 @@ class Sheet:
             rows.append((f"{name} ({some[0].tool or 'published'})", cells, NOTHING))
         return rows
 
-    @property
-    def pairs(self) -> list[list[str]]:
-        """A head, and a line per pair: metric, systems, difference, p, wins, what that means."""
-        some = self._pairs
+    def pairs(self, clean: Callable[[str], str] = str) -> list[list[str]]:
+        """A head, and a line per pair: metric, systems, difference, p, what that means, wins; `clean` is for names."""
+        some = self.shown_pairs
         if not some:
             return []
         units, single = dict(self.metrics), len(self.comparison.pairs) == len(self.metrics)
         corrected = "p" if single or self.comparison.correction == "none" else "p (corrected)"
-        lines = [["metric", "pair", "difference", corrected, "wins/ties/losses", ""]]
+        lines = [["metric", "pair", "difference", corrected, "", "wins/ties/losses"]]
         for pair in some:
             unit = units[pair.metric]
             ends = "" if pair.low != pair.low else f" [{shown(pair.low, unit)}, {shown(pair.high, unit)}]"
@@ -132,11 +133,13 @@ class Sheet:
             wins = NOTHING if pair.wins is None else f"{pair.wins}/{pair.ties}/{pair.losses}"
             said = self.comparison.verdict(pair)
             p = NOTHING if pair.p_adjusted != pair.p_adjusted else f"{pair.p_adjusted:.4f}"
-            lines.append([repr(pair.metric), f"{pair.b} − {pair.a}", difference, p, wins, WORDS.get(said, said)])
+            both = f"{clean(pair.b)} − {clean(pair.a)}"
+            lines.append([repr(pair.metric), both, difference, p, WORDS.get(said, said), wins])
         return lines
 
     @property
-    def _pairs(self) -> list[Pair]:
+    def shown_pairs(self) -> list[Pair]:
+        """The pairs that are listed."""
         c = self.comparison
         if self.every or c.base is not None or len(c.systems) <= 2:
             return list(c.pairs)
@@ -146,7 +149,7 @@ class Sheet:
     def remarks(self) -> list[str]:
         """What stands below: the sentences, what the marks mean, how it was tested, what was left out or undefined."""
         c = self.comparison
-        hidden = len(c.pairs) - len(self._pairs)
+        hidden = len(c.pairs) - len(self.shown_pairs)
         lines = [*([f"{counted(hidden, 'more pair')}: -v"] if hidden else []), *self.sentences]
         lines += [line for line in (c.key, c.how) if line]
         left = [f"{len(ids)} of {name} ({_first(ids)})" for name, ids in c.unmatched.items() if ids]
@@ -171,20 +174,26 @@ def _first(ids: Sequence[Any]) -> str:
 def _table(sheet: Sheet, width: int | None, colour: bool) -> str:
     rows = sheet.rows
     texts = [_aligned([cells[at] for _, cells, _ in rows]) for at in range(len(sheet.metrics))]
-    names = [safe(name, isolate=width is not None) for name, _, _ in rows]
     head = ["system", *(heading(m, unit) for m, unit in sheet.metrics), "n"]
-    body = [[name, *(column[r] for column in texts), rows[r][2]] for r, name in enumerate(names)]
+    body = [["", *(column[r] for column in texts), rows[r][2]] for r in range(len(rows))]
+    names = [safe(name, isolate=width is not None) for name, _, _ in rows]
+    room = max(map(cell_len, names)) if width is None else width - _wide([head, *body]) + len("system")
+    for row, name in zip(body, names, strict=True):
+        row[0] = shorten(name, max(room, SHORTEST))
     bold = {(r + 1, i + 1) for r, (_, cells, _) in enumerate(rows) for i, cell in enumerate(cells) if cell.best}
     bold |= {(0, i) for i in range(len(head))}
-    right = [False] * (len(head) - 1) + [True]
-    lines = grid([head, *body], right, bold if colour else None)
-    if width is not None and max(map(cell_len, grid([head, *body], right))) > width:
-        lines = _by_metric(head, body, bold if colour else None)
-    pairs = [[safe(text, isolate=width is not None) for text in line] for line in sheet.pairs]
-    below = _pair_lines(pairs, width, colour)
+    lines = grid([head, *body], [False] * (len(head) - 1) + [True], bold if colour else None)
+    if width is not None and _wide([head, *body]) > width:
+        body = [[name, *row[1:]] for name, row in zip(names, body, strict=True)]
+        lines = _by_metric(head, body, width, bold if colour else None)
+    below = _pair_lines(sheet, width, colour)
     remarks = [safe(line) for line in sheet.remarks]
     made = [f"{DIM}{line}{PLAIN}" if colour else line for line in sheet.signatures]
     return "\n".join([*lines, "", *below, *([""] if below else []), *remarks, "", *made])
+
+
+def _wide(rows: Sequence[Sequence[str]]) -> int:
+    return max(map(cell_len, grid(rows, [False] * len(rows[0]))))
 
 
 def _aligned(cells: Sequence[Cell]) -> list[str]:
@@ -193,28 +202,33 @@ def _aligned(cells: Sequence[Cell]) -> list[str]:
     return [f"{pad(c.value, wide, right=True)} {pad(c.interval, ends)} {c.mark}".rstrip() for c in cells]
 
 
-def _by_metric(head: Sequence[str], body: Sequence[Sequence[str]], bold: set[tuple[int, int]] | None) -> list[str]:
+def _by_metric(
+    head: Sequence[str], body: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None
+) -> list[str]:
     """For a narrow terminal: a block per metric, the systems below each other."""
     lines: list[str] = []
     counts = {row[-1] for row in body if row[-1] != NOTHING}
     for i in range(1, len(head) - 1):
         title = f"{head[i]}  (n = {', '.join(counts)})"
-        rows = [["  " + row[0], row[i]] for row in body]
+        room = max(width - 4 - max(cell_len(row[i]) for row in body), 8)
+        rows = [["  " + shorten(row[0], room), row[i]] for row in body]
         marked = {(r, c) for r in range(len(rows)) for c in (0, 1) if bold and (r + 1, i) in bold}
         lines += [BOLD + title + PLAIN if bold else title, *grid(rows, [False, False], marked if bold else None)]
     return lines
 
 
-def _pair_lines(pairs: Sequence[Sequence[str]], width: int | None, colour: bool) -> list[str]:
+def _pair_lines(sheet: Sheet, width: int | None, colour: bool) -> list[str]:
+    """The pairs below each other; where that is too wide, without wins, and with names that are cut short."""
+    pairs = sheet.pairs(lambda name: safe(name, isolate=width is not None))
     if not pairs:
         return []
-    lines = grid(pairs, [False] * len(pairs[0]), {(0, i) for i in range(6)} if colour else None)
-    if width is None or max(map(cell_len, grid(pairs, [False] * len(pairs[0])))) <= width:
-        return lines
-    lines = []
-    for name, who, difference, p, wins, said in pairs[1:]:
-        lines += [f"{name}: {who}", f"  {difference}", f"  {pairs[0][3]} = {p}, {wins} {pairs[0][4]}: {said}"]
-    return lines
+    if width is not None and _wide(pairs) > width:
+        pairs = [line[:-1] for line in pairs]
+        names = max(cell_len(name) for pair in sheet.shown_pairs for name in (pair.a, pair.b))
+        room = max((width - _wide([[*line[:1], "", *line[2:]] for line in pairs]) - len(" − ")) // 2, SHORTEST)
+        if _wide(pairs) > width and names > room:
+            pairs = [line[:-1] for line in sheet.pairs(lambda name: shorten(safe(name), room))]
+    return grid(pairs, [False] * len(pairs[0]), {(0, i) for i in range(len(pairs[0]))} if colour else None)
 
 
 # ---- programs ---------------------------------------------------------------------------------------------------
@@ -282,8 +296,8 @@ def _markdown(sheet: Sheet) -> str:
             for c in cells
         ]
         rows.append("| " + " | ".join([markdown_text(name), *texts, n]) + " |")
-    if sheet.pairs:
-        head, *lines = sheet.pairs
+    if sheet.comparison.pairs:
+        head, *lines = sheet.pairs()
         rows += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         rows += ["| " + " | ".join(map(markdown_text, line)) + " |" for line in lines]
     below = [*(f"- {markdown_text(line)}" for line in sheet.remarks), *(f"- `{line}`" for line in sheet.signatures)]
@@ -319,7 +333,7 @@ def _latex(sheet: Sheet) -> str:
             texts.append(_math(cell.interval) + _raised(cell.mark, long))
         lines.append(" & ".join([latex_text(name), *texts, _math(n)]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
-    pairs = ["  ".join(filter(None, line)) for line in sheet.pairs]
+    pairs = ["  ".join(filter(None, line)) for line in sheet.pairs()]
     below = [re.sub(r"[\r\n]", " ", line) for line in (*pairs, *sheet.remarks, *sheet.signatures)]
     return "\n".join([*lines, *(f"% {line}" for line in below)])
 

@@ -275,7 +275,7 @@ class Lines:
     Attributes:
         x, y: the metrics.
         lines: of the systems.
-        steeper: every two of them that have logs.
+        steeper: every two of them that have logs and a slope.
         curves: the points, and the resamples.
     """
 
@@ -343,7 +343,11 @@ def lines(
         out.append(
             Line(curve.system, curve, _said(slope, curve), _said(start, curve), made if logged[c] else "setting")
         )
-    pairs = [(a, b) for a, b in combinations(range(len(found)), 2) if logged[a] and logged[b]]
+    pairs = [
+        (a, b)
+        for a, b in combinations(range(len(found)), 2)
+        if all(logged[c] and not np.isnan(drawn[3 * c].value) for c in (a, b))
+    ]
     gaps = found.derive([(_steeper(len(found[a].points)), (a, b)) for a, b in pairs])
     adjusted = CORRECTIONS[correction]([gap.p for gap in gaps])
     steeper = (

@@ -25,7 +25,8 @@ from lagging.published import read_scores
 from lagging.published.rows import PublishedRow, is_table, read_rows, rows_of
 from lagging.regimes import REGIMES
 from lagging.render import RENDERERS
-from lagging.render.curves import render_curves, render_lines, render_ranking
+from lagging.render.curves import render_curves
+from lagging.render.disagreement import render_lines, render_ranking
 from lagging.scoring import Scores
 from lagging.stats import CORRECTIONS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from lagging.errors import DataError, UsageError, did_you_mean
 from lagging.formats.source import Source
 from lagging.metrics import Metric
-from lagging.metrics.record import Statistics
+from lagging.metrics.record import Statistics, Unit
 from lagging.published import PublishedScore
 from lagging.published.labels import QUALITY, find_metric, number
 from lagging.published.layouts import Sheet, _text
@@ -57,7 +57,8 @@ def published_metric(label: str) -> Metric | None:
     """
     found = find_metric(label)
     if found is None and label in (*QUALITY, "SacreBLEU"):
-        return Metric(label, _not_ours, unit="points", higher_is_better=label not in WORSE)
+        unit: Unit = "ratio" if label == "COMET" else "points"
+        return Metric(label, _not_ours, unit=unit, higher_is_better=label not in WORSE)
     return found
 
 

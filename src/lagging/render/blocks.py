@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from lagging.render.cells import safe
 from lagging.render.documents import latex_text, markdown_text
-from lagging.render.table import BOLD, DIM, PLAIN, _fits, _tall, grid
+from lagging.render.table import DIM, PLAIN, _fits, _tall, grid
 
 __all__ = ["Block", "blocks_as_latex", "blocks_as_markdown", "blocks_as_text"]
 
@@ -22,12 +22,25 @@ ARROWS = str.maketrans(
 
 @dataclass(frozen=True)
 class Block:
-    """A table: what it is about, its head, its rows; the first `names` columns are names, the others numbers."""
+    """A table.
 
-    title: str
+    Attributes:
+        head, rows: its cells.
+        names: how many columns, from the first, name a row.
+        texts: how many columns are text, and not numbers.
+    """
+
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
+    texts: int = 1
+
+    @property
+    def grouped(self) -> list[list[str]]:
+        """The rows; where several columns name a row, the first is written only where it changes."""
+        above = ["", *(row[0] for row in self.rows)]
+        same = [self.names > 1 and row[0] == before for row, before in zip(self.rows, above, strict=False)]
+        return [["", *row[1:]] if repeated else list(row) for row, repeated in zip(self.rows, same, strict=True)]
 
 
 def blocks_as_text(
@@ -36,14 +49,13 @@ def blocks_as_text(
     """Tables for a terminal, one below the other; where one is too wide, a line per cell."""
     lines: list[str] = []
     for block in blocks:
-        rows = [list(block.head), *([safe(cell, isolate=width is not None) for cell in row] for row in block.rows)]
         bold = {(0, i) for i in range(len(block.head))} if colour else None
-        if block.title:
-            lines.append(f"{BOLD}{block.title}{PLAIN}" if colour else block.title)
+        rows = [list(block.head), *([safe(cell, isolate=width is not None) for cell in row] for row in block.grouped)]
         if _fits(rows, width):
-            lines += grid(rows, [i >= block.names for i in range(len(block.head))], bold)
+            lines += grid(rows, [i >= block.texts for i in range(len(block.head))], bold)
         else:
-            named = [[" ".join(filter(None, row[: block.names])), *row[block.names :]] for row in rows]
+            whole = [list(block.head), *([safe(cell) for cell in row] for row in block.rows)]
+            named = [[" ".join(filter(None, row[: block.names])), *row[block.names :]] for row in whole]
             lines += _tall(named, width or 80, bold)
         lines.append("")
     said = [safe(note) for note in notes]
@@ -66,13 +78,12 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def blocks_as_markdown(blocks: Sequence[Block], notes: Sequence[str], signatures: Sequence[str]) -> str:
-    """Tables, each below its title."""
+    """Tables, one below the other."""
     lines: list[str] = []
     for block in blocks:
-        lines += [f"**{markdown_text(block.title)}**", ""] if block.title else []
         lines.append("| " + " | ".join(map(markdown_text, block.head)) + " |")
-        lines.append("|" + "---|" * block.names + "---:|" * (len(block.head) - block.names))
-        lines += ["| " + " | ".join(map(markdown_text, row)) + " |" for row in block.rows]
+        lines.append("|" + "---|" * block.texts + "---:|" * (len(block.head) - block.texts))
+        lines += ["| " + " | ".join(map(markdown_text, row)) + " |" for row in block.grouped]
         lines.append("")
     return "\n".join([*lines, *(f"- {markdown_text(note)}" for note in notes), *(f"- `{line}`" for line in signatures)])
 
@@ -81,10 +92,9 @@ def blocks_as_latex(blocks: Sequence[Block], notes: Sequence[str], signatures: S
     """A booktabs table per block; notes and signatures as comments."""
     lines = ["% needs \\usepackage{booktabs}"]
     for block in blocks:
-        lines += [f"% {_flat(block.title)}"] if block.title else []
-        lines.append(rf"\begin{{tabular}}{{{'l' * block.names}{'r' * (len(block.head) - block.names)}}}")
+        lines.append(rf"\begin{{tabular}}{{{'l' * block.texts}{'r' * (len(block.head) - block.texts)}}}")
         lines += [r"\toprule", " & ".join(map(_cell, block.head)) + r" \\", r"\midrule"]
-        lines += [" & ".join(map(_cell, row)) + r" \\" for row in block.rows]
+        lines += [" & ".join(map(_cell, row)) + r" \\" for row in block.grouped]
         lines += [r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join([*lines, *(f"% {_flat(line)}" for line in (*notes, *signatures))])
 

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quality against latency: several settings per system, joined to a curve.
+
+A curve joins its settings by straight lines, in the order of latency. Of settings that are equally late, the best
+counts. Nothing is extrapolated: beyond its first and last setting, a curve has no quality.
+"""
+
+from __future__ import annotations
+
+from lagging.curves.joining import Setting, axis, curves, joined
+from lagging.curves.points import NO_LOG, Area, At, Axis, Curve, OnFront, Point, values_of
+from lagging.curves.several import Curves
+
+__all__ = [
+    "NO_LOG",
+    "Area",
+    "At",
+    "Axis",
+    "Curve",
+    "Curves",
+    "OnFront",
+    "Point",
+    "Setting",
+    "axis",
+    "curves",
+    "joined",
+    "values_of",
+]

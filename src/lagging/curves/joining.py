@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the settings of several systems, logs or publications, to their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lagging.conventions import Convention
+from lagging.curves.points import Axis, Curve, Point
+from lagging.curves.several import Curves
+from lagging.defaults import default_unit
+from lagging.derived import Draws
+from lagging.errors import UsageError
+from lagging.metrics import Metric, metric
+from lagging.published.labels import QUALITY
+from lagging.published.rows import PublishedRow, published_metric
+from lagging.run import Run
+from lagging.scoring import Score, Scores, score
+from lagging.stats import RESAMPLES, SEED
+
+__all__ = ["Setting", "axis", "curves", "joined"]
+
+Setting = Run | Scores | PublishedRow
+
+
+def curves(
+    settings: Mapping[str, Sequence[tuple[str, Setting]]],
+    latency: str | Metric = "AL",
+    quality: str | Metric = "BLEU",
+    *,
+    convention: str | Convention = "paper",
+    by: str | None = None,
+    level: float = 0.95,
+    method: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Curves:
+    """Join the settings of each system to a curve of quality against latency, with intervals on both axes.
+
+    Args:
+        settings: by system, the name of each setting, and its Run, or Scores, or what was published of it.
+        latency, quality: the metrics of the two axes.
+        convention: how Runs are counted.
+        by: what is resampled: "segment" or "document"; recordings where segments were cut from several, by default.
+        level, method, resamples, seed: of the intervals; see `lagging.stats.interval`.
+
+    Returns:
+        Curves, whose logs are scored on the segments that all of them have.
+
+    Raises:
+        UsageError: no setting, or two of one name, or latencies in different units, or a metric without direction.
+
+    Example:
+        >>> import lagging
+        >>> def run(k, good):
+        ...     texts = [f"a b c {'d' if n < good else 'x'} e f" for n in range(8)]
+        ...     delays = [[min(k + t, 6) for t in range(6)]] * 8
+        ...     return lagging.Run.from_delays(
+        ...         delays, source_length=[6] * 8, prediction=texts, reference=["a b c d e f"] * 8)
+        >>> found = curves({"wait-k": [("k=1", run(1, 4)), ("k=3", run(3, 6)), ("k=5", run(5, 8))]}, resamples=1000)
+        >>> [(p.setting, p.latency.value, round(p.quality.value, 1)) for p in found[0].points]
+        [('k=1', 1.0, 69.2), ('k=3', 3.0, 85.1), ('k=5', 5.0, 100.0)]
+        >>> at = found.quality_at(2)[0]
+        >>> round(at.value, 1), round(at.low, 1), round(at.high, 1)
+        (77.2, 54.2, 92.6)
+        >>> found.quality_at(6)[0].reason
+        'its latency goes from 1 to 5 tokens'
+        >>> [one.setting for one in found.front() if one.on]
+        ['k=1', 'k=3', 'k=5']
+    """
+    x, y = axis(latency), axis(quality)
+    if x.higher_is_better is not False:
+        raise UsageError(f"{x!r} is no latency: less of it is not better")
+    if y.higher_is_better is None:
+        raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
+    how: dict[str, Any] = {"by": by, "level": level, "method": method, "resamples": resamples, "seed": seed}
+    return joined(settings, x, y, convention=convention, **how)
+
+
+def joined(
+    settings: Mapping[str, Sequence[tuple[str, Setting]]],
+    x: Metric,
+    y: Metric,
+    *,
+    convention: str | Convention = "paper",
+    by: str | None = None,
+    **how: Any,
+) -> Curves:
+    """Two metrics of the settings of each system, on the same segments and resamples, whatever the metrics are."""
+    if x == y:
+        raise UsageError(f"{x!r} cannot be on both axes")
+    if not settings or not all(settings.values()):
+        raise UsageError("a curve needs at least one setting")
+    known: dict[tuple[str, str], Scores | PublishedRow] = {}
+    for system, some in settings.items():
+        for setting, given in some:
+            if (system, setting) in known:
+                raise UsageError(f"{system} has the setting {setting!r} twice")
+            known[system, setting] = score(given, [x, y], convention=convention) if isinstance(given, Run) else given
+    logs = {_called(*name): given for name, given in known.items() if isinstance(given, Scores)}
+    draws, drawn = None, {}
+    if logs:
+        by = default_unit(*logs.values()) if by is None else by
+        draws = Draws.make(logs, [x, y], by=by, **how)
+        drawn = {scores.system: (place, scores) for place, scores in enumerate(draws.scores())}
+    units, found, places = {}, [], []
+    for system, some in settings.items():
+        points = []
+        for setting, _ in some:
+            given, name = known[system, setting], _called(system, setting)
+            if isinstance(given, PublishedRow):
+                points.append((_published(given, setting, x, y), -1))
+                units[name] = (given.unit or "") if x.unit == "time" else x.unit
+            else:
+                place, scores = drawn[name]
+                points.append((Point(setting, _of(scores[x]), _of(scores[y]), scores), place))
+                units[name] = scores[x].unit
+        points.sort(key=lambda pair: (np.isnan(pair[0].latency.value), pair[0].latency.value))
+        found.append((system, tuple(point for point, _ in points)))
+        places.append(tuple(place for _, place in points))
+    if len(set(units.values())) > 1:
+        said = ", ".join(f"{unit or 'nothing'} ({name})" for name, unit in units.items())
+        raise UsageError(f"latencies in different units cannot be on one axis: {said}")
+    unit = next(iter(units.values()))
+    return Curves(
+        curves=tuple(Curve(system, points, x, y, unit) for system, points in found),
+        latency=x,
+        quality=y,
+        unit=unit,
+        draws=draws,
+        places=tuple(places),
+        unmatched={} if draws is None else draws.joint.matched.unmatched,
+        published={
+            system: tuple(dict.fromkeys(row.path for _, row in some if isinstance(row, PublishedRow)))
+            for system, some in settings.items()
+            if any(isinstance(row, PublishedRow) for _, row in some)
+        },
+    )
+
+
+def axis(name: str | Metric) -> Metric:
+    """A metric, or a quality that is only known from publications."""
+    if isinstance(name, str) and name in (*QUALITY, "SacreBLEU"):
+        return published_metric(name) or metric(name)
+    return metric(name)
+
+
+def _called(system: str, setting: str) -> str:
+    return f"{system} {setting}".strip()
+
+
+def _of(one: Score) -> Axis:
+    return Axis(one.value, one.low, one.high)
+
+
+def _published(row: PublishedRow, setting: str, x: Metric, y: Metric) -> Point:
+    for m in (x, y):
+        if m not in row.values:
+            there = ", ".join(map(repr, row.values))
+            raise UsageError(f"{row.path}:{row.line}: {row.system} {setting} has no {m!r}; it has {there}")
+    return Point(setting, Axis(row.values[x]), Axis(row.values[y]))

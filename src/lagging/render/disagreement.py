@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks by several metrics, and lines of one metric over another → text, JSON, TSV, Markdown, LaTeX. No maths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lagging.curves import NO_LOG
+from lagging.derived import Derived
+from lagging.disagreement import Lines, Ranking
+from lagging.errors import counted
+from lagging.metrics import Metric
+from lagging.render.blocks import Block
+from lagging.render.cells import NOTHING, UNITS, heading, shown
+from lagging.render.documents import finite
+from lagging.render.settings import (
+    Record,
+    axis_record,
+    ends,
+    how_made,
+    how_tested,
+    p_value,
+    rendered,
+    share_of,
+    signature_of,
+    without_logs,
+)
+
+__all__ = ["render_lines", "render_ranking"]
+
+
+def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+    """The ranks of systems by each metric, the flips, and Kendall's τ."""
+    first = ranking.ranks[:, 0]
+    rows = [
+        [
+            system,
+            *(
+                _rank(int(rank), float(value), unit, int(rank) != int(first[s]))
+                for rank, value, unit in zip(ranking.ranks[s], ranking.values[s], ranking.units, strict=True)
+            ),
+        ]
+        for s, system in enumerate(ranking.systems)
+    ]
+    head = [heading(m, unit) for m, unit in zip(ranking.metrics, ranking.units, strict=True)]
+    blocks = [Block(["system", *head], rows)]
+    if ranking.flips:
+        flips = [[f"{f.a} / {f.b}", _metrics(f.before), _metrics(f.after), share_of(f.share)] for f in ranking.flips]
+        blocks.append(Block(["order depends", "first is better by", "second is better by", "resamples"], flips, 1, 3))
+    taus = [[f"{t.a!r}, {t.b!r}", ends(t.value, t.low, t.high, "ratio")] for t in ranking.taus]
+    blocks.append(Block(["metrics", "Kendall's τ"], taus))
+    notes = ["rank (value); *: not the rank that the first metric gives"]
+    notes += [f"{t.a!r}, {t.b!r}: {t.reason}" for t in ranking.taus if t.reason not in ("", NO_LOG)]
+    notes += ["no intervals: some systems were published without logs"] * any(t.reason == NO_LOG for t in ranking.taus)
+    made = how_made(ranking.draws, method="percentile")
+    known = {one.system: one for one in ranking.scores}
+    records: dict[str, list[Record]] = {
+        "ranks": [
+            {
+                "system": system,
+                "metric": repr(m),
+                "rank": int(ranking.ranks[s, i]) or None,
+                "score": finite(float(ranking.values[s, i])),
+                "unit": ranking.units[i],
+                "signature": signature_of(known.get(system), m),
+            }
+            for s, system in enumerate(ranking.systems)
+            for i, m in enumerate(ranking.metrics)
+        ],
+        "flips": [
+            {"a": f.a, "b": f.b, "before": [*map(repr, f.before)], "after": [*map(repr, f.after)], "share": f.share}
+            for f in ranking.flips
+        ],
+        "taus": [
+            {"a": repr(t.a), "b": repr(t.b), "tau": finite(t.value), "low": t.low, "high": t.high, "reason": t.reason}
+            for t in ranking.taus
+        ],
+    }
+    return rendered(format, records, blocks, notes, ranking.scores, made, width=width, colour=colour)
+
+
+def render_lines(
+    lines: Lines,
+    format: str = "table",
+    *,
+    correction: str = "holm",
+    width: int | None = None,
+    colour: bool = False,
+) -> str:
+    """One metric over another: the line of each system, and who is steeper."""
+    unit = lines.curves.unit
+    rows = [
+        [
+            line.system,
+            counted(len(line.curve.points), "setting").split()[0],
+            _derived(line.slope, "ratio"),
+            _derived(line.start, unit if lines.y.unit == lines.x.unit else lines.y.unit),
+            line.by,
+        ]
+        for line in lines.lines
+    ]
+    start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[unit]}".rstrip(", ")
+    blocks = [Block(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
+    if lines.steeper:
+        steeper = [
+            [f"{s.b} − {s.a}", _derived(s.difference, "ratio"), p_value(s.difference.p), p_value(s.p_adjusted)]
+            for s in lines.steeper
+        ]
+        blocks.append(Block(["steeper by", "slope", "p", "p adjusted"], steeper))
+    notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
+    notes += [f"p: {how_tested(lines.curves.draws, correction)}"] * bool(lines.steeper)
+    notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
+        line.by == "setting" and line.slope.low is not None for line in lines.lines
+    )
+    notes += without_logs(lines.curves)
+    records: dict[str, list[Record]] = {
+        "points": [
+            {
+                "system": line.system,
+                "setting": point.setting,
+                repr(lines.x): axis_record(point.latency),
+                repr(lines.y): axis_record(point.quality),
+                "unit": unit,
+                "x_signature": signature_of(point.scores, lines.x),
+                "y_signature": signature_of(point.scores, lines.y),
+            }
+            for line in lines.lines
+            for point in line.curve.points
+        ],
+        "lines": [
+            {
+                "system": line.system,
+                "x": repr(lines.x),
+                "y": repr(lines.y),
+                "settings": len(line.curve.points),
+                "slope": _derived_record(line.slope),
+                "start": _derived_record(line.start),
+                "by": line.by,
+            }
+            for line in lines.lines
+        ],
+        "steeper": [
+            {"a": s.a, "b": s.b, **_derived_record(s.difference), "p_adjusted": finite(s.p_adjusted)}
+            for s in lines.steeper
+        ],
+    }
+    scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
+    return rendered(
+        format, records, blocks, notes, scores, how_made(lines.curves.draws, correction), width=width, colour=colour
+    )
+
+
+def _derived(one: Derived, unit: str) -> str:
+    return ends(one.value, one.low, one.high, unit)
+
+
+def _rank(rank: int, value: float, unit: str, moved: bool) -> str:
+    return NOTHING if rank == 0 else f"{rank}{'*' if moved else ' '} ({shown(value, unit)})"
+
+
+def _metrics(some: Iterable[Metric]) -> str:
+    return ", ".join(map(repr, some))
+
+
+def _derived_record(one: Derived) -> Record:
+    return {
+        "value": finite(one.value),
+        "low": finite(one.low),
+        "high": finite(one.high),
+        "p": finite(one.p),
+        "reason": one.reason or None,
+    }

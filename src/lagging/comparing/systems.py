@@ -129,7 +129,7 @@ def compare(
     if found is not None:
         notes += _untested(found)
         most = len(found.pairs) // len(found.metrics) if correction == "holm" else 1
-        if most / (resamples + 1) >= 1 - level:
+        if most / (resamples + 1) >= round(1 - level, 14):
             said = f"with {resamples} of them, no corrected p of {counted(most, 'pair')} is below {1 - level:.2g}"
             notes.append(Note("TOO FEW RESAMPLES", said))
     rows = list(_beside(published, kept[0], notes, convention))

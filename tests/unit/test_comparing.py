@@ -1,0 +1,511 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare: what is compared, what the numbers are, and what is said about them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lagging
+from lagging.columns import Column, read_column
+from lagging.comparing.letters import compact_letters
+from lagging.comparing.words import Together, verdict
+from lagging.errors import DataError, UsageError
+from lagging.scoring import Scores
+from lagging.stats import paired, with_intervals
+from statistic import made
+
+B = 200
+
+
+def log(k: float, n: int = 30, seed: int = 1, **more: object) -> lagging.Run:
+    """A system that waits for about k tokens."""
+    dice = np.random.default_rng(seed)
+    lengths = np.random.default_rng(0).integers(5, 15, n)
+    delays = [np.minimum(np.sort(np.arange(x) + k + dice.uniform(0, 1, x)), x).tolist() for x in lengths]
+    text = [" ".join("abcdefghijklmno"[:x]) for x in lengths]
+    wrong = [" ".join("abcdefghijkxxxx"[:x]) for x in lengths]
+    return lagging.Run.from_delays(
+        delays, source_length=lengths, **({"reference": text, "prediction": wrong if k > 2 else text} | more)
+    )
+
+
+RUNS = {"base": log(3), "new": log(1, seed=2)}
+
+
+def compared(runs=RUNS, metrics=("AL", "DAL"), **more):
+    return lagging.compare(runs, metrics, **({"resamples": B} | more))
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+@pytest.mark.parametrize("base", [None, "new"])
+def test_pairs_and_intervals_are_those_of_stats(test, base) -> None:
+    runs = {**RUNS, "third": log(2, seed=3)}
+    names = ["AL", "DAL", "BLEU"]
+    scores = {name: lagging.score(run, names) for name, run in runs.items()}
+    want = paired(scores, names, test=test, base=base, resamples=B, level=0.9, correction="bh", seed=7)
+    got = compared(runs, ["AL", "DAL"], quality="bleu", test=test, base=base, level=0.9, correction="bh", seed=7)
+    assert [repr(p) for p in got.pairs] == [repr(p) for p in want.pairs]
+    alone = with_intervals(scores["new"], level=0.9, resamples=B, seed=7)
+    for one in alone:
+        other = got.scores["new"][one.metric]
+        assert (one.value, str(one.signature)) == (other.value, str(other.signature))
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-12)
+    assert got.scores["new"]["AL"].signature["ci"] == "90"
+
+
+def test_a_run_its_parts_and_its_scores_compare_alike() -> None:
+    whole = compared()
+    parts = compared({"base": iter([RUNS["base"][:9], RUNS["base"][9:]]), "new": lagging.score(RUNS["new"])})
+    assert [repr(p) for p in whole.pairs] == [repr(p) for p in parts.pairs]
+
+
+def test_segments_are_matched_by_id_and_the_rest_is_listed() -> None:
+    base, new = log(3, id=[f"s{i}" for i in range(30)]), log(1, id=[f"s{i}" for i in range(30)])
+    found = compared({"base": base[2:], "new": new[:27]})
+    same = compared({"base": base[2:27], "new": new[2:27]})
+    assert [repr(p) for p in found.pairs] == [repr(p) for p in same.pairs]
+    assert found.unmatched == {"base": ("s27", "s28", "s29"), "new": ("s0", "s1")}
+    assert found.n == 25
+    assert found.scores["new"]["AL"].signature["n"] == "25"
+    said = [str(note) for note in found.notes]
+    assert any("3 segments (s27, s28, s29): of base" in text for text in said)
+    assert any("2 segments (s0, s1): of new" in text for text in said)
+    with pytest.raises(UsageError, match="no segment in common"):
+        compared({"base": base[:9], "new": new[9:]})
+
+
+def test_the_signature_names_all_that_changes_p() -> None:
+    def sign(**more):
+        return str(compared(**more).signature)
+
+    assert sign() == (
+        f"pairs|test:bootstrap|correction:holm|against:all|systems:2|ci:95|by:segment|method:bca|bs:{B}|seed:12345"
+        f"|n:30|v:{lagging.__version__}"
+    )
+    other = [{"test": "randomisation"}, {"correction": "none"}, {"base": "base"}, {"level": 0.9}, {"seed": 1}]
+    other += [{"resamples": 99}, {"runs": {**RUNS, "x": log(2)}}]
+    assert len({sign(), *(sign(**more) for more in other)}) == len(other) + 1
+
+
+def test_recordings_are_resampled_where_segments_were_cut_from_several() -> None:
+    talks = [f"talk{i // 6}" for i in range(30)]
+    cut = {name: log(k, document=talks, seg="given") for name, k in (("base", 3), ("new", 1))}
+    found = compared(cut)
+    assert (found.by, found.clusters, found.n) == ("document", 5, 30)
+    assert "5 documents of 30 segments" in found.how
+    assert found.signature["method"] == found.scores["base"]["AL"].signature["method"] == "wild"
+    assert compared(cut, by="segment").by == "segment"
+    assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).by == "segment"
+
+
+def test_the_defaults_are_those_of_score() -> None:
+    found = compared(metrics=None)
+    assert [repr(m) for m in found.metrics] == ["AP", "AL", "LAAL", "DAL", "BLEU"]
+    bare = {"base": RUNS["base"], "new": log(1, reference=None)}
+    found = compared(bare, None)
+    assert [repr(m) for m in found.metrics] == ["AP", "AL", "LAAL", "DAL"]
+    assert "not compared: BLEU: it was not scored of new" in map(str, found.notes)
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="at least two systems"):
+        compared({"base": RUNS["base"]})
+    with pytest.raises(UsageError, match="AL of base in token and new in ms cannot be compared"):
+        compared({"base": log(1), "new": log(1, unit="ms")})
+    with pytest.raises(UsageError, match=r"lagging.read\('x.log'\)"):
+        compared({"base": RUNS["base"], "new": "x.log"})
+    with pytest.raises(DataError, match="no segments were given"):
+        compared({"base": RUNS["base"], "new": []})
+    with pytest.raises(UsageError, match=r"no system 'bass'\. Did you mean base"):
+        compared(base="bass")
+
+
+def test_scores_that_were_not_made_alike_are_told() -> None:
+    scores = {
+        "base": lagging.score(RUNS["base"], ["AL"]),
+        "new": lagging.score(RUNS["new"], ["AL"], convention="simuleval"),
+    }
+    (note,) = compared(scores, None).notes
+    assert note.kind == "NOT MADE ALIKE"
+    assert "AL of base and new differs in count, length: see" in note.text
+    assert not compared().notes
+
+
+def test_too_few_resamples_for_the_correction_are_told() -> None:
+    runs = {f"s{i}": log(i / 9, seed=i) for i in range(5)}
+    few, enough = compared(runs, "AL", resamples=199), compared(runs, "AL", resamples=200)
+    assert [note.kind for note in few.notes] == ["TOO FEW RESAMPLES"]
+    assert min(p.p_adjusted for p in few.pairs) == 10 / 200
+    assert enough.notes == ()
+    assert compared(runs, "AL", resamples=199, base="s0").notes == ()
+    assert compared(runs, "AL", resamples=199, correction="none").notes == ()
+
+
+# ---- edges ----------------------------------------------------------------------------------------------------------
+
+
+def values(a, b, name="AL", **more):
+    return compared({"a": Scores([made(name, a)]), "b": Scores([made(name, b)])}, None, **more)
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_identical_systems_do_not_differ(test) -> None:
+    found = compared({"base": RUNS["base"], "copy": RUNS["base"]}, ["AL", "BLEU"], test=test)
+    for pair in found.pairs:
+        assert (pair.difference, pair.low, pair.high, pair.p, found.verdict(pair)) == (0, 0, 0, 1, "alike")
+        assert (pair.wins, pair.ties, pair.losses) == (0, 30, 0)
+    assert found.letters == {m: {"base": "a", "copy": "a"} for m in found.metrics}
+    assert str(found.together("base", "copy")) == (
+        f"copy, compared with base, is the same in AL and the same in BLEU; in 100.0 % of {B} resamples it is worse in "
+        "none of them"
+    )
+
+
+def test_one_segment_has_scores_but_no_test() -> None:
+    found = values([1.0], [2.0])
+    (pair,) = found.pairs
+    assert (pair.difference, found.verdict(pair)) == (1.0, "untested")
+    assert math.isnan(pair.p)
+    assert (found.scores["a"]["AL"].value, found.scores["a"]["AL"].low) == (1.0, None)
+    assert "ci" not in dict(found.scores["a"]["AL"].signature.fields)
+    assert found.letters == {pair.metric: {"a": "", "b": ""}}
+    assert "no test: 1 pair: AL: 1 segment with a value: too few" in map(str, found.notes)
+    assert "not known to be better or worse in AL (1 segment with a value: too few)" in str(found.together("a", "b"))
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_a_constant_difference_is_significant_and_has_no_width(test) -> None:
+    found = values([1.0] * 20, [2.0] * 20, test=test)
+    (pair,) = found.pairs
+    assert (pair.difference, pair.low, pair.high, found.verdict(pair)) == (1, 1, 1, "worse")
+    assert (found.scores["a"]["AL"].low, found.scores["a"]["AL"].high) == (1, 1)
+    assert "AL: it has no width: all resamples have the same value" in str(found.scores["a"].notes[0])
+
+
+def test_undefined_segments_are_counted_and_a_system_without_values_is_not_ranked() -> None:
+    some, none = [1.0, 2.0, np.nan, 4.0] * 5, [np.nan] * 20
+    scores = {name: Scores([made("AL", rows)]) for name, rows in (("a", [1.0] * 20), ("b", some), ("c", none))}
+    found = compared(scores, None)
+    assert found.pair("AL", "a", "b").n == 15
+    assert {found.verdict(found.pair("AL", name, "c")) for name in "ab"} == {"untested"}
+    assert found.letters[found.metrics[0]]["c"] == ""
+    assert found.letters[found.metrics[0]]["a"] == "a"
+    assert found.scores["c"]["AL"].low is None
+    run = log(1)
+    empty = lagging.Run.from_delays([[], *run.delays.tolist()[1:]], source_length=run.source_length)
+    assert compared({"base": run, "new": empty}).scores["new"]["AL"].undefined.reasons == {"empty hypothesis": (0,)}
+
+
+def test_metrics_without_a_direction_only_differ() -> None:
+    silent = lagging.metric("NumChunks")
+    assert silent.higher_is_better is None
+    found = values([1.0, 2.0, 1.0, 2.0] * 5, [5.0, 4.0, 7.0, 6.0] * 5, "NumChunks")
+    assert (found.verdict(found.pairs[0]), found.pairs[0].wins) == ("different", None)
+    with pytest.raises(UsageError, match="no metric that was compared has a better direction"):
+        found.together("a", "b")
+    assert found.summary == found.how
+    marked = values([1.0, 2.0, 1.0, 2.0] * 5, [5.0, 4.0, 7.0, 6.0] * 5, "NumChunks", base="a")
+    assert marked.marks == {silent: {"a": "", "b": "≠"}}
+
+
+# ---- letters, marks, pairs ------------------------------------------------------------------------------------------
+
+
+names = st.integers(1, 7).map(lambda n: list("uvwxyz!"[:n]))
+
+
+@given(
+    names.flatmap(lambda some: st.tuples(st.just(some), st.sets(st.sampled_from([*combinations(some, 2), ("", "")]))))
+)
+def test_systems_share_a_letter_unless_they_differ(drawn) -> None:
+    some, differ = drawn
+    differ = {pair for pair in differ if pair != ("", "")}
+    found = compact_letters(some, sorted(differ))
+    assert list(found) == some
+    assert all(found.values())
+    for one, other in combinations(some, 2):
+        assert bool(set(found[one]) & set(found[other])) == ((one, other) not in differ)
+    used = sorted(set("".join(found.values())))
+    assert used == list("abcdefghijklmnopqrstuvwxyz"[: len(used)])
+    for letter in used:  # none could be left out
+        less = {name: set(letters) - {letter} for name, letters in found.items()}
+        alike = (pair for pair in combinations(some, 2) if pair not in differ)
+        assert not (all(less[a] & less[b] for a, b in alike) and all(less.values()))
+
+
+def test_the_best_system_has_the_first_letter() -> None:
+    found = compared({"base": log(4), "mid": log(2, seed=3), "new": log(0.5, seed=2)}, ["AL", "BLEU"])
+    assert found.letters[lagging.metric("AL")] == {"base": "c", "mid": "b", "new": "a"}
+    assert found.letters[lagging.metric("BLEU")] == {"base": "b", "mid": "a", "new": "a"}
+    assert found.marks == {}
+    marked = compared({"base": log(4), "mid": log(2, seed=3), "new": log(0.5, seed=2)}, ["AL", "BLEU"], base="mid")
+    assert marked.letters == {}
+    assert marked.marks[lagging.metric("AL")] == {"base": "-", "mid": "", "new": "+"}
+    assert marked.marks[lagging.metric("BLEU")] == {"base": "-", "mid": "", "new": ""}
+
+
+def test_a_pair_can_be_asked_for_from_either_side() -> None:
+    found = compared()
+    one, other = found.pair("AL", "base", "new"), found.pair("al", "new", "base")
+    assert (one.difference, one.low, one.high) == (-other.difference, -other.high, -other.low)
+    assert (one.wins, one.losses, one.effect) == (other.losses, other.wins, -other.effect)
+    assert (found.verdict(one), found.verdict(other)) == ("better", "worse")
+    assert found.against("new") == tuple(found.pair(m, "new", "base") for m in found.metrics)
+    third = compared({**RUNS, "x": log(2)}, base="base")
+    with pytest.raises(UsageError, match="x and new were not compared with each other, but with base"):
+        third.pair("AL", "x", "new")
+    with pytest.raises(lagging.MetricError, match="CW was not compared"):
+        found.pair("CW", "base", "new")
+
+
+def test_a_p_of_just_the_level_is_not_significant() -> None:
+    (pair,) = compared(metrics="AL").pairs
+    assert verdict(pair, pair.p_adjusted) == "alike"
+    assert verdict(pair, pair.p_adjusted + 1e-12) == "better"
+    assert compared(level=0.95).alpha == 0.05
+
+
+def test_pandas() -> None:
+    pytest.importorskip("pandas")
+    found = compared()
+    frame = found.to_pandas()
+    assert frame[["metric", "a", "b"]].values.tolist() == [["AL", "base", "new"], ["DAL", "base", "new"]]
+    assert frame["p_adjusted"].tolist() == [pair.p_adjusted for pair in found.pairs]
+
+
+def test_repr_and_summary() -> None:
+    found = compared()
+    assert repr(found) == "Comparison(base, new: AL, DAL of 30 segments)"
+    assert found.summary.splitlines() == [str(found.together("base", "new")), found.how]
+    assert "paired bootstrap over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric" in found.how
+    assert "corrected by Holm for 3 pairs per metric" in compared({**RUNS, "x": log(2)}).how
+
+
+# ---- together -------------------------------------------------------------------------------------------------------
+
+
+def test_together_is_the_share_of_resamples() -> None:
+    runs = {"base": log(1.1, seed=5), "new": log(1, seed=2)}
+    found = compared(runs, ["AL", "BLEU"])
+    drawn = found.resampled.values
+    al, bleu = drawn[:, 1, 0] - drawn[:, 0, 0], drawn[:, 1, 1] - drawn[:, 0, 1]
+    for margins in ({"AL": 0.0, "BLEU": 0.0}, {"AL": -0.1, "BLEU": 0.5}, {"al": -0.15}):
+        allowed = {name.lower(): margin for name, margin in margins.items()}
+        want = np.mean((al <= allowed["al"]) & (bleu >= -allowed.get("bleu", np.inf)))
+        assert found.together("base", "new", margins).probability == want
+    assert 0 < want < 1
+
+
+def pair_of(low: float, high: float, p: float, name: str = "AL"):
+    (pair,) = compared(metrics="AL").pairs
+    return pair.__class__(
+        **{**vars(pair), "metric": lagging.metric(name), "difference": (low + high) / 2, "low": low, "high": high}
+        | {"p": p, "p_adjusted": p}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "p", "margin", "said"),
+    [
+        ("AL", -600, -300, 0.01, 0, "earlier in AL by 0.30–0.60 s"),
+        ("AL", 300, 600, 0.01, 0, "later in AL by 0.30–0.60 s"),
+        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (-0.60 to 0.30 s)"),
+        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (-0.60 to 0.30 s)"),
+        ("AL", -600, 300, 0.4, 300, "no worse in AL by more than 0.30 s (-0.60 to 0.30 s)"),
+        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (-0.60 to -0.30 s)"),
+        ("BLEU", 0.5, 1.2, 0.01, 0, "better in BLEU by 0.50–1.20 points"),
+        ("BLEU", -1.2, -0.5, 0.01, 0, "worse in BLEU by 0.50–1.20 points"),
+        ("BLEU", -0.4, 0.8, 0.5, 0.5, "no worse in BLEU by more than 0.50 points (-0.40 to 0.80 points)"),
+    ],
+)
+def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
+    pair = pair_of(low, high, p, name)
+    unit = "ms" if name == "AL" else "points"
+    text = str(Together("base", "new", (pair,), (unit,), {pair.metric: margin}, 0.987, 1000, 0.05))
+    within = " by more than its margin" if margin else ""
+    assert text == f"new, compared with base, is {said}; in 98.7 % of 1000 resamples it is not worse{within}"
+
+
+def test_margins_must_make_sense() -> None:
+    found = compared()
+    with pytest.raises(UsageError, match="margin of AL must be a number"):
+        found.together("base", "new", {"AL": math.nan})
+    with pytest.raises(lagging.MetricError, match="BLEU was not compared"):
+        found.together("base", "new", {"BLEU": 1})
+    with pytest.raises(UsageError, match="no system 'old'"):
+        found.together("base", "old")
+
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+
+def column(tmp_path: Path, text: str, name: str = "COMET", **more) -> Column:
+    (tmp_path / "x.comet").write_text(text, "utf-8")
+    return read_column(tmp_path / "x.comet", name, "base", **more)
+
+
+IDS = ["a", "b", "c"]
+
+
+def three() -> Scores:
+    run = lagging.Run.from_delays([[1], [2], [1]], source_length=[2, 2, 2], id=IDS)
+    return lagging.score(run, ["AL"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.5\n0.75\n-1e-1\n",
+        "0.5\r\n0.75\r\n-.1",
+        "id\tscore\nc\t-0.1\nb\t0.75\na\t0.5\n",
+        "c,-0.1\nb,0.75\na,0.5\n",
+        "comet;index\n-0.1;c\n0.75;b\n0.5;a\n",
+        "score\ttext\n0.5\tx\n0.75\ty\n-0.1\tz\n",
+        '{"id": "c", "score": -0.1}\n{"id": "a", "COMET": 0.5}\n{"index": "b", "value": 0.75}\n',
+        '{"score": 0.5}\n{"score": 0.75}\n{"score": -0.1}\n',
+        '"a","0.5"\n"c","-0.1"\n"b","0.75"\n\n\n',
+    ],
+)
+def test_ways_to_write_a_column(text, tmp_path) -> None:
+    score = column(tmp_path, text).score(three())
+    assert score.segments.tolist() == [0.5, 0.75, -0.1]
+    assert score.value == pytest.approx(1.15 / 3)
+    assert (score.unit, score.n, score.metric.higher_is_better) == ("points", 3, True)
+    short = hashlib.sha256(b"0.5\n0.75\n-0.1").hexdigest()[:8]
+    assert str(score.signature) == f"COMET|seg:none|mean:segment|column:{short}|n:3|v:{lagging.__version__}"
+
+
+def test_a_segment_without_a_score_is_undefined(tmp_path) -> None:
+    for text in (
+        "0.5\nNaN\n0.75\n",
+        "id,score\na,0.5\nb,\nc,0.75\n",
+        '{"score": 0.5}\n{"score": null}\n{"score": 0.75}',
+    ):
+        score = column(tmp_path, text).score(three())
+        assert score.value == 0.625
+        assert score.undefined.reasons == {"no score in the column": ("b",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line", "segment"),
+    [
+        ("0.5\n\n0.75\n0.1\n", "bad-score", 2, None),
+        ("0.5\nabc\n0.75\n", "bad-score", 2, None),
+        ("0.5\ninf\n0.75\n", "bad-score", 2, None),
+        ("0.5\n1e999\n0.75\n", "bad-score", 2, None),
+        ("0,5\n0,7\n0,75\n", "scores-ids", 1, "0"),
+        ("0.5\n0.75\n", "scores-count", None, None),
+        ("", "not-a-column", None, None),
+        ("text\nx\n", "not-a-column", 1, None),
+        ("id\tscore\na\t0.5\nb\n", "not-csv", 3, None),
+        ('{"id": "a", "score": 1}\n{"id": "b", "score": true}\n', "bad-score", 2, "b"),
+        ('{"id": "a", "score": 1}\nnonsense\n', "not-json", 2, None),
+        ('{"id": "a", "score": 1}\n[1]\n', "not-an-object", 2, None),
+        ('{"id": "a", "bleu": 1}\n', "not-a-column", 1, None),
+        ('{"id": "a", "score": 1}\n{"score": 1}\n', "not-a-column", 2, None),
+        ("id,score\na,1\nb,1\nx,1\n", "scores-ids", 4, "x"),
+        ("id,score\na,1\nb,1\na,1\nc,1\n", "scores-ids", 4, "a"),
+        ("id,score\na,1\nb,1\n", "scores-ids", None, "c"),
+    ],
+)
+def test_faults_of_a_column(text, kind, line, segment, tmp_path) -> None:
+    with pytest.raises(DataError) as found:
+        column(tmp_path, text).score(three())
+    where = {(f.kind, f.line, f.segment) for f in found.value.faults}
+    assert (kind, line, segment) in where
+    assert all(f.path == str(tmp_path / "x.comet") for f in found.value.faults)
+
+
+def test_the_count_is_said(tmp_path) -> None:
+    with pytest.raises(DataError, match="COMET: 2 scores, but 3 segments in base"):
+        column(tmp_path, "1\n2\n").score(three())
+
+
+def test_columns_are_compared_like_other_metrics() -> None:
+    base, new = np.linspace(0.5, 0.8, 30), np.linspace(0.55, 0.85, 30) + np.tile([0.0, 0.02], 15)
+    files = [Column("COMET", "base", base), Column("COMET", "new", new)]
+    found = compared(metrics="AL", columns=files)
+    pair = found.pair("COMET", "base", "new")
+    (want,) = paired({"base": Scores([made("AL", base)]), "new": Scores([made("AL", new)])}, resamples=B).pairs
+    assert (pair.difference, pair.low, pair.high, pair.p) == (want.difference, want.low, want.high, want.p)
+    assert found.verdict(pair) == "better"
+    assert found.scores["new"]["COMET"].value == pytest.approx(new.mean())
+    one, other = (found.scores[name]["COMET"].signature["column"] for name in ("base", "new"))
+    assert one != other
+    assert found.notes == ()
+    assert "better in COMET by 0.06" in str(found.together("base", "new", {"COMET": 0}))
+    assert [repr(m) for m in compared(metrics="AL", quality="COMET", columns=files).metrics] == ["AL", "COMET"]
+    lower = [Column("MetricX", c.system, c.values, higher_is_better=False) for c in files]
+    found = compared(metrics="AL", columns=lower)
+    assert found.verdict(found.pair("MetricX", "base", "new")) == "worse"
+
+
+def test_columns_that_make_no_sense() -> None:
+    good = Column("COMET", "base", [0.0] * 30)
+    with pytest.raises(UsageError, match="COMET is given 0 times for new"):
+        compared(columns=[good])
+    with pytest.raises(UsageError, match="COMET is given 2 times for base"):
+        compared(columns=[good, good])
+    with pytest.raises(UsageError, match=r"no system 'nwe'\. Did you mean new"):
+        compared(columns=[good, Column("COMET", "nwe", [0.0] * 30)])
+    with pytest.raises(UsageError, match="better when higher in one column"):
+        compared(columns=[good, Column("COMET", "new", [0.0] * 30, higher_is_better=False)])
+    with pytest.raises(UsageError, match="that is BLEU, which is computed"):
+        compared(columns=[Column("bleu", name, [0.0] * 30) for name in RUNS])
+    with pytest.raises(UsageError, match="a column cannot be called 'a b'"):
+        compared(columns=[Column("a b", name, [0.0] * 30) for name in RUNS])
+
+
+# ---- published ------------------------------------------------------------------------------------------------------
+
+
+def published(tmp_path: Path, text: str = "metric\tvalue\nBLEU\t18.5\nAL (CU)\t1999.5\nCOMET\t0.8\n"):
+    (tmp_path / "scores.tsv").write_text(text)
+    return lagging.read_scores(tmp_path / "scores.tsv", system="theirs")
+
+
+def test_published_scores_stand_beside(tmp_path) -> None:
+    runs = {name: log(k, unit="ms") for name, k in (("base", 3), ("new", 1))}
+    found = compared(runs, ["AL", "BLEU"], published=published(tmp_path))
+    assert [(one.system, one.metric, one.score) for one in found.published] == [
+        ("theirs", "BLEU", 18.5),
+        ("theirs", "AL", 1999.5),
+    ]
+    said = [str(note) for note in found.notes]
+    assert "published: theirs: COMET was not compared, and is not shown" in said
+    assert "NOT MADE ALIKE: AL of theirs is OmniSTEval's, ours is counted as the paper does" in said
+    assert [repr(p) for p in found.pairs] == [repr(p) for p in compared(runs, ["AL", "BLEU"]).pairs]
+    tokens = compared(metrics=["AL", "BLEU"], published=published(tmp_path))
+    assert [one.metric for one in tokens.published] == ["BLEU"]
+    assert "published: theirs: AL is in ms, not in token, and is not shown" in map(str, tokens.notes)
+    theirs = compared(runs, ["AL"], published=published(tmp_path), convention="omnisteval")
+    assert not any(note.kind == "NOT MADE ALIKE" for note in theirs.notes)
+
+
+def test_one_system_beside_published_scores(tmp_path) -> None:
+    found = compared({"new": log(1, unit="ms")}, ["AL", "BLEU"], published=published(tmp_path))
+    alone = with_intervals(lagging.score(log(1, unit="ms"), ["AL", "BLEU"]), resamples=B)
+    assert [s.low for s in found.scores["new"]] == [s.low for s in alone]
+    assert (found.pairs, found.letters, found.marks, found.key) == ((), {}, {}, "")
+    assert found.summary == f"95 % intervals (bca bootstrap) over 30 segments, {B} resamples, seed 12345"
+    with pytest.raises(UsageError, match="only one system"):
+        found.together("new", "new")
+
+
+def test_our_own_published_scores_are_compared_by_signature(tmp_path) -> None:
+    line = "AL|unit:token|length:reference|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:9|v:0.1.0"
+    text = f"system\tmetric\tscore\tunit\tsignature\nold\tAL\t2.5\ttoken\t{line}\n"
+    (tmp_path / "old.tsv").write_text(text)
+    found = compared(published=lagging.read_scores(tmp_path / "old.tsv"))
+    assert [str(note) for note in found.notes] == ["NOT MADE ALIKE: AL of old differs in length"]

@@ -180,7 +180,7 @@ def lag_over_time(
         ...                       offset=[0, 60000, 120000], seg="given")
         >>> ax = lag_over_time({"slow": run})
         >>> [text.get_text() for text in ax.texts], ax.get_ylabel()
-        (['slow\\n+0.50 s/min'], 'AL_y ↓ (s, ideal clock)')
+        (['slow\n+0.50 s/min'], 'AL_y ↓ (s, ideal clock)')
     """
     wanted = parse(metric)
     sloped = None if drift is None else _alike(parse(drift), wanted)
@@ -206,7 +206,7 @@ def lag_over_time(
             straight, text = _straight(ax, x, y, weight[some], scores[sloped], per, unit, style, shown)
         lines = straight or dotted  # a name may lie over dots, not over a line
         ends = [(float(v), float(w)) for v, w in np.asarray(lines[0].get_xydata())]
-        named.append(labels.Labelled(text, tuple(lines), labels.along(ends), ends[-1][1], (*dotted, *straight)))
+        named.append(labels.Labelled(text, tuple(lines), labels.along(ends), ends[-1][1]))
     if not named:
         raise UsageError(f"no segment has a value of {wanted!r}")
     ax.set_xlabel(f"time in the recording ({told})")
@@ -251,6 +251,6 @@ def _straight(
     mean_x, mean_y = np.average(x, weights=weight), np.average(y, weights=weight)
     slope = drift.value / look.scale(drift.unit) * per / PER[unit]
     ends = np.array([x.min(), x.max()])
-    line = ax.plot(ends, mean_y + slope * (ends - mean_x), color=style.colour, linestyle=style.dash, linewidth=1.8)
+    line = ax.plot(ends, mean_y + slope * (ends - mean_x), **style.line)
     sign = "+" if drift.value >= 0 else ""
     return line, f"{name}\n{sign}{look.amount(drift.value, drift.unit)}"

@@ -135,11 +135,13 @@ def _on_top(ax: Axes, source: list[str], lettering: look.Lettering, end: float) 
     top = ax.secondary_xaxis("top")
     spelt = [lettering.spelt(w) if lettering.can(w) else f"[{i}]" for i, w in enumerate(source, 1)]
     top.set_xticks(np.arange(len(source)) + 0.5, spelt)
-    room = ax.get_window_extent().width / look.figure(ax).dpi * 0.8 / end
-    lying = max(map(len, spelt)) * WORD * 0.7 < room
-    top.tick_params(labelsize=look.SMALL, length=0, rotation=0 if lying else 90)
-    for words in top.get_xticklabels():
-        lettering.dress(words)
+    top.tick_params(labelsize=look.SMALL, length=0)
+    words = top.get_xticklabels()
+    for word in words:
+        lettering.dress(word)
+    room = 0.8 * ax.get_window_extent().width / end
+    if max(word.get_window_extent().width for word in words) > room:
+        top.tick_params(rotation=90)
 
 
 def _lags(ax: Axes, line: Timeline, s: float) -> None:

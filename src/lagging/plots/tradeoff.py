@@ -190,7 +190,7 @@ def al_dal(
         >>> waits = [score(policies.wait_k(k).run(**lengths), ["AL", "DAL"]) for k in (1, 3, 5)]
         >>> ax = al_dal({"wait-k": waits})
         >>> [text.get_text() for text in ax.texts]
-        ['wait-k\\nslope 1.00', 'AL = DAL']
+        ['wait-k\nslope 1.00', 'AL = DAL']
     """
     right, up = metric(metrics[0]), metric(metrics[1])
     found = _families(families, right, up)

@@ -204,6 +204,25 @@ def test_words_are_not_cut_between_their_pieces(aligner, model, seed):
     assert (again.prediction.tolist(), again.delays.tolist()) == (found.prediction.tolist(), found.delays.tolist())
 
 
+def test_pieces_of_a_text_without_spaces_are_counted_as_in_the_stream(tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    texts, made = ["今天她看起很好，", "我们一起去公园散步吧。", "今天心情很好"], io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts * 20), model_writer=made, vocab_size=30, hard_vocab_limit=False, minloglevel=2
+    )
+    (tmp_path / "zh.model").write_bytes(made.getvalue())
+    level = load_spm(tmp_path / "zh.model")
+    n = len(tokens("".join(texts), level))
+    found = resegment(run_of("".join(texts), n, level, unit="ms"), three(*texts))
+    assert found.prediction.tolist() == texts
+    assert found.delays.lengths.sum() == n
+    assert found.level == "token"
+    assert found.reference_length.tolist() == [len(tokens(text, level)) for text in texts]
+    assert "tokens" in kinds(found)
+    lagging.write(found, tmp_path / "out.jsonl")
+    assert lagging.read(tmp_path / "out.jsonl").delays == found.delays
+
+
 def test_source_words_as_a_clock():
     made = three("a b", "c", "d e", unit="token")
     run = Run.from_delays([[1, 1999, 2001, 5000, 6000]], source_length=[6000], prediction=["a b c d e"])

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from lagging.longform.aligners import ALIGNERS
 from lagging.longform.resegment import Cut, cut, resegment
-from lagging.longform.texts import with_predictions, with_references
 from lagging.longform.segmentation import Segmentation, read_segmentation
 from lagging.longform.stream import Stream
+from lagging.longform.texts import with_predictions, with_references
 
 __all__ = [
     "ALIGNERS",

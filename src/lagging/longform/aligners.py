@@ -42,8 +42,8 @@ def mwer(stream: Stream) -> Ints:
     """Minimum word error rate segmentation (Matusov et al. 2005), exactly.
 
     The sum of the segments' edit distances is least if and only if the stream is cut where an alignment of the whole
-    with the fewest edits passes the ends of the segments. Of the cuts that are equal in that, one before which nothing
-    of the next segment was written too early is taken, then one that agrees with the reference in punctuation.
+    with the fewest edits passes the ends of the segments. Of the cuts that are equal in that, those count more that
+    give no segment a word from before its beginning, then those that agree with the reference in punctuation.
 
     Example:
         >>> mwer(Stream("so it goes . and then".split(), ["it goes .".split(), "and now".split()]))

@@ -483,12 +483,12 @@ def test_published_scores_stand_beside(tmp_path) -> None:
         ("theirs", "AL", 1999.5),
     ]
     said = [str(note) for note in found.notes]
-    assert "published: theirs: COMET was not compared, and is not shown" in said
-    assert "NOT MADE ALIKE: AL of theirs is OmniSTEval's, ours is counted as the paper does" in said
+    assert "published: theirs: not compared, and not shown: COMET" in said
+    assert "NOT MADE ALIKE: theirs is OmniSTEval's, ours is counted as the paper does: AL" in said
     assert [repr(p) for p in found.pairs] == [repr(p) for p in compared(runs, ["AL", "BLEU"]).pairs]
     tokens = compared(metrics=["AL", "BLEU"], published=published(tmp_path))
     assert [one.metric for one in tokens.published] == ["BLEU"]
-    assert "published: theirs: AL is in ms, not in token, and is not shown" in map(str, tokens.notes)
+    assert "published: theirs: in ms, not in token, and not shown: AL" in map(str, tokens.notes)
     theirs = compared(runs, ["AL"], published=published(tmp_path), convention="omnisteval")
     assert not any(note.kind == "NOT MADE ALIKE" for note in theirs.notes)
 
@@ -508,4 +508,4 @@ def test_our_own_published_scores_are_compared_by_signature(tmp_path) -> None:
     text = f"system\tmetric\tscore\tunit\tsignature\nold\tAL\t2.5\ttoken\t{line}\n"
     (tmp_path / "old.tsv").write_text(text)
     found = compared(published=lagging.read_scores(tmp_path / "old.tsv"))
-    assert [str(note) for note in found.notes] == ["NOT MADE ALIKE: AL of old differs in length"]
+    assert [str(note) for note in found.notes] == ["NOT MADE ALIKE: old, published, differs in length: AL"]

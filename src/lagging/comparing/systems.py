@@ -132,7 +132,7 @@ def compare(
         if most / (resamples + 1) >= round(1 - level, 14):
             said = f"with {resamples} of them, no corrected p of {counted(most, 'pair')} is below {1 - level:.2g}"
             notes.append(Note("TOO FEW RESAMPLES", said))
-    rows = list(_beside(published, kept[0], notes, convention))
+    rows = _beside(published, kept[0], notes, convention)
     return Comparison(
         systems=tuple(systems),
         metrics=tuple(one.metric for one in kept[0]),
@@ -280,24 +280,28 @@ def _untested(found: Paired) -> list[Note]:
 
 def _beside(
     rows: Iterable[PublishedScore], of: Sequence[Score], notes: list[Note], convention: str | Convention
-) -> Iterable[PublishedScore]:
+) -> list[PublishedScore]:
     """The published scores that belong into a column of the comparison; the others are noted."""
     paper = convention == "paper" or (isinstance(convention, Convention) and convention.name == "paper")
+    shown, said = [], dict[tuple[str, str], list[str]]()
     for row in rows:
         mine = next((one for one in of if row.metric == repr(one.metric)), None)
+        kind = "published"
         if mine is None:
-            notes.append(Note("published", f"{row.system}: {row.metric} was not compared, and is not shown"))
-            continue
-        if row.unit != mine.unit and not (row.unit is None and mine.metric.unit not in ("time", "drift")):
+            why = f"{row.system}: not compared, and not shown"
+        elif row.unit != mine.unit and not (row.unit is None and mine.metric.unit not in ("time", "drift")):
             unit = "of unknown unit" if row.unit is None else f"in {row.unit}"
-            said = f"{row.system}: {row.metric} is {unit}, not in {mine.unit}, and is not shown"
-            notes.append(Note("published", said))
-            continue
-        fields = differing(Signature.parse(row.signature), mine.signature) if row.signature else []
-        if fields:
-            said = f"{row.metric} of {row.system} differs in {', '.join(fields)}"
-            notes.append(Note("NOT MADE ALIKE", said))
-        elif row.tool not in (None, "lagging") and paper and mine.metric.has("length"):
-            said = f"{row.metric} of {row.system} is {row.tool}'s, ours is counted as the paper does"
-            notes.append(Note("NOT MADE ALIKE", said))
-        yield row
+            why = f"{row.system}: {unit}, not in {mine.unit}, and not shown"
+        else:
+            shown.append(row)
+            kind, why = "NOT MADE ALIKE", ""
+            if row.signature and (fields := differing(Signature.parse(row.signature), mine.signature)):
+                why = f"{row.system}, published, differs in {', '.join(fields)}"
+            elif row.tool not in (None, "lagging") and paper and mine.metric.has("length"):
+                why = f"{row.system} is {row.tool}'s, ours is counted as the paper does"
+        if why:
+            said.setdefault((kind, why), []).append(row.metric)
+    for (kind, why), metrics in said.items():
+        text = f"{why}: {', '.join(metrics)}"
+        notes.append(Note("published", text) if kind == "published" else Note("NOT MADE ALIKE", text))
+    return shown

@@ -38,7 +38,7 @@ def amount(*values: float, unit: str, between: str = "–") -> str:
         ('0.31–0.60 s', '0.50 points', '-0.012 to 0.034')
     """
     scale, digits = (1000.0 if unit.startswith("ms") else 1.0), (3 if unit == "ratio" else 2)
-    numbers = between.join(f"{value / scale:.{digits}f}" for value in values)
+    numbers = between.join(f"{value / scale:z.{digits}f}" for value in values)
     return f"{numbers} {UNITS.get(unit, '')}".rstrip()
 
 

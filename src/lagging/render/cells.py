@@ -31,7 +31,7 @@ def shown(value: float | None, unit: str) -> str:
     """A number as tables show it: milliseconds as seconds, NaN as a dash."""
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{value / 1000 if unit.startswith('ms') else value:.{DIGITS[unit]}f}"
+    return f"{value / 1000 if unit.startswith('ms') else value:z.{DIGITS[unit]}f}"
 
 
 def heading(metric: Metric, unit: str) -> str:

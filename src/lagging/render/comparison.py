@@ -218,17 +218,28 @@ def _by_metric(
 
 
 def _pair_lines(sheet: Sheet, width: int | None, colour: bool) -> list[str]:
-    """The pairs below each other; where that is too wide, without wins, and with names that are cut short."""
+    """The pairs below each other; too wide, without wins; then with names cut short; then in two lines each."""
     pairs = sheet.pairs(lambda name: safe(name, isolate=width is not None))
     if not pairs:
         return []
     if width is not None and _wide(pairs) > width:
         pairs = [line[:-1] for line in pairs]
-        names = max(cell_len(name) for pair in sheet.shown_pairs for name in (pair.a, pair.b))
-        room = max((width - _wide([[*line[:1], "", *line[2:]] for line in pairs]) - len(" − ")) // 2, SHORTEST)
-        if _wide(pairs) > width and names > room:
-            pairs = [line[:-1] for line in sheet.pairs(lambda name: shorten(safe(name), room))]
+    if width is not None and _wide(pairs) > width:
+        room = (width - _wide([[*line[:1], "", *line[2:]] for line in pairs]) - len(" − ")) // 2
+        if room < SHORTEST:
+            return _two_lines(sheet, width)
+        pairs = [line[:-1] for line in sheet.pairs(lambda name: shorten(safe(name), room))]
     return grid(pairs, [False] * len(pairs[0]), {(0, i) for i in range(len(pairs[0]))} if colour else None)
+
+
+def _two_lines(sheet: Sheet, width: int) -> list[str]:
+    metric = max(len(repr(pair.metric)) for pair in sheet.shown_pairs)
+    room = max((width - metric - len(":  − : not significant")) // 2, SHORTEST)
+    head, *pairs = sheet.pairs(lambda name: shorten(safe(name), room))
+    lines = []
+    for name, both, difference, p, said, _ in pairs:
+        lines += [f"{name}: {both}: {said}", f"  {difference}, {head[3]} = {p}"]
+    return lines
 
 
 # ---- programs ---------------------------------------------------------------------------------------------------

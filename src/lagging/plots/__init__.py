@@ -5,7 +5,7 @@ Every function draws on the axes that it is given, or on new ones, and returns t
 matplotlib's settings is changed. Units, direction and clock come from the metric; milliseconds are shown as seconds.
 
     curves          quality against latency
-    al_dal          AL against DAL
+    al_dal          DAL against AL
     ecdf            how lags are distributed
     lag_over_time   how they go on over a recording
     timeline        one sentence

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems at several settings: quality against latency, and AL against DAL."""
+"""Systems at several settings: quality against latency, and DAL against AL."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lagging.curves import Axis, Curve, Point
+from lagging.derived import Derived
+from lagging.disagreement import Lines
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.plots import labels, look
 from lagging.polylines import fit, front
+from lagging.ragged import Floats
 from lagging.regimes import Regime, regime
-from lagging.scoring import Score, Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,10 +87,7 @@ def curves(
         _bands(ax, bands, latency, unit)
     if min(ax.dataLim.x0, 0.0) < 0:
         ax.axvline(0.0, color=look.GREY, linewidth=0.8, zorder=1)
-    lost = [f"{n} {p.setting}" for n, c in zip(names, drawn, strict=True) for p in c.points if not _sound(p)]
-    look.note(ax, f"not drawn, because undefined: {', '.join(lost)}" if lost else "")
-    scores = (s for c in drawn for p in c.points for s in p.scores or ())
-    look.sign(ax, (s.signature for s in scores if s.metric in (latency, quality)))
+    _finish(ax, drawn)
     labels.label(ax, named, lettering, steps)
     taken = [labels.dots(line) for line in (*lines, *bars, *steps)] + labels.boxes(ax)
     for line, curve in zip(lines, drawn, strict=True):
@@ -111,14 +110,14 @@ def _points(line: Line2D) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]
 
 
-def _bars(ax: Axes, a: Axis, q: Axis, s: float, colour: str) -> list[Line2D]:
-    """The intervals of a point, as a cross."""
-    x, y = a.value / s, q.value
+def _bars(ax: Axes, a: Axis, q: Axis, s: float, colour: str, up: float = 1.0) -> list[Line2D]:
+    """The intervals of a point, as a cross; latencies are shown divided by s, what is upward by `up`."""
+    x, y = a.value / s, q.value / up
     drawn = []
     if a.low is not None and a.high is not None and math.isfinite(a.high - a.low):
         drawn += ax.plot([a.low / s, a.high / s], [y, y], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
     if q.low is not None and q.high is not None and math.isfinite(q.high - q.low):
-        drawn += ax.plot([x, x], [q.low, q.high], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
+        drawn += ax.plot([x, x], [q.low / up, q.high / up], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
     return drawn
 
 
@@ -163,63 +162,64 @@ def _bands(ax: Axes, which: str | Regime, latency: Metric, unit: str) -> None:
 # ---- AL against DAL -------------------------------------------------------------------------------------------
 
 
-def al_dal(
-    families: Iterable[Curve] | Mapping[str, Sequence[Scores]],
-    ax: Axes | None = None,
-    *,
-    metrics: tuple[str | Metric, str | Metric] = ("DAL", "AL"),
-) -> Axes:
-    r"""AL against DAL, a straight line per family of systems, as in Figure 2 of Cherry & Foster (2019).
+def al_dal(families: Lines | Iterable[Curve], ax: Axes | None = None) -> Axes:
+    r"""DAL against AL, a straight line per family of systems, as in Figure 2 of Cherry & Foster (2019).
 
-    A family whose line is flatter is one that AL favours: it lags as much, and AL says that it lags less.
+    The steeper the line of a family, the more of its lag AL forgives.
 
     Args:
-        families: curves whose points have scores, or the scores of the settings of each family.
+        families: what `lagging.disagreement.lines` found, or curves that have a latency on both axes.
         ax: where to draw; new axes if not given.
-        metrics: what is drawn to the right, and what up.
 
     Returns:
-        The axes; the identity is dashed, and names have the slope of their line (least squares).
+        The axes; the identity is dashed, and names have the slope of their line (least squares), with its interval
+        where there is one.
 
     Raises:
-        UsageError: a setting was not scored by both metrics, or they differ in unit.
+        UsageError: the families differ in metric or unit, or none has a value.
 
     Example:
-        >>> from lagging import policies, score
-        >>> lengths = {"source_lengths": [6, 9], "target_lengths": [6, 9]}
-        >>> waits = [score(policies.wait_k(k).run(**lengths), ["AL", "DAL"]) for k in (1, 3, 5)]
-        >>> ax = al_dal({"wait-k": waits})
-        >>> [text.get_text() for text in ax.texts]
-        ['wait-k\nslope 1.00', 'AL = DAL']
+        >>> from lagging import policies
+        >>> from lagging.disagreement import lines
+        >>> lengths = {"source_lengths": [6, 9, 11], "target_lengths": [6, 9, 11]}
+        >>> waits = [(f"k={k}", policies.wait_k(k).run(**lengths)) for k in (1, 3, 5)]
+        >>> ax = al_dal(lines({"wait-k": waits}, resamples=100).curves)
+        >>> [text.get_text() for text in ax.texts], ax.get_ylabel()
+        (['wait-k\nslope 1.00', 'DAL = AL'], 'DAL ↓ (source tokens, ideal clock)')
     """
-    right, up = metric(metrics[0]), metric(metrics[1])
-    found = _families(families, right, up)
-    unit: str = look.agreed("units", (s.unit for pairs in found.values() for pair in pairs for s in pair))
-    names = look.short(list(found))
-    ax = look.canvas(ax, 5.0, 4.6)
+    drawn = [line.curve for line in families.lines] if isinstance(families, Lines) else list(families)
+    right: Metric = look.agreed("metrics to the right", (c.latency for c in drawn))
+    up: Metric = look.agreed("metrics upward", (c.quality for c in drawn))
+    unit: str = look.agreed("units", (c.unit for c in drawn))
+    if right.unit != up.unit:
+        raise UsageError(
+            f"{up!r} is not measured in what {right!r} is, so that there is no line where they are the same"
+        )
+    if not any(_sound(p) for c in drawn for p in c.points):
+        raise UsageError(f"no setting has both {right!r} and {up!r}")
+    ax = look.canvas(ax, 6.2, 4.4)
     s = look.scale(unit)
-    lines, named, lost = [], [], 0
-    for i, (name, pairs) in enumerate(zip(names, found.values(), strict=True)):
+    lines, named = [], []
+    for i, (name, curve) in enumerate(zip(look.short([c.system for c in drawn]), drawn, strict=True)):
         style = look.look(i)
-        points = np.array([(a.value, b.value) for a, b in pairs], dtype=np.float64).reshape(-1, 2) / s
-        lost += int(np.isnan(points).any(axis=1).sum())
-        points = points[~np.isnan(points).any(axis=1)]
-        family = ax.plot(points[:, 0], points[:, 1], **style.line | {"linestyle": "none"})
-        slope, start = fit(points[:, 0], points[:, 1]) if len(points) > 1 else (np.nan, np.nan)
-        if math.isfinite(slope):
-            ends = np.array([points[:, 0].min(), points[:, 0].max()])
-            family += ax.plot(ends, start + slope * ends, **style.line | {"marker": "", "zorder": 1.8})
-            name += f"\nslope {look.amount(float(slope), 'ratio')}"
-        if len(points):
-            at = sorted(_points(family[0]))
-            named.append(labels.Labelled(name, tuple(family), labels.along(at), at[-1][1]))
-        lines += family
+        points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _sound(p)]
+        x, y = np.array([(a.value, q.value) for a, q in points]).reshape(-1, 2).T
+        crosses = [bar for a, q in points for bar in _bars(ax, a, q, s, style.colour, s)]
+        family = ax.plot(x / s, y / s, **style.line | {"linestyle": "none"})
+        slope, start = _line(families, i, x, y)
+        if math.isfinite(slope.value):
+            ends = np.array([x.min(), x.max()])
+            family += ax.plot(ends / s, (start + slope.value * ends) / s, **style.line | {"marker": "", "zorder": 1.8})
+            name += f"\nslope {_with_ends(slope)}"
+        lines += [*family, *crosses]
+        if points:
+            at = _points(family[0])
+            named.append(labels.Labelled(name, (*family, *crosses), labels.along(at), at[-1][1], tuple(family)))
     ax.set_xlabel(look.title(right, unit))
     ax.set_ylabel(look.title(up, unit))
     low, high = _identity(ax)
     same = ax.plot([low, high], [low, high], color=look.GREY, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
-    look.note(ax, f"{lost} settings have no value, and are not drawn" if lost else "")
-    look.sign(ax, (score.signature for pairs in found.values() for pair in pairs for score in pair))
+    _finish(ax, drawn)
     lettering = look.Lettering([one.name for one in named])
     labels.label(ax, named, lettering, same)
     taken = [labels.dots(line) for line in (*lines, *same)] + labels.boxes(ax)
@@ -228,20 +228,31 @@ def al_dal(
     return ax
 
 
-def _families(
-    families: Iterable[Curve] | Mapping[str, Sequence[Scores]], right: Metric, up: Metric
-) -> dict[str, list[tuple[Score, Score]]]:
-    """Both scores of every setting of every family."""
-    if isinstance(families, Mapping):
-        return {name: [(one[right], one[up]) for one in scores] for name, scores in families.items()}
-    found: dict[str, list[tuple[Score, Score]]] = {}
-    for curve in families:
-        bare = [p.setting for p in curve.points if p.scores is None]
-        if bare:
-            raise UsageError(f"{curve.system} {', '.join(bare)}: published without a log, so {up!r} is not known")
-        pairs = [(p.scores[right], p.scores[up]) for p in curve.points if p.scores is not None]
-        found.setdefault(curve.system, []).extend(pairs)
-    return found
+def _line(families: Lines | Iterable[Curve], i: int, x: Floats, y: Floats) -> tuple[Derived, float]:
+    """Slope of a family's line, and its height at 0: as found, or least squares of its settings."""
+    if isinstance(families, Lines):
+        return families.lines[i].slope, families.lines[i].start.value
+    if len(x) < 2:
+        return Derived(math.nan), math.nan
+    slope, start = fit(x, y)
+    return Derived(float(slope)), float(start)
+
+
+def _with_ends(slope: Derived) -> str:
+    """`1.32 [1.20, 1.45]`."""
+    told = look.amount(slope.value, "ratio")
+    if slope.low is None or slope.high is None:
+        return told
+    return f"{told} [{look.amount(slope.low, 'ratio')}, {look.amount(slope.high, 'ratio')}]"
+
+
+def _finish(ax: Axes, drawn: Sequence[Curve]) -> None:
+    """Say what is not drawn, and how the numbers were made."""
+    names = look.short([c.system for c in drawn])
+    lost = [f"{n} {p.setting}" for n, c in zip(names, drawn, strict=True) for p in c.points if not _sound(p)]
+    look.note(ax, f"not drawn, because undefined: {', '.join(lost)}" if lost else "")
+    wanted = {m for c in drawn for m in (c.latency, c.quality)}
+    look.sign(ax, (s.signature for c in drawn for p in c.points for s in p.scores or () if s.metric in wanted))
 
 
 def _identity(ax: Axes) -> tuple[float, float]:

@@ -36,6 +36,7 @@ bench: $(STAMP) ## compare cost, as ratios measured in one run
 	@$(BIN)/python bench/scoring.py
 	@$(BIN)/python bench/atd.py
 	@$(BIN)/python bench/losses.py
+	@$(BIN)/python bench/resegmentation.py
 
 docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet

@@ -320,10 +320,10 @@ def pair_of(low: float, high: float, p: float, name: str = "AL"):
     [
         ("AL", -600, -300, 0.01, 0, "earlier in AL by 0.30–0.60 s"),
         ("AL", 300, 600, 0.01, 0, "later in AL by 0.30–0.60 s"),
-        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (-0.60 to 0.30 s)"),
-        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (-0.60 to 0.30 s)"),
+        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
+        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
         ("AL", -600, 300, 0.4, 300, "no worse in AL by more than 0.30 s (-0.60 to 0.30 s)"),
-        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (-0.60 to -0.30 s)"),
+        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (-0.60 to -0.30 s, p = 0.2)"),
         ("BLEU", 0.5, 1.2, 0.01, 0, "better in BLEU by 0.50–1.20 points"),
         ("BLEU", -1.2, -0.5, 0.01, 0, "worse in BLEU by 0.50–1.20 points"),
         ("BLEU", -0.4, 0.8, 0.5, 0.5, "no worse in BLEU by more than 0.50 points (-0.40 to 0.80 points)"),

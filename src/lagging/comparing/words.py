@@ -92,4 +92,4 @@ class Together:
         both = amount(pair.low, pair.high, unit=unit, between=" to ")
         if margin > 0 and least >= -margin:
             return f"no worse in {name} by more than {amount(margin, unit=unit)} ({both})"
-        return f"not clearly better or worse in {name} ({both})"
+        return f"not clearly better or worse in {name} ({both}, p = {pair.p_adjusted:.2g})"

@@ -6,7 +6,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,7 +20,7 @@ from lagging.comparing.systems import differing
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.curves import Setting, axis, curves
 from lagging.disagreement import lines, ranking
-from lagging.errors import UsageError, counted
+from lagging.errors import UsageError, counted, optional
 from lagging.metrics import Metric, split_names
 from lagging.published import read_scores
 from lagging.published.rows import PublishedRow, is_table, read_rows, rows_of
@@ -41,7 +42,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.command("curve")
 @click.argument("logs", nargs=-1, metavar="[NAME=]PATH…")
 @click.option("--latency", metavar="METRIC", help="Latency; AL if not given, LongYAAL of streams that are cut.")
-@click.option("--quality", metavar="METRIC", default="BLEU", help="Quality; BLEU if not given.")
+@click.option("--quality", metavar="METRIC", help="Quality; BLEU if not given.")
 @click.option(
     "--at-latency", multiple=True, metavar="X", help="Quality at a latency: 2500ms, 2.5s, or as the log counts."
 )
@@ -68,7 +69,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 def command(
     logs: tuple[str, ...],
     latency: str | None,
-    quality: str,
+    quality: str | None,
     at_latency: tuple[str, ...],
     at_quality: tuple[float, ...],
     base: str | None,
@@ -102,14 +103,20 @@ def command(
     cutting.check()
     if against is not None and ranks is not None:
         raise UsageError("--against and --ranks are two different results; ask for one of them")
-    if (against or ranks) and (at_latency or at_quality or base or bands or latency):
-        raise UsageError("--latency, --at-latency, --at-quality, --base and --bands are about curves of quality")
+    if (against or ranks) and (at_latency or at_quality or base or bands or latency or quality):
+        raise UsageError(
+            "--latency, --quality, --at-latency, --at-quality, --base and --bands are about curves of quality"
+        )
     if not published and (family or where):
         raise UsageError("--family and --where choose rows of a published table; give --published too")
-    metrics = _metrics(against, ranks, latency or ("LongYAAL" if cutting.asked else "AL"), quality)
+    metrics = _metrics(against, ranks, latency or ("LongYAAL" if cutting.asked else "AL"), quality or "BLEU")
     image = output is not None and Path(output).suffix.lower() in IMAGES
     if image and ranks is not None:
         raise UsageError("ranks are a table, and no figure")
+    if bands and not image:
+        raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
+    if image:
+        optional("matplotlib", "plot")  # before an hour of logs is read
     found = grouped(logs)
     spare([(None, path) for _, some in found for _, path in some], output)
     settings: Settings = {}
@@ -126,27 +133,18 @@ def command(
         raise UsageError("there is nothing to draw: give logs, or --published")
     _say(results, talk)
     look: dict[str, Any] = {"width": width(), "colour": colour() and output is None}
-    axes = None
+    draw: Callable[[str], None] | None = None
     if ranks is not None:
         ranked = ranking(
             {_called(n, s, len(some)): one for n, some in settings.items() for s, one in some}, metrics, by=by
         )
-        text = render_ranking(ranked, form, **look)
+        text, draws = render_ranking(ranked, form, **look), ranked.draws
     elif against is not None:
         straight = lines(settings, *metrics, by=by, correction=correction)
-        text = render_lines(straight, form, correction=correction, **look)
-        if image:
-            from lagging import plots
-
-            axes = plots.al_dal(straight.curves, metrics=(metrics[0], metrics[1]))
+        text, draws = render_lines(straight, form, correction=correction, **look), straight.curves.draws
+        draw = partial(_figure, "al_dal", straight)
     else:
         joined = curves(settings, *metrics, by=by)
-        for setting, ids in joined.unmatched.items():
-            if ids:
-                some_ids = ", ".join(map(str, ids[:5])) + (", …" if len(ids) > 5 else "")
-                talk.say(
-                    f"note: {setting}: left out, because not all have it: {counted(len(ids), 'segment')} ({some_ids})"
-                )
         text = render_curves(
             joined,
             form,
@@ -156,15 +154,22 @@ def command(
             correction=correction,
             **look,
         )
-        if image:
-            from lagging import plots
-
-            axes = plots.curves(joined, bands=bands)
-    if axes is not None and output is not None:
-        from lagging import plots
-
-        plots.save(axes, output)
+        draw, draws = partial(_figure, "curves", joined, bands=bands), joined.draws
+    if draws is not None:
+        for name, ids in draws.joint.matched.unmatched.items():
+            if ids:
+                some_ids = ", ".join(map(str, ids[:5])) + ", …" * (len(ids) > 5)
+                talk.say(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {some_ids}")
+    if image and draw is not None and output is not None:
+        draw(output)
     emit(text, None if image else output)
+
+
+def _figure(name: str, result: Any, path: str, **how: Any) -> None:
+    """Draw a result, and write it: matplotlib is loaded only here."""
+    from lagging import plots
+
+    plots.save(getattr(plots, name)(result, **how), path)
 
 
 def _metrics(against: str | None, ranks: str | None, latency: str, quality: str) -> list[Metric]:

@@ -101,7 +101,7 @@ def command(
 
     \b
     lagging compare base=a.log new=b.log -m AL,DAL,BLEU
-    lagging compare runs/*/instances.log --base runs/wait-3/instances.log -f latex
+    lagging compare runs/*/instances.log --base wait-3 -f latex
     lagging compare base=a.log new=b.log --fail-if-worse base --fail-if 'DAL.high>2000'
     lagging compare base=a new=b --column COMET=base:a.comet --column COMET=new:b.comet
     """

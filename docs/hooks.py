@@ -2,14 +2,18 @@
 """What mkdocs takes from the code: a page per metric, tables of options, faults and policies, and formulas as MathML.
 
 Pages written by hand hold marks such as `<!-- options score -->`, which are replaced by a table, and formulas between
-lines of `$$`, which become MathML. Nothing is fetched from anywhere.
+lines of `$$`, which become MathML. The page of figures shows what its own code draws. Nothing is fetched from anywhere.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import click
 from latex2mathml.converter import convert
@@ -290,6 +294,23 @@ def columns_list() -> str:
     return ", ".join(map(code, COLUMNS))
 
 
+# ---- figures --------------------------------------------------------------------------------------------------
+
+
+def figures(page: Path) -> dict[str, bytes]:
+    """What the code of a page draws, by name; it runs where it says that it does, beside `examples` and `docs/data`."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        for data in ("examples", "docs/data"):
+            shutil.copytree(page.parent.parent / data, Path(folder) / data)
+        with contextlib.chdir(folder):
+            exec(compile("\n".join(blocks), str(page), "exec"), {})
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.svg"))}
+
+
+# ---- marks ----------------------------------------------------------------------------------------------------
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "options": options_table,
     "faults": faults_table,
@@ -316,11 +337,13 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page per metric, and their index."""
+    """Add a page per metric, their index, and the figures."""
     all_of = metrics()
     pages = {f"{m.name}.md": metric_page(m) for m in all_of} | {"index.md": index_page(all_of)}
     for name, text in pages.items():
         files.append(File.generated(config, f"metrics/{name}", content=text))
+    for name, picture in figures(Path(config.docs_dir) / "figures.md").items():
+        files.append(File.generated(config, f"figures/{name}", content=picture))
     return files
 
 

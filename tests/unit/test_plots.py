@@ -334,7 +334,7 @@ def talk(drift: float, **more) -> Run:
 def test_lag_over_time() -> None:
     runs = {"steady": talk(0), "slower": talk(600)}
     ax = plots.lag_over_time(runs)
-    assert ax.get_xlabel() == "time in the recording (min)"
+    assert ax.get_xlabel() == "time in each of 2 recordings (min)"
     assert ax.get_ylabel() == "AL_y ↓ (s, ideal clock)"
     assert {name.replace("\n", ", ") for name in names(ax)} == {"steady, +0.00 s/min", "slower, +0.60 s/min"}
     dots = [line for line in ax.lines if len(line.get_xydata()) == 48]
@@ -424,6 +424,12 @@ def test_speech_is_in_seconds_and_long_sentences_get_room() -> None:
         assert not any(a.overlaps(b) for a, b in pairwise(boxes))
 
 
+def test_words_before_their_segment_are_seen() -> None:
+    early = Run.from_delays([[-500, 1500]], source_length=[3000], unit="ms", seg="given")
+    assert plots.timeline(timeline(early, 0)).get_xlim()[0] < -0.5
+    assert plots.timeline(timeline(ANTAGONIST, 0)).get_xlim()[0] == 0
+
+
 def test_nothing_written_is_said() -> None:
     ax = plots.timeline(timeline(Run.from_delays([[]], source_length=[3], source=["a b c"]), 0))
     assert [t.get_text() for t in ax.texts] == ["nothing was written"]
@@ -505,7 +511,8 @@ def test_saving_changes_no_settings_and_leaves_no_half_file(tmp_path: Path) -> N
 
 
 def test_signatures_of_all_axes() -> None:
-    left, right = Figure().subplots(1, 2)
+    part, other = Figure().subfigures(1, 2)
+    left, right = part.subplots(), other.subplots()
     plots.ecdf({"a": ANTAGONIST}, left, metric="DAL")
     plots.timeline(timeline(ANTAGONIST, 0), right)
     assert [line.partition("|")[0] for line in plots.signatures(left)] == ["DAL", "AP", "AL"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -209,7 +209,7 @@ def lag_over_time(
         named.append(labels.Labelled(text, tuple(lines), labels.along(ends), ends[-1][1]))
     if not named:
         raise UsageError(f"no segment has a value of {wanted!r}")
-    ax.set_xlabel(f"time in the recording ({told})")
+    ax.set_xlabel(f"time in {_each(systems.values())} ({told})")
     ax.set_ylabel(look.title(wanted, unit))
     lost = [f"{n}: no value in {counted(int(s[wanted].undefined), 'segment')}" for n, s in found.items()]
     look.note(ax, "; ".join(text for text, s in zip(lost, found.values(), strict=True) if s[wanted].undefined))
@@ -218,6 +218,12 @@ def lag_over_time(
     )
     labels.label(ax, named, look.Lettering([one.name for one in named]))
     return ax
+
+
+def _each(runs: Iterable[Run]) -> str:
+    """`the recording`, or how many lie over each other."""
+    several = {name for run in runs for name in ([None] if run.document is None else run.document.tolist())}
+    return "the recording" if len(several) < 2 else f"each of {len(several)} recordings"
 
 
 def _alike(m: Metric, wanted: Metric) -> Metric:

@@ -138,10 +138,9 @@ def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
 
 def figure(ax: Axes) -> Figure:
     """The figure that axes belong to."""
-    found = ax.get_figure(root=True)
-    if found is None:
+    if ax.figure is None:
         raise UsageError("these axes belong to no figure")
-    return found
+    return ax.figure.canvas.figure  # the whole one, of a part of it too
 
 
 def note(ax: Axes, *remarks: str) -> None:

@@ -68,7 +68,8 @@ def timeline(line: Timeline, ax: Axes | None = None) -> Axes:
     ax.plot(g, rows, color=REAL, linestyle="none", marker="o", markersize=4.5, label="written, g")
     _broke(ax, effective, rows, np.array(line.broke, dtype=bool))
     ax.axvline(line.source_length / s, color=look.GREY, linewidth=0.9, zorder=1)
-    ax.set_xlim(0, 1.03 * end or 1.0)
+    begin = min([0.0, *g.tolist()])  # a word may be written before its segment begins
+    ax.set_xlim(begin - 0.03 * (end - begin) * (begin < 0), begin + 1.03 * (end - begin) if end > begin else 1.0)
     ax.set_ylim(n + 0.7, 0.3)
     ax.set_xlabel(f"time ({look.unit(line.unit)}, ideal clock)")
     ax.set_yticks(rows, [lettering.spelt(w) if lettering.can(w) else f"[{t}]" for t, w in enumerate(target, 1)])

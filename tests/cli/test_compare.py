@@ -98,7 +98,7 @@ def test_json_is_the_contract(run, folder) -> None:
     by = {(s["system"], s["metric"]): s["score"] for s in found["scores"]}
     assert all(p["difference"] == by[p["b"], p["metric"]] - by[p["a"], p["metric"]] for p in pairs)
     assert found["letters"]["AL"] == {"base": "", "new": "+", "third": ""}
-    assert found["signature"].startswith("pairs|test:bootstrap|correction:holm|against:base|systems:3|ci:95|")
+    assert found["signature"].startswith("pairs|test:randomisation|correction:holm|against:base|systems:3|ci:95|")
     assert found["effects"][0]["wins"] == 24
     assert run(*ALL, "-m", "AL,BLEU", *FEW, "-f", "json", "--base", "base").out == out
     plain = json.loads(run("score", "base.jsonl", "-m", "AL,BLEU", "-f", "json").out)["scores"]
@@ -115,7 +115,7 @@ def test_tsv_can_be_read_back(run, folder) -> None:
     ]
     assert float(found[2]["difference"]) == float(found[2]["score"]) - float(found[0]["score"])
     assert [row["letters"] for row in found] == ["b", "a", "a", "b"]
-    assert all(row["test"].startswith("pairs|test:bootstrap|") for row in found)
+    assert all(row["test"].startswith("pairs|test:randomisation|") for row in found)
     for form in ("tsv", "json"):
         Path(f"out.{form}").write_text(run(*TWO, "-m", "AL", *FEW, "-f", form, "-q").out)
         assert [(s.system, s.metric) for s in lagging.read_scores(f"out.{form}")] == [("base", "AL"), ("new", "AL")]
@@ -139,7 +139,7 @@ def test_markdown_and_latex(run, folder) -> None:
     assert r"\begin{tabular}{lr@{\ }lr@{\ }lr}" in out
     assert out.count(r" \\") == 4
     caption = re.search(r"\\caption\{(.*)\}\n", out)[1]
-    assert "Paired bootstrap over 24 segments, 200 resamples, seed 12345; p corrected by Holm for 3 pairs" in caption
+    assert "Paired approximate randomisation over 24 segments, 200 resamples, seed 12345; p corrected by Holm for 3 pairs" in caption
     assert "Systems that share a letter do not differ significantly" in caption
     assert re.search(r"\\textbf\{\d\.\d{3}\} & \[\d\.\d{3}, \d\.\d{3}\]\$\^\{a\}\$", out)
     assert all(line.startswith("%") for line in out.partition(r"\end{table}")[2].splitlines() if line)

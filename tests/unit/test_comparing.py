@@ -90,10 +90,10 @@ def test_the_signature_names_all_that_changes_p() -> None:
         return str(compared(**more).signature)
 
     assert sign() == (
-        f"pairs|test:bootstrap|correction:holm|against:all|systems:2|ci:95|by:segment|method:bca|bs:{B}|seed:12345"
+        f"pairs|test:randomisation|correction:holm|against:all|systems:2|ci:95|by:segment|method:bca|bs:{B}|seed:12345"
         f"|n:30|v:{lagging.__version__}"
     )
-    other = [{"test": "randomisation"}, {"correction": "none"}, {"base": "base"}, {"level": 0.9}, {"seed": 1}]
+    other = [{"test": "bootstrap"}, {"correction": "none"}, {"base": "base"}, {"level": 0.9}, {"seed": 1}]
     other += [{"resamples": 99}, {"runs": {**RUNS, "x": log(2)}}]
     assert len({sign(), *(sign(**more) for more in other)}) == len(other) + 1
 
@@ -288,7 +288,7 @@ def test_repr_and_summary() -> None:
     found = compared()
     assert repr(found) == "Comparison(base, new: AL, DAL of 30 segments)"
     assert found.summary.splitlines() == [str(found.together("base", "new")), found.how]
-    assert "paired bootstrap over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric" in found.how
+    assert "paired approximate randomisation over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric" in found.how
     assert "corrected by Holm for 3 pairs per metric" in compared({**RUNS, "x": log(2)}).how
 
 

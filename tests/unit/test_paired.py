@@ -51,7 +51,7 @@ def test_p_and_effect_are_those_of_one_resample_at_a_time() -> None:
     draws = np.random.default_rng(SEED).integers(0, 40, size=(800, 40))
     t = [(d[draw].mean() - d.mean()) / (d[draw].std(ddof=1) / math.sqrt(40)) for draw in draws]
     seen = d.mean() / (d.std(ddof=1) / math.sqrt(40))
-    (got,) = paired(two(a, b), resamples=800).pairs
+    (got,) = paired(two(a, b), test="bootstrap", resamples=800).pairs
     assert got.p == (1 + sum(abs(one) >= abs(seen) for one in t)) / 801
     assert 0.01 < got.p < 0.9
     assert got.effect == pytest.approx(d.mean() / d.std(ddof=1))

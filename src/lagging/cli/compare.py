@@ -31,7 +31,9 @@ __all__ = ["command"]
     "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
 )
 @click.option("--base", metavar="NAME", help="Compare the others with this system only, not all pairs.")
-@click.option("--test", type=click.Choice(TESTS), default="bootstrap", show_default=True, help="The paired test.")
+@click.option(
+    "--test", type=click.Choice(TESTS), help="The paired test; randomisation by segment, bootstrap by document."
+)
 @click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
 @click.option(
     "--correction",
@@ -75,7 +77,7 @@ def command(
     logs: tuple[str, ...],
     names: tuple[str, ...],
     base: str | None,
-    test: str,
+    test: str | None,
     by: str | None,
     correction: str,
     resamples: int,

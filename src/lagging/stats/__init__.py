@@ -10,12 +10,13 @@ from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
 from lagging.stats.intervals import DEFAULTS, METHODS, Interval, interval, intervals, with_intervals
 from lagging.stats.joint import Resampled, resampled
 from lagging.stats.matching import Matched, match
-from lagging.stats.paired import TESTS, Pair, Paired, paired
+from lagging.stats.paired import DEFAULT_TESTS, TESTS, Pair, Paired, paired
 from lagging.stats.resamples import RESAMPLES, SEED
 
 __all__ = [
     "CORRECTIONS",
     "DEFAULTS",
+    "DEFAULT_TESTS",
     "METHODS",
     "RESAMPLES",
     "SEED",

@@ -107,11 +107,11 @@ class _Soft:
 
 # ---- timed ----------------------------------------------------------------------------------------------------------
 
-NEIGHBOURS = 21
+NEIGHBOURS = 15
 """How many boundaries the lag at a boundary is taken from."""
 
 LAG_WEIGHT = 0.3
-"""What a factor e in the likelihood of a lag is worth, in equal words."""
+"""What a factor e in the likelihood of a lag is worth, in equal words, as long as the lag is steady."""
 
 CAUSAL_WEIGHT = 0.3
 """The same for the likelihood that a word was written before its segment began."""
@@ -119,8 +119,8 @@ CAUSAL_WEIGHT = 0.3
 CAUSAL_CUTS = 20
 """With how many cuts that give no segment such a word a stream starts, before its own are counted."""
 
-STEADY = {"ms": 200.0, "token": 1.0}
-"""No lag is taken to be steadier than this."""
+STEADY = {"ms": (200.0, 1000.0), "token": (1.0, 5.0)}
+"""No lag is taken to be steadier than the first; one that is less steady than the second counts ever less."""
 
 
 def timed(stream: Stream) -> Ints:
@@ -129,8 +129,8 @@ def timed(stream: Stream) -> Ints:
     Text alone gives a first cut, and that the lag of the system: how long after the beginning of a segment its first
     word came, the running median over the neighbouring segments, and how much it varies, from the median deviation. A
     cut is then the less likely the farther it lies from that lag (as a Cauchy distribution has it: far is not
-    impossible), and less likely still if it gives a segment a word that was written before it began. Where times say
-    nothing, because they vary as much as segments last, they change nothing.
+    impossible), and less likely still if it gives a segment a word that was written before it began. The less steady
+    the lag, the less times count.
 
     Example:
         >>> words, references = ["gut", "ja", "gut"], [["gut"], ["gut"]]
@@ -149,7 +149,9 @@ def timed(stream: Stream) -> Ints:
     between = np.append(np.append(times[0], (times[1:] + times[:-1]) / 2), times[-1])
     cuts = first.path.boundaries[1:-1]
     lag = _running_median(between[cuts] - begin)
-    spread = np.maximum(1.5 * _running_median(np.abs(between[cuts] - begin - lag)), STEADY[stream.unit])
+    least, most = STEADY[stream.unit]
+    spread = np.maximum(1.5 * _running_median(np.abs(between[cuts] - begin - lag)), least)
+    weight = LAG_WEIGHT * np.minimum(1.0, most / spread)
     early = (after[cuts] < begin).sum()
     odds = CAUSAL_WEIGHT * max(0.0, float(np.log((len(cuts) - early + CAUSAL_CUTS) / (early + 1))))
     expected = begin + lag
@@ -157,7 +159,7 @@ def timed(stream: Stream) -> Ints:
     def potential(k: int, columns: slice) -> Floats:
         off = np.maximum(before[columns] - expected[k], expected[k] - after[columns])
         unlike = np.log1p(np.square(np.maximum(off, 0.0) / spread[k]))
-        worth: Floats = first.punctuation(k, columns) - LAG_WEIGHT * unlike - odds * (after[columns] < begin[k])
+        worth: Floats = first.punctuation(k, columns) - weight[k] * unlike - odds * (after[columns] < begin[k])
         return worth
 
     return first.again(potential).boundaries

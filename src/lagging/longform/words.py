@@ -31,7 +31,7 @@ PAIR = 0.1
 CUT_SENTENCE, CUT_CAPITAL = 0.6, 0.4
 """What it is worth if hypothesis and reference agree in that a sentence ends, and that what follows has a capital.
 
-As the square of a similarity, so that a word that is equal is worth 1; chosen by `bench/resegmentation.py`."""
+As the square of a similarity, so that a word that is equal is worth 1; `bench/resegmentation.py` shows what they do."""
 
 
 NEVER = -1e6

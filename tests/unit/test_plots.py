@@ -120,11 +120,11 @@ def test_interval_ends_that_do_not_enclose_the_value_are_drawn_as_they_are() -> 
 
 
 def test_twelve_systems_differ_without_colour() -> None:
-    ax = plots.curves([plain(f"system {i}", i / 8) for i in range(12)])
+    ax = plots.curves([plain(f"_system {i}", i / 8) for i in range(12)])
     curves = [line for line in ax.lines if line.get_marker() != "None"]
     assert len({line.get_marker() for line in curves}) == 12
     key = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert key == [f"system {i}" for i in reversed(range(12))], "from the highest line to the lowest"
+    assert key == [f"_system {i}" for i in reversed(range(12))], "from the highest line to the lowest"
     looks = {(one.colour, one.marker, one.dash) for one in map(look.look, range(420))}
     assert len(looks) == 420
 
@@ -167,6 +167,12 @@ def test_settings_are_written_beside_their_points() -> None:
     places = {t.get_text(): t.xy for t in ax.texts}
     assert places["k=0"] == (0.8, 22.0)
     assert places["k=3"] == (3.2, 28.0)
+
+
+def test_settings_are_written_even_where_there_is_no_room() -> None:
+    close = curve("a", [((1000.0 + k,), (20 + k / 100,)) for k in range(60)])
+    ax = plots.curves([close], settings=True, pareto=False)
+    assert {f"k={k}" for k in range(60)} <= set(names(ax))
 
 
 def test_names_are_shown_as_they_are() -> None:
@@ -247,12 +253,12 @@ def test_al_against_dal() -> None:
 
 def test_a_single_setting_has_no_slope_and_speech_is_in_seconds() -> None:
     one = curve("a", [((-1000.0,), (2000.0,))], "ms", "AL", "DAL")
-    two = curve("b", [((1000.0,), (2000.0,)), ((2000.0,), (4000.0,))], "ms", "AL", "DAL")
+    two = curve("b", [((1000.0,), (2500.0,)), ((2000.0,), (4500.0,))], "ms", "AL", "DAL")
     ax = plots.al_dal([one, two])
     assert drawn(ax, "o").tolist() == [[-1.0, 2.0]]
-    assert drawn(ax, "s").tolist() == [[1.0, 2.0], [2.0, 4.0]]
+    assert drawn(ax, "s").tolist() == [[1.0, 2.5], [2.0, 4.5]]
     assert {"a", "b, slope 2.00"} <= {name.replace("\n", ", ") for name in names(ax)}
-    assert [[1.0, 2.0], [2.0, 4.0]] in [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == ""]
+    assert [[1.0, 2.5], [2.0, 4.5]] in [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == ""]
     assert ax.get_xlim()[0] < -1
 
 
@@ -319,6 +325,14 @@ def test_clock_and_parameters_of_pooled_lags_are_in_the_title() -> None:
         plots.ecdf({"a": run, "b": ANTAGONIST})
 
 
+def test_a_system_without_values_is_told_and_keeps_its_place() -> None:
+    nothing = Run.from_delays([[]], source_length=[5])
+    ax = plots.ecdf({"a": nothing, "b": ANTAGONIST})
+    assert ax.get_title(loc="left") == "a: no value in 1 segment"
+    assert ax.lines[1].get_marker() == look.look(1).marker
+    assert "a" not in names(ax)
+
+
 # ---- over a recording -----------------------------------------------------------------------------------------
 
 
@@ -371,6 +385,15 @@ def test_drift_has_the_clock_of_the_lags() -> None:
 def test_segments_without_a_place_are_refused() -> None:
     with pytest.raises(lagging.MetricError, match="a: its segments were not cut from recordings"):
         plots.lag_over_time({"a": ANTAGONIST})
+
+
+def test_a_recording_without_values_is_told() -> None:
+    nothing = Run.from_delays([[]], source_length=[8000], unit="ms", offset=[0], seg="given")
+    ax = plots.lag_over_time({"a": nothing, "b": talk(0)})
+    assert ax.get_title(loc="left") == "a: no value in 1 segment"
+    assert names(ax) == ["b\n+0.00 s/min"]
+    with pytest.raises(lagging.UsageError, match="no segment has a value of AL_y"):
+        plots.lag_over_time({"a": nothing})
 
 
 # ---- one sentence ---------------------------------------------------------------------------------------------
@@ -476,16 +499,25 @@ def test_another_font_that_is_installed_is_found(monkeypatch: pytest.MonkeyPatch
     assert not artist.get_parse_math()
 
 
+def test_fonts_are_tried_in_the_same_order_on_every_call() -> None:
+    order = look._others(("DejaVu Serif", "No Such Font"))
+    assert order[0] == "DejaVu Serif"
+    assert "DejaVu Sans Mono" in order[1:]
+    assert not any(name.startswith("Last Resort") for name in order), "whose letters are boxes"
+    rest = [("Sans" not in name, name) for name in order[1:]]
+    assert rest == sorted(rest)
+
+
 # ---- files ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
 def test_files_are_the_same_bytes_every_time(ending: str, tmp_path: Path) -> None:
     one, other = tmp_path / f"one.{ending}", tmp_path / f"other.{ending}"
-    plots.save(plots.ecdf({"a": ANTAGONIST}), one)
+    plots.save(plots.ecdf({"a": ANTAGONIST}), one, dpi=50)
     if ending == "pdf":
         time.sleep(1.1)  # a second later, in the next second
-    plots.save(plots.ecdf({"a": ANTAGONIST}).figure, other)
+    plots.save(plots.ecdf({"a": ANTAGONIST}).figure, other, dpi=50)
     data = one.read_bytes()
     assert data == other.read_bytes()
     signature = plots.signatures(plots.ecdf({"a": ANTAGONIST}))[0]

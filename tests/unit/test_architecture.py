@@ -33,7 +33,7 @@ LAYERS = [
     {"regimes", "derived"},
     {"comparing", "curves"},
     {"disagreement"},
-    {"gates", "plots"},
+    {"gates", "plots", "reporting"},
     {"render"},
     {"cli"},
 ]

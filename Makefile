@@ -42,8 +42,9 @@ docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-web: ## the HTML report and the playground (not there yet)
-	@echo "lagging has no web report yet: there is nothing to build" >&2; exit 1
+web: ## rebuild the pages that are shipped (needs Node 20.19 or newer)
+	@npm --prefix web --silent ci
+	@npm --prefix web --silent run build
 
 lab: ## the paper's experiment (not there yet)
 	@echo "lagging has no lab yet: there is nothing to run" >&2; exit 1

@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -342,6 +343,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {f"{m.name}.md": metric_page(m) for m in all_of} | {"index.md": index_page(all_of)}
     for name, text in pages.items():
         files.append(File.generated(config, f"metrics/{name}", content=text))
+    page = resources.files("lagging") / "web" / "playground.html"
+    files.append(File.generated(config, "live/playground.html", content=page.read_bytes()))
     for name, picture in figures(Path(config.docs_dir) / "figures.md").items():
         files.append(File.generated(config, f"figures/{name}", content=picture))
     return files

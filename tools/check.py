@@ -8,9 +8,12 @@ which suite was NOT RUN.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -18,16 +21,44 @@ PYTHON = sys.executable
 
 
 def check_package() -> int:
-    """Build the distributions, and let twine look at them."""
-    out = Path(tempfile.mkdtemp(prefix="lagging-dist-"))
-    built = subprocess.run([PYTHON, "-m", "build", "--outdir", str(out), "."], cwd=ROOT, stdout=subprocess.DEVNULL)
-    if built.returncode:
-        return built.returncode
-    return subprocess.run([PYTHON, "-m", "twine", "check", "--strict", *map(str, out.iterdir())]).returncode
+    """Build the distributions, see that all of the package is in them, and let twine look at them."""
+    with tempfile.TemporaryDirectory(prefix="lagging-dist-") as folder:
+        out = Path(folder)
+        built = subprocess.run([PYTHON, "-m", "build", "--outdir", folder, "."], cwd=ROOT, stdout=subprocess.DEVNULL)
+        if built.returncode:
+            return built.returncode
+        (wheel,), (archive,) = out.glob("*.whl"), out.glob("*.tar.gz")
+        with zipfile.ZipFile(wheel) as packed, tarfile.open(archive) as sources:
+            names, sent = set(packed.namelist()), sources.getnames()
+        files = [path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("lagging/**/*.*")]
+        wrong = [f"{name} is not in the wheel" for name in files if name not in names and "__pycache__" not in name]
+        wrong += [f"{name} is in the archive" for name in sent if name.endswith("/node_modules")]
+        if wrong:
+            print("\n".join(wrong))
+            return 1
+        return subprocess.run([PYTHON, "-m", "twine", "check", "--strict", *map(str, out.iterdir())]).returncode
+
+
+def chromium() -> str | None:
+    """The browser in which pages are tried."""
+    named = os.environ.get("LAGGING_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def web() -> list[list[str]]:
+    """Install what builds the pages, unless it is there; types, tests, and whether the shipped pages are fresh."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return []
+    run = [npm, "--prefix", "web", "--silent"]
+    lock, installed = ROOT / "web" / "package-lock.json", ROOT / "web" / "node_modules" / ".package-lock.json"
+    there = installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime
+    steps = ["types", "unit", "fresh", *(["e2e"] if chromium() else [])]
+    return [*([] if there else [[*run, "ci"]]), *([*run, "run", step] for step in steps)]
 
 
 def suites() -> dict[str, list[list[str]]]:
-    """Commands of each suite, by name."""
+    """Commands of each suite, by name; a suite whose tool is absent has none."""
     return {
         "style": [[PYTHON, "-m", "ruff", "check", "."], [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]],
         "types": [[PYTHON, "-m", "mypy"]],
@@ -44,24 +75,38 @@ def suites() -> dict[str, list[list[str]]]:
             ]
         ],
         "package": [[PYTHON, __file__, "--package"]],
+        "web": web(),
         "tests": [[PYTHON, "-m", "pytest", "-q", "--cov", "--cov-report=term-missing:skip-covered"]],
     }
 
 
+def absent(suite: str) -> str | None:
+    """What of a suite cannot be run here, and why."""
+    if suite == "tests" and not os.environ.get("LAGGING_TEST_DATA"):
+        return "parity (LAGGING_TEST_DATA is not set)"
+    if suite == "web" and shutil.which("npm") is None:
+        return "web (there is no npm)"
+    if suite == "web" and chromium() is None:
+        return "pages in a browser (there is no Chromium)"
+    return None
+
+
 def main(names: list[str]) -> int:
     """Run the suites; 1 if one failed."""
-    chosen = {name: commands for name, commands in suites().items() if not names or name in names}
+    asked = {name: commands for name, commands in suites().items() if not names or name in names}
+    chosen = {name: commands for name, commands in asked.items() if commands}
     failed = []
+    if (browser := chromium()) is not None:
+        os.environ["LAGGING_CHROMIUM"] = browser
     for name, commands in chosen.items():
         for command in commands:
             print(f"── {name}: {' '.join(command[1:6])}", flush=True)
             if subprocess.run(command, cwd=ROOT).returncode:
                 failed.append(name)
                 break
-    absent = [] if os.environ.get("LAGGING_TEST_DATA") else ["parity (LAGGING_TEST_DATA is not set)"]
     print(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(chosen)}")
-    if absent and "tests" in chosen:
-        print(f"NOT RUN: {', '.join(absent)}")
+    if missing := [why for name in asked if (why := absent(name))]:
+        print(f"NOT RUN: {', '.join(missing)}")
     return bool(failed)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Builds the pages, each into one file that needs nothing else: `node build.mjs [--check]`.
+ * Builds the pages, each into one file that needs nothing else: `node build.mjs [--check] [PAGE…]`.
  *
  * A page is a folder with an index.html. Script and style are put into it, and a content security policy allows these
  * alone, by their hashes: nothing is fetched, and no other script runs. The bytes depend on the sources and on
@@ -15,7 +15,9 @@ import { build } from "vite";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const OUT = join(HERE, "..", "src", "lagging", "web");
-const PAGES = ["playground", "report"].filter((page) => existsSync(join(HERE, page, "index.html")));
+const ALL = ["playground", "report"].filter((page) => existsSync(join(HERE, page, "index.html")));
+const ASKED = process.argv.slice(2).filter((arg) => arg !== "--check");
+const PAGES = ASKED.length ? ASKED : ALL;
 const NOTICES = "THIRD_PARTY.txt";
 
 /** How a content security policy names a script or a style. */
@@ -96,7 +98,7 @@ for (const page of PAGES) {
   files.set(`${page}.html`, text);
   found.set(page, modules);
 }
-files.set(NOTICES, notices(found));
+if (!ASKED.length) files.set(NOTICES, notices(found)); // they are about all pages
 
 if (process.argv.includes("--check")) {
   const stale = [...files].filter(([name, text]) => !existsSync(join(OUT, name)) || readFileSync(join(OUT, name), "utf8") !== text);

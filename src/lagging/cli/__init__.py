@@ -26,6 +26,7 @@ COMMANDS = {
     "resegment": "Cut whole recordings into the segments of a reference.",
     "metrics": "List the metrics, or print the card of one.",
     "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
+    "playground": "A page to drag a schedule and see what the metrics make of it.",
 }
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
@@ -83,12 +83,14 @@ def same(found, exact):
     assert np.isnan(found) if exact is None else found == pytest.approx(float(exact), abs=1e-12), (found, exact)
 
 
+@settings(max_examples=100)
 @given(holes, st.fractions(-7, 7, max_denominator=4))
 def test_height_and_reach(some, at) -> None:
     same(float(height(*columns(some), float(at))), slow_height(some, at))
     same(float(reach(*columns(some), float(at))), slow_reach(some, at))
 
 
+@settings(max_examples=100)
 @given(holes, holes)
 def test_gap(one, other) -> None:
     same(float(gap(*columns(one), *columns(other))), slow_gap(one, other))
@@ -100,6 +102,7 @@ def test_front(some) -> None:
     assert front(*columns(some)).tolist() == [not lost for lost in beaten]
 
 
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.tuples(whole, whole), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_many_lines_at_once_are_each_as_if_alone(some) -> None:
     x, y = np.stack([columns(one) for one in some], axis=1)
@@ -152,8 +155,8 @@ def family(seed, latencies, gain=0.0, n=40, document=None):
     ]
 
 
-def made(settings, **how):
-    return curves(settings, "AL", "COMET", **{"resamples": 200, **how})
+def made(systems, **how):
+    return curves(systems, "AL", "COMET", **{"resamples": 200, **how})
 
 
 def test_points_come_by_latency_with_the_intervals_of_their_scores() -> None:
@@ -170,9 +173,9 @@ def test_points_come_by_latency_with_the_intervals_of_their_scores() -> None:
 
 
 def test_what_is_derived_is_as_sure_as_a_slow_loop_says() -> None:
-    settings = {"a": family(1, (100, 110, 130)), "b": family(2, (105, 120), 0.5)}
-    found = made(settings, method="percentile", resamples=80)
-    each = {k: [(s["AL"].segments, s["COMET"].segments) for _, s in v] for k, v in settings.items()}
+    systems = {"a": family(1, (100, 110, 130)), "b": family(2, (105, 120), 0.5)}
+    found = made(systems, method="percentile", resamples=80)
+    each = {k: [(s["AL"].segments, s["COMET"].segments) for _, s in v] for k, v in systems.items()}
     drawn = {"at": [], "to": [], "gap": []}
     for some in np.concatenate(list(counts(40, 80))).astype(int):
         a, b = (
@@ -193,7 +196,7 @@ def test_what_is_derived_is_as_sure_as_a_slow_loop_says() -> None:
 
 @pytest.mark.parametrize("by", ["segment", "document"])
 def test_a_difference_of_scores_is_judged_as_paired_judges_it(by) -> None:
-    document = [f"d{i % 8}" for i in range(40)]
+    document = [f"d{min(i % 15, 7)}" for i in range(40)]  # one is larger than the others
     one, other = family(1, (100,), document=document)[0][1], family(2, (104,), 0.2, document=document)[0][1]
     systems = {"one": one, "other": other}
     metrics = ["AL", one["COMET"].metric]
@@ -268,8 +271,8 @@ def test_curves_that_share_no_latency() -> None:
 
 def test_a_curve_that_falls_and_settings_that_are_equally_late() -> None:
     flat = np.zeros(40)
-    settings = [(str(k), scored(flat + x, flat + y)) for k, (x, y) in enumerate([(10, 1), (20, 5), (30, 2), (20, 4)])]
-    found = made({"a": settings})
+    several = [(str(k), scored(flat + x, flat + y)) for k, (x, y) in enumerate([(10, 1), (20, 5), (30, 2), (20, 4)])]
+    found = made({"a": several})
     assert found.quality_at(20)[0].value == 5
     assert found.quality_at(25)[0].value == 3.5
     assert found.latency_at(3)[0].value == 15
@@ -303,7 +306,11 @@ def test_the_better_of_ter_is_the_lower() -> None:
 
     runs = {"a": [("1", run(1, 9)), ("3", run(3, 4))], "b": [("1", run(1, 6)), ("3", run(3, 2))]}
     found = curves(runs, "DAL", "TER", resamples=100)
-    assert {(one.system, one.setting) for one in found.front() if one.on} == {("b", "1"), ("b", "3")}
+    on = {(one.system, one.setting) for one in found.front() if one.on}
+    assert on == {("b", "1"), ("b", "3")} == {(one.system, one.setting) for one in found.front() if one.share > 0.5}
+    assert (
+        curves({"a": [*runs["a"], ("1, worse", run(1, 10))]}, "DAL", "TER", resamples=20).quality_at(1)[0].value == 15
+    )
     middle = found.quality_at(2)[0].value
     assert found.latency_at(middle)[0].value == pytest.approx(2)
     area = found.areas()[0]
@@ -381,7 +388,7 @@ def pairs(curve):
 
 
 @pytest.mark.parametrize(
-    ("settings", "axes", "words"),
+    ("given_settings", "axes", "words"),
     [
         ({}, ("AL", "COMET"), "at least one setting"),
         ({"a": []}, ("AL", "COMET"), "at least one setting"),
@@ -396,9 +403,9 @@ def pairs(curve):
         ),
     ],
 )
-def test_what_makes_no_curve(settings, axes, words) -> None:
+def test_what_makes_no_curve(given_settings, axes, words) -> None:
     with pytest.raises(UsageError, match=words):
-        curves(settings, *axes, resamples=10)
+        curves(given_settings, *axes, resamples=10)
 
 
 def test_what_was_not_scored_or_published() -> None:
@@ -415,8 +422,8 @@ def test_an_interval_that_nothing_derived_has() -> None:
 
 def test_the_test_of_an_area_keeps_its_level() -> None:
     rejected = 0
-    for seed in range(120):
+    for seed in range(80):
         one, other = family(3 * seed, (100, 120, 140), n=60), family(3 * seed + 1, (105, 125, 145), n=60)
         # the truth: both lie on the line x / 9
         rejected += made({"a": one, "b": other}, resamples=150).areas()[0].p < 0.05
-    assert 1 <= rejected <= 14  # 6 are expected; beyond 14 lies one in a thousand
+    assert 1 <= rejected <= 11  # 4 are expected; beyond 11 lies one in a thousand

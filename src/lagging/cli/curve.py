@@ -29,7 +29,7 @@ from lagging.render import RENDERERS
 from lagging.render.curves import render_curves
 from lagging.render.disagreement import render_lines, render_ranking
 from lagging.scoring import Scores
-from lagging.stats import CORRECTIONS
+from lagging.stats import CORRECTIONS, RESAMPLES, SEED
 
 __all__ = ["command"]
 
@@ -49,9 +49,12 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option("--at-quality", multiple=True, type=float, metavar="Q", help="Latency at which a quality is reached.")
 @click.option("--base", metavar="NAME", help="Compare the others with this system only.")
 @click.option(
-    "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help="Of p-values; holm if not given."
+    "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", show_default=True, help="Of p-values."
 )
 @click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; found out if not given.")
+@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
+@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
+@click.option("--confidence", type=float, default=95.0, show_default=True, metavar="%", help="Of intervals.")
 @click.option("--against", metavar="X,Y", help="Instead: metric Y over metric X, a line per system, such as AL,DAL.")
 @click.option("--ranks", metavar="LIST", help="Instead: all settings ranked by each of these metrics.")
 @click.option("--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log: a table or score files.")
@@ -75,6 +78,9 @@ def command(
     base: str | None,
     correction: str,
     by: str | None,
+    resamples: int,
+    seed: int,
+    confidence: float,
     against: str | None,
     ranks: str | None,
     published: tuple[str, ...],
@@ -132,19 +138,20 @@ def command(
     if not settings:
         raise UsageError("there is nothing to draw: give logs, or --published")
     _say(results, talk)
+    drawn: dict[str, Any] = {"by": by, "level": confidence / 100, "resamples": resamples, "seed": seed}
     look: dict[str, Any] = {"width": width(), "colour": colour() and output is None}
     draw: Callable[[str], None] | None = None
     if ranks is not None:
         ranked = ranking(
-            {_called(n, s, len(some)): one for n, some in settings.items() for s, one in some}, metrics, by=by
+            {_called(n, s, len(some)): one for n, some in settings.items() for s, one in some}, metrics, **drawn
         )
         text, draws = render_ranking(ranked, form, **look), ranked.draws
     elif against is not None:
-        straight = lines(settings, *metrics, by=by, correction=correction)
+        straight = lines(settings, *metrics, **drawn, correction=correction)
         text, draws = render_lines(straight, form, correction=correction, **look), straight.curves.draws
         draw = partial(_figure, "al_dal", straight)
     else:
-        joined = curves(settings, *metrics, by=by)
+        joined = curves(settings, *metrics, **drawn)
         text = render_curves(
             joined,
             form,

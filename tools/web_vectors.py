@@ -48,7 +48,11 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "source_length": 2000,
         "unit": "ms",
     },
-    "speech, never read to its end": {"delays": [280, 910, 910, 1540], "source_length": 3000.25, "unit": "ms"},
+    "speech, never read to its end, and pieces that are nearly none": {
+        "delays": [300.00000000000006, 902, 902, 1540],
+        "source_length": 3000.25,
+        "unit": "ms",
+    },
 }
 
 
@@ -121,6 +125,9 @@ def schedules() -> Iterator[dict[str, Any]]:
     for name in [*names, "offline", "prescient"]:
         for x, y in ((1, 1), (5, 5), (3, 6), (6, 3), (7, 10), (11, 4), (1, 5), (20, 20)):
             yield {"policy": name, "x": x, "y": y, "delays": policy(name).delays(x, y).tolist()}
+    # 0.58 × 50 is 29, but a little less in floating point
+    name = "wait-3-catchup=0.58"
+    yield {"policy": name, "x": 60, "y": 60, "delays": policy(name).delays(60, 60).tolist()}
 
 
 def vectors() -> dict[str, Any]:

@@ -37,6 +37,7 @@ bench: $(STAMP) ## compare cost, as ratios measured in one run
 	@$(BIN)/python bench/atd.py
 	@$(BIN)/python bench/losses.py
 	@$(BIN)/python bench/resegmentation.py
+	@$(BIN)/python bench/comparing.py
 
 docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet

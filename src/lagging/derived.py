@@ -17,7 +17,6 @@ from lagging.errors import UsageError
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
-from lagging.signature import Signature
 from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval, Matched, match
 from lagging.stats.estimators import Estimator, Quantile, Sums, linear
 from lagging.stats.intervals import check, constant, finish, tails
@@ -168,19 +167,13 @@ class Draws:
 
 
 def _matched(systems: Mapping[str, Scores], metrics: Iterable[str | Metric], by: str) -> Matched:
-    """The common segments of the systems; their number in the signatures."""
+    """The common segments of the systems."""
     only, all_of = next(iter(systems), ""), dict(systems)
     if len(systems) == 1:
         all_of[f"{only} again"] = all_of[only]  # a system that is alone is matched with itself
     matched = match(all_of, metrics, by=by)
-    kept = matched.scores[: len(systems)]
-    scores = tuple(tuple(replace(s, signature=_of_n(s.signature, s.n)) for s in some) for some in kept)
     unmatched = {system: matched.unmatched[system] for system in systems}
-    return Matched(tuple(systems), matched.metrics, scores, unmatched)
-
-
-def _of_n(signature: Signature, n: int) -> Signature:
-    return Signature(signature.metric, tuple((key, str(n) if key == "n" else v) for key, v in signature.fields))
+    return Matched(tuple(systems), matched.metrics, matched.scores[: len(systems)], unmatched)
 
 
 def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Sums | Pooled | str:

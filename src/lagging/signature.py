@@ -81,6 +81,15 @@ class Signature:
             raise UsageError(f"the signature {text!r} has {twice[0]!r} twice")
         return cls(head, tuple((key, value) for key, _, value in pairs))
 
+    def of(self, n: int) -> Signature:
+        """How the same number of n segments is made.
+
+        Example:
+            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.1.0").of(3))
+            'DAL|unit:token|n:3|v:0.1.0'
+        """
+        return Signature(self.metric, tuple((key, str(n) if key == "n" else value) for key, value in self.fields))
+
     def without_interval(self) -> Signature:
         """What made the number, without what made its interval."""
         return Signature(self.metric, tuple((key, value) for key, value in self.fields if key not in INTERVAL))

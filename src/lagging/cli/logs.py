@@ -38,7 +38,8 @@ def parts_of(
     """The parts of a log; of one whose streams are to be cut, or that is to be given texts, all of it."""
     metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
     if not cutting.asked:
-        yield from scan(path, columns={column for m in metrics for column in m.columns}, name=name, **how)
+        columns = {"document", *(column for m in metrics for column in m.columns)}  # what intervals may go by
+        yield from scan(path, columns=columns, name=name, **how)
         return
     clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
     yield cutting.cut(Run.concat(list(scan(path, name=name, **how))), clocks=sorted(clocks)).run

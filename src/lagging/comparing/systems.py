@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from math import isnan
 from os import PathLike
@@ -29,6 +28,7 @@ from lagging.run import Run
 from lagging.scoring import Score, Scores, score
 from lagging.signature import Signature
 from lagging.stats import DEFAULT_TESTS, Interval, Paired, intervals, match, paired
+from lagging.stats.intervals import signed
 from lagging.stats.resamples import RESAMPLES, SEED
 
 __all__ = ["compare", "differing"]
@@ -119,8 +119,7 @@ def compare(
         kept = match(systems, wanted, by=by).scores
         ends, unmatched = found.intervals, found.unmatched
     results = {
-        name: _with_intervals(of, made, name, systems[name].notes)
-        for name, of, made in zip(systems, kept, ends, strict=True)
+        name: signed(of, made, name, systems[name].notes) for name, of, made in zip(systems, kept, ends, strict=True)
     }
     for name, ids in unmatched.items():
         if ids:
@@ -247,24 +246,6 @@ def _unlike(systems: Mapping[str, Scores], wanted: Sequence[Metric] | None) -> l
 
 
 # ---- what was found ---------------------------------------------------------------------------------------------
-
-
-def _with_intervals(of: Sequence[Score], ends: Sequence[Interval], name: str, notes: tuple[Note, ...]) -> Scores:
-    """The scores, with their intervals, and how many segments there are, in the signatures."""
-    found, said = [], list(notes)
-    for one, made in zip(of, ends, strict=True):
-        fields = tuple((key, str(one.n) if key == "n" else value) for key, value in one.signature.fields)
-        signature = Signature(one.signature.metric, fields).with_interval(
-            ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
-        )
-        none = isnan(made.low)
-        if made.reason:
-            what = "there is none" if none else "it has no width"
-            said.append(Note("interval", f"{one.metric!r}: {what}: {made.reason}"))
-        low, high = (None, None) if none else (made.low, made.high)
-        kept = signature.without_interval() if none else signature
-        found.append(replace(one, low=low, high=high, signature=kept))
-    return Scores(found, name, merge_notes(said))
 
 
 def _untested(found: Paired) -> list[Note]:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
-from lagging.errors import Note, UsageError, counted
+from lagging.errors import Note, UsageError, counted, merge_notes
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, linear, units_of
@@ -163,19 +163,24 @@ def with_intervals(
         ['95', 'segment', 'bca', '10000', '12345']
     """
     found = intervals(scores, by=by, level=level, method=method, resamples=resamples, seed=seed)
-    out, notes = [], list(scores.notes)
-    for score, made in zip(scores, found, strict=True):
+    return signed(list(scores), found, scores.system, scores.notes)
+
+
+def signed(of: Sequence[Score], found: Sequence[Interval], system: str, notes: Sequence[Note]) -> Scores:
+    """The scores with their intervals, and how these were made in the signatures; a note where there is none."""
+    out, said = [], list(notes)
+    for score, made in zip(of, found, strict=True):
         if made.reason:
             what = "there is none" if np.isnan(made.low) else "it has no width"
-            notes.append(Note("interval", f"{score.metric!r}: {what}: {made.reason}"))
+            said.append(Note("interval", f"{score.metric!r}: {what}: {made.reason}"))
         if np.isnan(made.low):
-            out.append(score)
+            out.append(replace(score, low=None, high=None, signature=score.signature.without_interval()))
             continue
         signature = score.signature.with_interval(
             ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
         )
         out.append(replace(score, low=made.low, high=made.high, signature=signature))
-    return Scores(out, scores.system, tuple(notes))
+    return Scores(out, system, merge_notes(said))
 
 
 def check(method: str, by: str, level: float, resamples: int) -> None:

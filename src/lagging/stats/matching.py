@@ -138,7 +138,7 @@ def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:
         statistics=some,
         ids=ids,
         undefined=Undefined({why: which for why, which in undefined.items() if which}),
-        signature=score.signature.without_interval(),
+        signature=score.signature.without_interval().of(len(rows)),
         documents=documents,
         low=None,
         high=None,

@@ -248,7 +248,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, str):
         found = float(value) if NUMBER.fullmatch(value.strip()) else np.inf
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+        try:
+            found = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            return None
     else:
         return None
     return None if np.isinf(found) else found

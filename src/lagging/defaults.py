@@ -39,6 +39,8 @@ def default_metrics(run: Run) -> tuple[str, ...]:
 def default_unit(*systems: Scores) -> str:
     """What another test set would have others of: recordings, where segments were cut from several; else segments.
 
+    Segments of which one has no recording can be resampled by segment only.
+
     Example:
         >>> import lagging
         >>> def scores(seg):
@@ -48,5 +50,6 @@ def default_unit(*systems: Scores) -> str:
         ('segment', 'document')
     """
     firsts = [next(iter(scores)) for scores in systems]
-    several = any(s.documents is not None and len(set(s.documents.tolist())) > 1 for s in firsts)
+    known = [set(s.documents.tolist()) for s in firsts if s.documents is not None]
+    several = any(len(names) > 1 for names in known) and not any(None in names for names in known)
     return "document" if several and all(s.signature.get("seg") != "none" for s in firsts) else "segment"

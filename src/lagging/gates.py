@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from lagging.comparing import verdict
 from lagging.errors import MetricNameError, UsageError, did_you_mean
-from lagging.metrics import Metric, metric
+from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring import Score, Scores
 from lagging.stats import Pair
 
@@ -69,7 +69,7 @@ class Gate:
         Raises:
             UsageError: it is not among them.
         """
-        found = next((m for m in metrics if repr(m) == self.metric), None) or metric(self.metric)
+        found = metric_among(self.metric, metrics)
         if found not in metrics:
             there = ", ".join(map(repr, metrics))
             raise UsageError(f"the gate {self} is about {found!r}, which was not scored; these were: {there}")

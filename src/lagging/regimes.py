@@ -82,7 +82,8 @@ class Verdict:
         regime: the regime.
         score: the score, with its interval.
         band: the band that its value lies in; None above all of them, or without a value.
-        sure: the band that its whole interval lies in; None where it reaches into another, or beyond.
+        sure: the band that its whole interval lies in, "above" if that is above all bands; None where it reaches into
+            another, or where there is none.
     """
 
     regime: Regime
@@ -126,7 +127,8 @@ def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
     chosen = regime(name)
     score = scores[chosen.metric]
     documents = set() if score.documents is None else set(score.documents.tolist())
-    found = with_intervals(Scores([score], scores.system), by="document" if len(documents) > 1 else "segment")
+    several = len(documents) > 1 and None not in documents
+    found = with_intervals(Scores([score], scores.system), by="document" if several else "segment")
     judged = next(iter(found))
     ends = [judged.low, judged.high] if judged.low is not None else [None]
     bands = {_band(chosen, end) for end in ends}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
-from lagging.metrics import Metric, metric
+from lagging.metrics import Metric, metric, metric_among
 from lagging.metrics.record import Statistics
 from lagging.ragged import Floats, Ragged
 from lagging.repeating import Settings, settings
@@ -135,8 +135,7 @@ class Scores:
 
     def __getitem__(self, name: str | Metric) -> Score:
         """The score of a metric, by its name as asked for, or an alias of it."""
-        written = (score for score in self if repr(score.metric) == name)  # a column's metric is not registered
-        found = next(written, None) or self._scores.get(metric(name))
+        found = self._scores.get(metric_among(name, self._scores))
         if found is None:
             raise MetricError(f"{name} was not scored; these were: {', '.join(map(repr, self._scores))}")
         return found

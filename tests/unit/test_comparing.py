@@ -17,7 +17,7 @@ import lagging
 from lagging.columns import Column, read_column
 from lagging.comparing.letters import compact_letters
 from lagging.comparing.words import Together, verdict
-from lagging.errors import DataError, UsageError
+from lagging.errors import DataError, MetricError, UsageError
 from lagging.scoring import Scores
 from lagging.stats import paired, with_intervals
 from statistic import made
@@ -107,6 +107,8 @@ def test_recordings_are_resampled_where_segments_were_cut_from_several() -> None
     assert found.signature["method"] == found.scores["base"]["AL"].signature["method"] == "wild"
     assert compared(cut, by="segment").by == "segment"
     assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).by == "segment"
+    torn = {name: log(k, document=[None, *talks[1:]], seg="given") for name, k in (("base", 3), ("new", 1))}
+    assert compared(torn).by == "segment"
 
 
 def test_the_defaults_are_those_of_score() -> None:
@@ -121,6 +123,10 @@ def test_the_defaults_are_those_of_score() -> None:
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="at least two systems"):
         compared({"base": RUNS["base"]})
+    with pytest.raises(UsageError, match="at least two systems"):
+        compared({})
+    with pytest.raises(MetricError, match="BLEU was not scored; these were: AL"):
+        compared({name: lagging.score(run, ["AL"]) for name, run in RUNS.items()}, None, quality="bleu")
     with pytest.raises(UsageError, match="AL of base in token and new in ms cannot be compared"):
         compared({"base": log(1), "new": log(1, unit="ms")})
     with pytest.raises(UsageError, match=r"lagging.read\('x.log'\)"):
@@ -288,7 +294,10 @@ def test_repr_and_summary() -> None:
     found = compared()
     assert repr(found) == "Comparison(base, new: AL, DAL of 30 segments)"
     assert found.summary.splitlines() == [str(found.together("base", "new")), found.how]
-    assert "paired approximate randomisation over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric" in found.how
+    assert (
+        "paired approximate randomisation over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric"
+        in found.how
+    )
     assert "corrected by Holm for 3 pairs per metric" in compared({**RUNS, "x": log(2)}).how
 
 
@@ -410,6 +419,7 @@ def test_a_segment_without_a_score_is_undefined(tmp_path) -> None:
         ("text\nx\n", "not-a-column", 1, None),
         ("id\tscore\na\t0.5\nb\n", "not-csv", 3, None),
         ('{"id": "a", "score": 1}\n{"id": "b", "score": true}\n', "bad-score", 2, "b"),
+        ('{"id": "a", "score": 1}\n{"id": "b", "score": 1' + "0" * 400 + "}\n", "bad-score", 2, "b"),
         ('{"id": "a", "score": 1}\nnonsense\n', "not-json", 2, None),
         ('{"id": "a", "score": 1}\n[1]\n', "not-an-object", 2, None),
         ('{"id": "a", "bleu": 1}\n', "not-a-column", 1, None),
@@ -445,6 +455,8 @@ def test_columns_are_compared_like_other_metrics() -> None:
     assert one != other
     assert found.notes == ()
     assert "better in COMET by 0.06" in str(found.together("base", "new", {"COMET": 0}))
+    assert found.resampled.pair("COMET", "base", "new") == pair
+    assert found.resampled.together("base", "new", {"COMET": 0}) == 1.0
     assert [repr(m) for m in compared(metrics="AL", quality="COMET", columns=files).metrics] == ["AL", "COMET"]
     lower = [Column("MetricX", c.system, c.values, higher_is_better=False) for c in files]
     found = compared(metrics="AL", columns=lower)

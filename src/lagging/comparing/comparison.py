@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.comparing.letters import compact_letters
 from lagging.comparing.words import Together, verdict
 from lagging.errors import MetricError, Note, UsageError, counted, did_you_mean, optional
-from lagging.metrics import Metric, metric
+from lagging.metrics import Metric, metric_among
 from lagging.published import PublishedScore
 from lagging.scoring import Scores
 from lagging.signature import Signature
@@ -30,7 +30,7 @@ MARKS = {"better": "+", "worse": "-", "different": "≠", "alike": "", "untested
 
 def find_metric(name: str | Metric, known: tuple[Metric, ...]) -> Metric:
     """The metric of that name among some, which need not be registered."""
-    found = next((m for m in known if name in (m, repr(m))), None) or metric(name)
+    found = metric_among(name, known)
     if found not in known:
         raise MetricError(f"{found!r} was not compared; these were: {', '.join(map(repr, known))}")
     return found

@@ -93,6 +93,8 @@ def compare(
         new, compared with base, is earlier in AL by 1.92–2.05 tokens; in 100.0 % of 1000 resamples it is not worse
     """
     runs, columns, notes = dict(runs), list(columns), []
+    if not runs:
+        raise UsageError("a comparison needs at least two systems")
     asked = None if metrics is None else _asked([metrics] if isinstance(metrics, str) else metrics, columns)
     if quality is not None:
         more = _asked([quality], columns)
@@ -102,7 +104,7 @@ def compare(
     systems = {name: _scored(name, run, asked, more, convention) for name, run in runs.items()}
     systems = {name: _joined(name, scores, columns, systems) for name, scores in systems.items()}
     wanted = None if asked is None else [*asked, *dict.fromkeys(column.metric for column in columns)]
-    if wanted is None and systems:
+    if wanted is None:
         notes += _not_common(systems)
     notes += _unlike(systems, wanted)
     by = default_unit(*systems.values()) if by is None else by
@@ -167,6 +169,8 @@ def _scored(
     convention: str | Convention,
 ) -> Scores:
     if isinstance(run, Scores):
+        for m in more:
+            run[m]  # refuses what was not scored
         return run
     if isinstance(run, str | PathLike):
         raise UsageError(f"compare takes Runs: {{{name!r}: lagging.read({str(run)!r}), …}}")
@@ -282,7 +286,5 @@ def _beside(
                 why = f"{row.system} is {row.tool}'s, ours is counted as the paper does"
         if why:
             said.setdefault((kind, why), []).append(row.metric)
-    for (kind, why), metrics in said.items():
-        text = f"{why}: {', '.join(metrics)}"
-        notes.append(Note("published", text) if kind == "published" else Note("NOT MADE ALIKE", text))
+    notes += [Note(kind, f"{why}: {', '.join(metrics)}") for (kind, why), metrics in said.items()]
     return shown

@@ -13,6 +13,6 @@ from lagging.metrics import (  # noqa: F401  importing registers the metrics
     tail,
 )
 from lagging.metrics.record import Metric, Param
-from lagging.metrics.registry import metric, register, registered, split_names
+from lagging.metrics.registry import metric, metric_among, register, registered, split_names
 
-__all__ = ["Metric", "Param", "metric", "register", "registered", "split_names"]
+__all__ = ["Metric", "Param", "metric", "metric_among", "register", "registered", "split_names"]

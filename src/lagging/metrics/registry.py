@@ -12,7 +12,7 @@ from lagging.errors import MetricError, MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
 from lagging.ragged import Floats
 
-__all__ = ["add", "metric", "register", "registered", "split_names"]
+__all__ = ["add", "metric", "metric_among", "register", "registered", "split_names"]
 
 _metrics: dict[str, Metric] = {}
 _aliases: dict[str, str] = {}
@@ -194,6 +194,11 @@ def metric(spec: str | Metric) -> Metric:
             raise MetricNameError(f"{match['name']} is given twice in {spec!r}")
         values[match["name"]] = match["value"]
     return found(**values)
+
+
+def metric_among(spec: str | Metric, known: Iterable[Metric]) -> Metric:
+    """The metric written as `spec`; one of those known need not be registered, such as that of a column."""
+    return next((m for m in known if spec in (m, repr(m))), None) or metric(spec)
 
 
 def _named(name: str) -> Metric:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.errors import MetricError, UsageError
-from lagging.metrics import Metric, metric
+from lagging.metrics import Metric, metric_among
 from lagging.ragged import Ints, Ragged
 from lagging.run import Texts
 from lagging.scoring import Score, Scores, Undefined
 from lagging.stats.resamples import order
 
-__all__ = ["Matched", "match"]
+__all__ = ["Matched", "match", "on_common_segments"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +71,25 @@ def match(
     """
     if len(systems) < 2:
         raise UsageError("a comparison needs at least two systems")
+    return on_common_segments(systems, metrics, by=by, in_order=in_order)
+
+
+def on_common_segments(
+    systems: Mapping[str, Scores],
+    metrics: Iterable[str | Metric] | None = None,
+    *,
+    by: str = "segment",
+    in_order: bool = False,
+) -> Matched:
+    """What `match` finds, of one system too: all of its segments."""
     wanted = _metrics(systems, metrics)
     names = {system: [str(name) for name in next(iter(scores)).ids.tolist()] for system, scores in systems.items()}
     common = set.intersection(*(set(ids) for ids in names.values()))
     if not common:
         raise UsageError(f"{' and '.join(systems)} have no segment in common: their ids differ")
     for system, ids in names.items():
-        if len(set(ids)) < len(ids):
-            twice = next(name for at, name in enumerate(ids) if name in ids[:at])
+        twice = next((name for name, times in Counter(ids).items() if times > 1), None)
+        if twice is not None:
             raise UsageError(f"{system} has the segment {twice!r} twice: it cannot be matched")
     first = [name for name in next(iter(names.values())) if name in common]
     chosen = first if in_order else [first[at] for at in order(first)]
@@ -101,7 +113,7 @@ def _metrics(systems: Mapping[str, Scores], metrics: Iterable[str | Metric] | No
         if not found:
             raise UsageError(f"{' and '.join(systems)} have no metric in common")
         return tuple(found)
-    wanted = tuple(dict.fromkeys(metric(m) for m in metrics))
+    wanted = tuple(dict.fromkeys(metric_among(m, next(iter(scored.values()))) for m in metrics))
     for m in wanted:
         for system, there in scored.items():
             if m not in there:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lagging.errors import UsageError, counted, did_you_mean
-from lagging.metrics import Metric, metric
+from lagging.metrics import Metric, metric_among
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.corrections import CORRECTIONS
@@ -61,7 +61,7 @@ class Paired:
     def pair(self, name: str | Metric, a: str, b: str) -> Pair:
         """The pair of a metric and two systems, in the order in which they were compared."""
         for pair in self.pairs:
-            if (pair.metric, pair.a, pair.b) == (metric(name), a, b):
+            if (pair.metric, pair.a, pair.b) == (metric_among(name, self.metrics), a, b):
                 return pair
         raise UsageError(f"{a} and {b} were not compared by {name}")
 
@@ -80,7 +80,7 @@ class Paired:
         wanted = (
             {m: 0.0 for m in self.metrics if m.higher_is_better is not None}
             if margins is None
-            else {metric(name): margin for name, margin in margins.items()}
+            else {metric_among(name, self.metrics): margin for name, margin in margins.items()}
         )
         one, other = (self.systems.index(_known(name, self.systems)) for name in (a, b))
         good, there = np.ones(len(self.values), dtype=bool), np.ones(len(self.values), dtype=bool)

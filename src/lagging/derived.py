@@ -17,10 +17,11 @@ from lagging.errors import UsageError
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
-from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval, Matched, match
+from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval
 from lagging.stats.estimators import Estimator, Quantile, Sums, linear
-from lagging.stats.intervals import check, constant, finish, tails
+from lagging.stats.intervals import check, constant, finish, signed_by, tails
 from lagging.stats.joint import Joint
+from lagging.stats.matching import on_common_segments
 from lagging.stats.wild import Wild, wild
 
 __all__ = ["Derived", "Draws"]
@@ -98,7 +99,7 @@ class Draws:
         check(method, by, level, resamples)
         if method not in ("percentile", "bca", "wild"):
             raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
-        joint = Joint.make(_matched(systems, metrics, by), by)
+        joint = Joint.make(on_common_segments(systems, metrics, by=by), by)
         values = joint.bootstrap(resamples, seed, "values")["values"]
         return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
 
@@ -115,17 +116,14 @@ class Draws:
         found = self._judge([(part, self.value[c], self.values[:, *c]) for part, c in zip(parts, cells, strict=True)])
         out = iter(found)
         return [
-            Scores([self._with(score, next(out)) for score in scores], system)
+            Scores([self._signed(score, next(out)) for score in scores], system)
             for system, scores in zip(matched.systems, matched.scores, strict=True)
         ]
 
-    def _with(self, score: Score, found: Derived) -> Score:
-        if found.low is None:
+    def _signed(self, score: Score, found: Derived) -> Score:
+        if found.low is None or found.high is None:
             return score
-        made = self.made
-        said = {"ci": f"{100 * made.level:.10g}", "by": made.by, "method": made.method, "bs": made.resamples}
-        signature = score.signature.with_interval(**said, seed=made.seed)
-        return replace(score, low=found.low, high=found.high, signature=signature)
+        return signed_by(score, replace(self.made, low=found.low, high=found.high))
 
     def derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
         """Of each function of the values of some systems, by number: its value, interval and p-value."""
@@ -164,16 +162,6 @@ class Draws:
         else:
             p = float((np.count_nonzero(np.abs(values - value) >= abs(value)) + 1) / (len(values) + 1))
         return Derived(value, ends.low, ends.high, p, ends.reason)
-
-
-def _matched(systems: Mapping[str, Scores], metrics: Iterable[str | Metric], by: str) -> Matched:
-    """The common segments of the systems."""
-    only, all_of = next(iter(systems), ""), dict(systems)
-    if len(systems) == 1:
-        all_of[f"{only} again"] = all_of[only]  # a system that is alone is matched with itself
-    matched = match(all_of, metrics, by=by)
-    unmatched = {system: matched.unmatched[system] for system in systems}
-    return Matched(tuple(systems), matched.metrics, matched.scores[: len(systems)], unmatched)
 
 
 def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Sums | Pooled | str:

@@ -394,12 +394,8 @@ def _over_settings(slope: float, values: Floats, level: float, resamples: int, s
     x, y = (values - values.mean(axis=0)).T
     if np.ptp(y - slope * x) <= 1e-12 * np.abs(values).max():
         return Derived(slope, slope, slope, reason="all settings lie on the line")
-    weighted = wild([(Ratio(np.column_stack([x * y, x * x, np.ones(n)]), _divided), None)], resamples, seed)[0]
+    weighted = wild([(Ratio.of(np.column_stack([x * y, x * x, np.ones(n)])), None)], resamples, seed)[0]
     low, high = weighted.interval(level)
     if np.isnan(low) or np.isnan(high):
         return Derived(slope, reason=f"{counted(n, 'setting')}: too few for an interval")
     return Derived(slope, low, high, weighted.p(1.0))
-
-
-def _divided(sums: Floats) -> Floats:
-    return np.asarray(sums[..., 0] / sums[..., 1])

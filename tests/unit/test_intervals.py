@@ -199,6 +199,13 @@ def test_wild_intervals_of_many_documents_are_near_the_others(name) -> None:
     assert (other.low, other.high) == pytest.approx((plain.low, plain.high), abs=0.15 * width)
 
 
+@pytest.mark.parametrize("method", ["percentile", "bca", "studentised", "wild", "sacrebleu"])
+def test_a_percentile_of_no_tokens_has_no_interval(method) -> None:
+    got = interval(made("LagPercentile", Ragged.from_rows([[], []])), method=method, resamples=50)
+    assert math.isnan(got.low)
+    assert got.reason == "0 segments with a value: too few"
+
+
 def test_a_largest_value_has_no_interval() -> None:
     for score in (made("MaxLag", skewed(9)), made("LagPercentile(p=100)", Ragged.from_rows([[1, 2], [3]]))):
         assert math.isnan(interval(score).low)

@@ -147,6 +147,11 @@ class Sums:
 class Ratio(Sums):
     """The first sum over the last but one; a mean is one too."""
 
+    @classmethod
+    def of(cls, rows: Floats) -> Ratio:
+        """From what each unit adds: top, bottom, and the number of its segments that have a value."""
+        return cls(rows, _divided)
+
     @property
     def weight(self) -> Floats:
         """How much each unit counts: by what it adds to the bottom."""
@@ -205,11 +210,13 @@ class Quantile:
     def blocks(self) -> Floats:
         """How many values of each block each unit has: blocks are counted by a product of matrices."""
         block = np.arange(len(self.unit)) // BLOCK
-        size = self.n * (int(block[-1]) + 1 if len(block) else 1)
+        size = self.n * (int(block[-1]) + 1)
         return np.bincount(self.unit * (size // self.n) + block, minlength=size).reshape(self.n, -1).astype(np.float64)
 
     def values(self, counts: Floats) -> Floats:
         """Of resamples, given how often each has each unit."""
+        if not len(self.unit):
+            return np.full(len(counts), np.nan)
         below = np.cumsum(counts @ self.blocks, axis=1)
         rank = np.maximum(below[:, -1] - 1, 0) * (self.p / 100)
         first = np.floor(rank)
@@ -231,7 +238,7 @@ class Quantile:
         """The share of tokens up to the value: a ratio of sums, with the standard error that a percentile lacks."""
         total = np.bincount(self.unit, minlength=self.n).astype(np.float64)
         some = np.bincount(self.unit, self.sorted_values <= self.value, self.n)
-        return Ratio(np.stack([some, total, total], axis=1), _ratio)
+        return Ratio.of(np.stack([some, total, total], axis=1))
 
     @cached_property
     def influence(self) -> Floats:
@@ -247,7 +254,7 @@ def linear(e: Estimator) -> Sums:
     return e.below() if isinstance(e, Quantile) else e
 
 
-def _ratio(sums: Floats) -> Floats:
+def _divided(sums: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(sums[..., 1] != 0, sums[..., 0] / sums[..., 1], np.nan))
 
@@ -266,7 +273,7 @@ def estimator(score: Score, units: Units) -> Estimator | str:
     full = np.where(some[:, None], statistics, 0.0)
     if not callable(metric.aggregate):
         pair = full[:, :2] if metric.ratio else np.stack([full[:, 0], some], axis=1)
-        return Ratio(on_grid(units.total(np.column_stack([pair, some]))), _ratio)
+        return Ratio.of(on_grid(units.total(np.column_stack([pair, some]))))
     if metric.from_sums is None:
         return "its function is not one of sums, so that it cannot be resampled"
     return Sums(on_grid(units.total(np.column_stack([full, some]))), _defined(metric.from_sums))

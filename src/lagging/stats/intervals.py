@@ -176,11 +176,16 @@ def signed(of: Sequence[Score], found: Sequence[Interval], system: str, notes: S
         if np.isnan(made.low):
             out.append(replace(score, low=None, high=None, signature=score.signature.without_interval()))
             continue
-        signature = score.signature.with_interval(
-            ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
-        )
-        out.append(replace(score, low=made.low, high=made.high, signature=signature))
+        out.append(signed_by(score, made))
     return Scores(out, system, merge_notes(said))
+
+
+def signed_by(score: Score, made: Interval) -> Score:
+    """The score with its interval, and how that was made in its signature."""
+    signature = score.signature.with_interval(
+        ci=f"{100 * made.level:.10g}", by=made.by, method=made.method, bs=made.resamples, seed=made.seed
+    )
+    return replace(score, low=made.low, high=made.high, signature=signature)
 
 
 def check(method: str, by: str, level: float, resamples: int) -> None:

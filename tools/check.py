@@ -98,6 +98,7 @@ def main(names: list[str]) -> int:
     failed = []
     if (browser := chromium()) is not None:
         os.environ["LAGGING_CHROMIUM"] = browser
+    os.environ.setdefault("LAGGING_PYTHON", PYTHON)
     for name, commands in chosen.items():
         for command in commands:
             print(f"── {name}: {' '.join(command[1:6])}", flush=True)

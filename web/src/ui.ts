@@ -37,7 +37,10 @@ export function dress(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value as EventListener);
     else if (value === false || value === null || value === undefined) element.removeAttribute(name);
-    else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value === true ? "" : String(value));
+    else {
+      const text = value === true && !name.startsWith("aria-") ? "" : String(value); // aria-hidden="" would mean nothing
+      if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+    }
   }
 }
 

@@ -19,6 +19,7 @@ __all__ = ["main"]
 COMMANDS = {
     "score": "Score logs: AP, AL, LAAL, DAL, BLEU, and any other metric.",
     "compare": "Compare systems: intervals, paired tests, gates.",
+    "report": "One page that opens anywhere: health, comparison, figures, timelines.",
     "curve": "Quality against latency at several settings: front, budgets, areas, AL against DAL.",
     "inspect": "Show what happened in a sentence, token by token.",
     "validate": "List everything that is wrong with a log, and where.",

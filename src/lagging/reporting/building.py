@@ -12,6 +12,8 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from lagging.comparing import Comparison
 from lagging.conventions import Convention, convention
 from lagging.defaults import default_metrics, default_unit
@@ -110,8 +112,8 @@ def report(
         comparison = alone(runs, counting)
     if tuple(runs) != comparison.systems:
         raise UsageError(f"the comparison is of {', '.join(comparison.systems)}, not of {', '.join(runs)}")
-    ids = list(map(str, next(iter(comparison.scores[comparison.systems[0]])).ids.tolist()))
-    systems = [_system(name, run, comparison.scores[name], ids, counting) for name, run in runs.items()]
+    systems = _systems(runs, comparison, counting)
+    ids = systems[0].run.id
     health = [checks(one, comparison.unmatched.get(one.name, ())) for one in systems]
     rows, note = chosen(systems, sorted({row for found in health for check in found for row in check.rows}))
     place = {row: at for at, row in enumerate(rows.tolist())}
@@ -173,9 +175,18 @@ def alone(
     )
 
 
-def _system(name: str, run: Run, scores: Scores, ids: list[str], counting: Convention) -> System:
-    rows = shared_rows(run, ids)
-    return System(name, run, run if rows is None else replace(run[rows], notes=run.notes), scores, counting)
+def _systems(runs: Mapping[str, Run], found: Comparison, counting: Convention) -> list[System]:
+    """The systems, with the segments that all of them have in the order of the first."""
+    compared = list(map(str, next(iter(found.scores[found.systems[0]])).ids.tolist()))
+    place = {name: at for at, name in enumerate(compared)}
+    ids = [name for name in map(str, next(iter(runs.values())).id.tolist()) if name in place]
+    order = np.array([place[name] for name in ids], dtype=np.int64)
+    out = []
+    for name, run in runs.items():
+        rows = shared_rows(run, ids)
+        shared = run if rows is None else replace(run[rows], notes=run.notes)
+        out.append(System(name, run, shared, found.scores[name], order, counting))
+    return out
 
 
 def _about(one: System) -> dict[str, Any]:

@@ -22,14 +22,17 @@ from lagging.stats import Interval, intervals
 
 __all__ = ["by_length", "distribution", "finite", "hidden", "number", "over_time", "tradeoff"]
 
+LEAST, DRAWN = 1000, 30_000_000
+"""Intervals on other clocks are of fewer resamples where segments × resamples would be more than that."""
 GRID = 240
 """On how many lags the cumulative distributions are given."""
 PERCENTILES = (50, 90, 99)
 BINS = 8
 """Of source length, with at least `CROWD` segments of a system in each."""
 CROWD = 10
-MINUTES = 40
-"""Bins of lag over time."""
+TIMES = 40
+"""Bins of lag over time at most, with at least `SOME` tokens of a system in each on average."""
+SOME = 20
 FEW = 5
 """A bin with fewer tokens is left out."""
 LONG = {"ms": 60_000.0, "token": 200.0}
@@ -74,7 +77,8 @@ def _points(
     found: Comparison, systems: Sequence[System], clocks: Sequence[str], metrics: Sequence[Metric]
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """By clock and metric, the point of each system; intervals of all of them on the same resamples."""
-    drawn = {"by": found.by, "level": found.level, "resamples": found.resamples, "seed": found.seed}
+    resamples = min(found.resamples, max(LEAST, DRAWN // max(found.n, 1)))
+    drawn = {"by": found.by, "level": found.level, "resamples": resamples, "seed": found.seed}
     scores = {"ideal": [[one.scores[m] for m in metrics] for one in systems]}
     other = {clock: [list(one.on(clock, metrics)) for one in systems] for clock in clocks if clock != "ideal"}
     made = iter(intervals([one for rows in other.values() for row in rows for one in row], **drawn))  # type: ignore[arg-type]
@@ -135,8 +139,8 @@ def _ecdf(columns: Sequence[Floats]) -> dict[str, Any]:
     some = [values for values in columns if len(values)]
     if not some:
         return {"grid": [], "systems": []}
-    low = min(float(values[0]) for values in some)
-    high = max(float(np.percentile(values, 99.9)) for values in some)
+    low = min(float(np.percentile(values, 0.1, method="lower")) for values in some)
+    high = max(float(np.percentile(values, 99.9, method="higher")) for values in some)
     grid = np.linspace(low, max(high, low + 1e-9), GRID)
     of = []
     for values in columns:
@@ -181,16 +185,17 @@ def over_time(systems: Sequence[System]) -> dict[str, Any] | None:
     ends = [float(time.max()) for time, _, _ in placed if len(time)]
     if not ends:
         return {"edges": [], "systems": [{"reason": reason} for _, _, reason in placed]}
-    edges = np.linspace(0.0, max(ends) or 1.0, MINUTES + 1)
+    bins = max(2, min(TIMES, min(len(time) for time, _, _ in placed if len(time)) // SOME))
+    edges = np.linspace(0.0, max(ends) or 1.0, bins + 1)
     out: list[dict[str, Any]] = []
     for one, (time, lag, reason) in zip(timed, placed, strict=True):
-        place = np.minimum(np.searchsorted(edges, time, side="right") - 1, MINUTES - 1)
+        place = np.minimum(np.searchsorted(edges, time, side="right") - 1, bins - 1)
         order = np.argsort(place, kind="stable")
-        cuts = np.searchsorted(place[order], np.arange(1, MINUTES))
-        bins = [
+        cuts = np.searchsorted(place[order], np.arange(1, bins))
+        lines = [
             np.percentile(part, (50, 90)).tolist() if len(part) >= FEW else None for part in np.split(lag[order], cuts)
         ]
-        out.append({"bins": bins, "drift": _drift(one), "reason": reason})
+        out.append({"bins": lines, "drift": _drift(one), "reason": reason})
     return {"edges": edges.tolist(), "systems": out}
 
 

@@ -106,7 +106,7 @@ def _common(lists: Sequence[list[str | None] | None]) -> list[str | None] | None
 
 def _system(one: System, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
     out: dict[str, Any] = {"prediction": _predictions(one, rows), "pieces": _pieces(one, rows)}
-    values = {repr(m): (one.scores[m].segments[rows], one.scores[m].unit) for m in metrics}
+    values = {repr(m): (one.values(m)[rows], one.scores[m].unit) for m in metrics}
     if one.timed:
         for name in ("AL", "DAL"):
             found = one.degeneracy[name]

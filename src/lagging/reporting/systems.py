@@ -33,7 +33,8 @@ class System:
         name: as the page calls it.
         whole: its Run, with the segments that others do not have.
         run: the segments that all systems have, in one order.
-        scores: of the comparison, on these segments.
+        scores: of the comparison, on these segments in an order of their own.
+        order: where in that order each segment of `run` is.
         convention: whose counting.
     """
 
@@ -41,6 +42,7 @@ class System:
     whole: Run
     run: Run
     scores: Scores
+    order: Ints
     convention: Convention
 
     @property
@@ -74,6 +76,10 @@ class System:
         """What AL hides, by the names of the metrics."""
         found = score(self.run, DEGENERACY, convention=self.convention)
         return dict(zip(DEGENERACY, found, strict=True))
+
+    def values(self, m: Metric) -> Floats:
+        """The values of the segments, in the order of `run`."""
+        return self.scores[m].segments[self.order]
 
     def lags(self, clock: str = "ideal") -> Ragged:
         """ℓ(t) of every token."""

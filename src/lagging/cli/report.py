@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging report`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lagging.cli.common import Talk, reading, spare, systems, talking, watched
+from lagging.cli.logs import distinct, named_metrics
+from lagging.cli.longform import Cutting, cutting
+from lagging.comparing import compare
+from lagging.conventions import CONVENTIONS, convention
+from lagging.defaults import default_metrics
+from lagging.errors import UsageError, counted
+from lagging.files import write_whole
+from lagging.formats import scan
+from lagging.reporting import report
+from lagging.reporting.building import alone
+from lagging.run import TIMES, Run
+from lagging.scoring import Scores, score
+from lagging.stats import CORRECTIONS, RESAMPLES, SEED, TESTS
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The page to write, such as report.html.")
+@click.option(
+    "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
+)
+@click.option("--title", default="", metavar="TEXT", help="Of the page.")
+@click.option("--base", metavar="NAME", help="Compare the others with this system only, not all pairs.")
+@click.option("--test", type=click.Choice(TESTS), help="The paired test.")
+@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
+@click.option("--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help="Of p for many pairs.")
+@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
+@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
+@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@cutting
+@reading
+@talking
+def command(
+    logs: tuple[str, ...],
+    output: str,
+    names: tuple[str, ...],
+    title: str,
+    base: str | None,
+    test: str | None,
+    by: str | None,
+    correction: str,
+    resamples: int,
+    seed: int,
+    named: str,
+    cutting: Cutting,
+    talk: Talk,
+    how: dict[str, Any],
+) -> None:
+    """One page about some systems, as a file that needs nothing else: health, comparison, figures, timelines.
+
+    It opens from disk, without a network. The same logs give the same bytes.
+
+    \b
+    lagging report base=a.log new=b.log -o report.html
+    lagging report base=a.log new=b.log -m LongYAAL,BLEU --segmentation talks.yaml --reference talks.de -o talks.html
+    """
+    cutting.check()
+    asked, chosen = named_metrics(names), convention(named)
+    named_logs = systems(logs)
+    spare(named_logs, output)
+    read: list[Run] = []
+    said = set[str]()
+    for name, path in named_logs:
+        with watched(name or path, path, talk) as progress:
+            read.append(_read(path, name, cutting, {**how, "progress": progress}))
+        if read[-1].origin.description not in said:
+            said.add(read[-1].origin.description)
+            talk.say(f"{read[-1].name}: {read[-1].origin.description}")
+    results = [score(run, asked or default_metrics(run), convention=chosen) for run in read]
+    for run, scores in zip(read, results, strict=True):
+        scores.system = run.name
+    results = distinct(results, [path for _, path in named_logs])
+    runs = {scores.system: run for scores, run in zip(results, read, strict=True)}
+    drawn: dict[str, Any] = {"by": by, "resamples": resamples, "seed": seed}
+    found = _compared(runs, results, asked, drawn, base=base, test=test, correction=correction, named=named)
+    made = report(runs, found, title=title, convention_=chosen)
+    for scores in found.scores.values():
+        talk.notes(scores.notes, scores.system)
+    for note in found.notes:
+        talk.say(f"note: {note}")
+    if made.data["segments"]["note"]:
+        talk.say(f"note: {made.data['segments']['note']}")
+    page = made.to_html()
+    with write_whole(output, errors="backslashreplace") as file:
+        file.write(page)
+    size = len(page.encode("utf-8", "backslashreplace"))
+    talk.say(f"{output}: {counted(len(runs), 'system')}, {counted(found.n, 'segment')}, {size / 1e6:.1f} MB")
+
+
+def _read(path: str, name: str | None, cutting: Cutting, how: dict[str, Any]) -> Run:
+    """A whole log, with all its columns; its streams cut, if that was asked for."""
+    run = Run.concat(list(scan(path, name=name, **how)))
+    return cutting.cut(run, clocks=_clocks(run)).run if cutting.asked else run
+
+
+def _clocks(run: Run) -> list[str]:
+    """The clocks whose times must be worked out before a stream is cut."""
+    return ["queue"] if "queue" in TIMES and (run.elapsed is not None or run.compute is not None) else []
+
+
+def _compared(
+    runs: dict[str, Run],
+    results: list[Scores],
+    asked: list[Any],
+    drawn: dict[str, Any],
+    *,
+    base: str | None,
+    test: str | None,
+    correction: str,
+    named: str,
+) -> Any:
+    if len(runs) > 1:
+        how: dict[str, Any] = {"base": base, "correction": correction, "convention": named, **drawn}
+        how |= {} if test is None else {"test": test}
+        return compare({one.system: one for one in results}, asked or None, **how)
+    if base is not None:
+        raise UsageError("--base needs other systems to compare with it")
+    return alone(runs, convention(named), results[0], **drawn)

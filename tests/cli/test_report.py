@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging report`: the file it writes; web/e2e/report.test.mjs opens such files in a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lagging
+
+DATA = Path(__file__).parents[2] / "docs" / "data"
+FEW = ("--resamples", 200)
+
+
+def unpacked(page: Path) -> dict[str, Any]:
+    packed = re.search(r'<script id="data"[^>]*>([^<]+)</script>', page.read_text("utf-8"))
+    assert packed is not None
+    found = json.loads(zlib.decompress(base64.b64decode(packed[1])))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+TWO = ("report", f"base={DATA / 'system-a'}", f"new={DATA / 'system-b'}")
+
+
+def test_a_page_about_two_systems(run: Any, here: Path) -> None:
+    done = run(*TWO, *FEW, "-o", "r.html", "--title", "Two", "-m", "AL,DAL,BLEU")
+    assert (done.code, done.out) == (0, "")
+    assert "r.html: 2 systems, 6 segments, 0.3 MB" in done.err
+    assert "note: new: empty hypothesis: 1 segment" in done.err
+    found = unpacked(here / "r.html")
+    assert found["title"] == "Two"
+    assert [one["name"] for one in found["systems"]] == ["base", "new"]
+    scores = lagging.score(lagging.read(DATA / "system-b"), ["AL", "DAL", "BLEU"])
+    assert [one["value"] for one in found["comparison"]["scores"][1]] == [s.value for s in scores]
+    again = run(*TWO, *FEW, "-o", "again.html", "--title", "Two", "-m", "AL,DAL,BLEU", "-q")
+    assert again.err == ""
+    assert (here / "again.html").read_bytes() == (here / "r.html").read_bytes()
+
+
+def test_one_system_and_a_base(run: Any, here: Path) -> None:
+    assert run("report", DATA / "system-a", *FEW, "-o", "one.html").code == 0
+    assert unpacked(here / "one.html")["comparison"]["pairs"] == []
+    assert run(*TWO, *FEW, "--base", "base", "-o", "r.html").code == 0
+    found = unpacked(here / "r.html")["comparison"]
+    assert found["base"] == "base"
+    assert {row[3]["mark"] for row in found["scores"]} == {"", "-"}
+    wrong = run("report", DATA / "system-a", "--base", "x", "-o", "one.html")
+    assert wrong.code == 2
+    assert "--base needs other systems" in wrong.err
+
+
+def test_talks_are_cut(run: Any, here: Path) -> None:
+    cut = ("--segmentation", DATA / "talks.yaml", "--reference", DATA / "talks.de")
+    assert run("report", f"talks={DATA / 'talks.log'}", *cut, *FEW, "-o", "r.html").code == 0
+    found = unpacked(here / "r.html")
+    assert [m["name"] for m in found["metrics"]] == ["LongYAAL", "StreamLAAL", "DAL", "StreamDAL", "BLEU"]
+    assert found["tradeoff"]["clocks"] == ["ideal", "elapsed", "queue"]
+    assert found["over_time"]["systems"][0]["drift"] is not None
+    assert {r["name"] for r in found["tradeoff"]["regimes"]} >= {"iwslt26", "iwslt25"}
+
+
+def test_a_log_is_never_written_over(run: Any, here: Path) -> None:
+    (here / "a.jsonl").write_text('{"id": 0, "delays": [1, 2], "source_length": 2}\n')
+    done = run("report", "a.jsonl", "-o", "a.jsonl")
+    assert done.code == 2
+    assert "it would be written over" in done.err
+    assert run("report", "a.jsonl").code == 2

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The report: unpacks its data, and fills its sections. */
+
+import "../src/theme.css";
+import "./report.css";
+import { comparison } from "../src/report/comparison";
+import { distribution } from "../src/report/distribution";
+import { counted } from "../src/report/format";
+import { health } from "../src/report/health";
+import { hidden } from "../src/report/hidden";
+import { list } from "../src/report/list";
+import { named } from "../src/report/parts";
+import { sentence } from "../src/report/sentence";
+import { State } from "../src/report/state";
+import { tradeoff } from "../src/report/tradeoff";
+import { unpack } from "../src/report/unpack";
+import { byId, h } from "../src/ui";
+
+const SCHEMA = 1;
+
+/** The place of a section's content. */
+function body(id: string): HTMLElement {
+  const found = byId(id).querySelector<HTMLElement>(".body");
+  if (!found) throw new Error(`#${id} has no body`);
+  return found;
+}
+
+/** Lets the browser paint what is there so far. */
+const breathe = (): Promise<void> => new Promise((done) => setTimeout(done, 0));
+
+async function main(): Promise<void> {
+  const text = byId("data").textContent ?? "";
+  if (!text.trim()) {
+    byId("faults").textContent = "This is the page of `lagging report` without data: run lagging report base=… new=… -o report.html";
+    return;
+  }
+  const data = await unpack(text);
+  if (data.schema !== SCHEMA) throw new Error(`its data has the format ${data.schema}, and this page reads ${SCHEMA}`);
+  const state = new State(data);
+  if (data.title) {
+    byId("title").textContent = data.title.slice(0, 300);
+    document.title = data.title.slice(0, 300);
+  }
+  byId("version").textContent = data.version;
+  byId("about").append(
+    h(
+      "ul",
+      { class: "systems" },
+      ...data.systems.map((one, s) =>
+        h("li", {}, named(state, s), h("span", { class: "quiet small" }, ` ${counted(one.segments, "segment")}, ${counted(one.tokens, one.noun)}; ${one.origin}`)),
+      ),
+    ),
+  );
+  health(body("health"), state);
+  comparison(body("comparison"), state);
+  await breathe();
+  tradeoff(body("tradeoff"), state);
+  hidden(body("hidden"), state);
+  distribution(body("distribution"), state);
+  await breathe();
+  const rows = list(body("segments"), state);
+  sentence(body("timeline"), state, rows);
+  document.documentElement.dataset["ready"] = "true";
+}
+
+main().catch((error: unknown) => {
+  byId("faults").textContent = `This report cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
+});

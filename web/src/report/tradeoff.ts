@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Quality–latency: a point per system with intervals on both axes, on the clock of one's choice. */
+
+import { dot, line, link, pointer, rect, ruleX, ruleY, text, tip } from "@observablehq/plot";
+import { fill, h } from "../ui";
+import { figure } from "./figure";
+import { amount, colour, range, scaled, short, symbol, unitName } from "./format";
+import { chooser, clockSwitch, named, table } from "./parts";
+import type { State } from "./state";
+import type { Maybe, Point, Regime } from "./types";
+
+interface Dot {
+  readonly system: number;
+  readonly name: string;
+  readonly x: number;
+  readonly y: number;
+  readonly x1: number;
+  readonly x2: number;
+  readonly y1: number;
+  readonly y2: number;
+  readonly x0: number;
+  readonly title: string;
+}
+
+/** Systems whose names differ in a number only, such as wait-3 and wait-5: settings of one, which a line may join. */
+export function families(names: readonly string[]): number[][] {
+  const found = new Map<string, number[]>();
+  names.forEach((name, system) => {
+    const stem = /^(.*?)[-_@=: ]*\d+(?:\.\d+)?$/su.exec(name.slice(0, 500))?.[1];
+    if (stem !== undefined) found.set(stem, [...(found.get(stem) ?? []), system]);
+  });
+  return [...found.values()].filter((group) => group.length > 1);
+}
+
+export function tradeoff(body: HTMLElement, state: State): void {
+  const { data } = state;
+  const { tradeoff: all, metrics, systems, comparison: compared } = data;
+  if (!all.latency.length || !all.clocks.length) {
+    body.append(h("p", { class: "quiet" }, "There is no metric of latency to draw."));
+    return;
+  }
+  // what a shared task judges by, where it is there
+  let latency = all.regimes[0]?.metric ?? (all.latency.includes("DAL") ? "DAL" : (all.latency[0] ?? ""));
+  let quality: string | undefined = all.quality[0];
+  let regime: Regime | undefined;
+  const unit = data.unit;
+  const numbers = h("div", {});
+  const regimes = h("span", {});
+  const note = h("p", { class: "quiet small" });
+
+  const qualityOf = (s: number): Point | undefined => compared.scores[s]?.[metrics.findIndex((m) => m.name === quality)];
+  const pointOf = (s: number): Point | undefined => all.points[state.choice.clock]?.[latency]?.[s];
+  const finite = (value: Maybe | undefined, other: number): number => value ?? other;
+  const dots = (): Dot[] =>
+    systems.flatMap((one, s) => {
+      const [p, q] = [pointOf(s), qualityOf(s)];
+      if (!p || p.value === null || (quality !== undefined && (q?.value ?? null) === null)) return [];
+      const [x, y] = [scaled(p.value, unit), q?.value ?? s];
+      const lines = [
+        short(one.name, 40),
+        `${latency} ${amount(p.value, unit)} ${unitName(unit)} ${range(p.low, p.high, unit)}`,
+        ...(quality === undefined ? [] : [`${quality} ${amount(q?.value, "points")} ${range(q?.low ?? null, q?.high ?? null, "points")}`]),
+      ];
+      return {
+        system: s,
+        name: short(one.name),
+        x,
+        y,
+        x1: finite(p.low === null ? null : scaled(p.low, unit), x),
+        x2: finite(p.high === null ? null : scaled(p.high, unit), x),
+        y1: finite(q?.low, y),
+        y2: finite(q?.high, y),
+        x0: scaled(all.points["ideal"]?.[latency]?.[s]?.value ?? NaN, unit),
+        title: lines.join("\n"),
+      };
+    });
+
+  const drawn = figure("Quality against latency", (width) => {
+    const here = dots();
+    const place = new Map(here.map((d) => [d.system, d]));
+    const bands = (regime?.limits ?? []).map(([name, limit], i, every) => ({ name, x1: scaled(every[i - 1]?.[1] ?? 0, "ms"), x2: scaled(limit, "ms"), i }));
+    const [least, most] = [Math.min(...here.map((d) => d.x1)), Math.max(...here.map((d) => d.x2), ...bands.map((b) => b.x2))];
+    const room = 0.06 * (most - least) || 0.1 * Math.abs(most) || 1;
+    const domain = bands.length ? [Math.min(0, least), most] : [least - room, most + room];
+    const others = here.filter((d) => state.choice.clock !== "ideal" && Number.isFinite(d.x0));
+    return {
+      height: quality === undefined ? 60 + 34 * systems.length : Math.max(280, Math.min(440, width * 0.55)),
+      marginRight: 24,
+      marginTop: 24,
+      x: { label: `${latency} (${unitName(unit)}, ${state.choice.clock}) →`, grid: true, domain, ticks: Math.min(12, width / 70) },
+      y: quality === undefined ? { axis: null, domain: [systems.length - 0.5, -0.5] } : { label: `↑ ${quality}`, nice: true, grid: true, insetTop: 10, insetBottom: 10 },
+      symbol: { type: "identity" },
+      color: { type: "identity" },
+      marks: [
+        rect(bands, { x1: "x1", x2: "x2", fill: "var(--green)", fillOpacity: (b: { i: number }) => (b.i ? 0.07 : 0.14) }),
+        text(bands, { x: "x2", frameAnchor: "top-right", text: (b: { name: string }) => `${b.name} `, textAnchor: "end", dy: 4, fill: "var(--quiet)" }),
+        ...families(systems.map((one) => one.name)).map((group) =>
+          line(group.flatMap((s) => place.get(s) ?? []).sort((p, q) => p.x - q.x), { x: "x", y: "y", stroke: "var(--quiet)", strokeOpacity: 0.6 }),
+        ),
+        link(others, { x1: "x0", x2: "x", y1: "y", y2: "y", stroke: "var(--quiet)", strokeDasharray: "2 3" }),
+        dot(others, { x: "x0", y: "y", r: 3, stroke: (d: Dot) => colour(d.system), fill: "var(--paper)" }),
+        ruleY(here, { y: "y", x1: "x1", x2: "x2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 }),
+        ...(quality === undefined ? [] : [ruleX(here, { x: "x", y1: "y1", y2: "y2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 })]),
+        dot(here, { x: "x", y: "y", r: 6, symbol: (d: Dot) => symbol(d.system), fill: (d: Dot) => colour(d.system), stroke: "var(--paper)" }),
+        text(here, { x: "x", y: "y", text: "name", dx: 9, dy: -9, textAnchor: "start", fill: "currentColor", stroke: "var(--paper)", strokeWidth: 3 }),
+        tip(here, pointer({ x: "x", y: "y", title: "title", maxRadius: 60 })),
+      ],
+    };
+  });
+
+  const draw = (): void => {
+    drawn.redraw();
+    fill(
+      numbers,
+      table(
+        "Points",
+        ["system", `${latency} (${state.choice.clock}) ${unitName(unit)}`, "", ...(quality === undefined ? [] : [quality, ""])],
+        systems.map((_, s) => {
+          const [p, q] = [pointOf(s), qualityOf(s)];
+          const one = h("data", { value: p?.value ?? "", "data-point": s }, amount(p?.value, unit));
+          const more = [h("data", { value: q?.value ?? "" }, amount(q?.value, "points")), range(q?.low ?? null, q?.high ?? null, "points")];
+          return [named(state, s), one, range(p?.low ?? null, p?.high ?? null, unit), ...(quality === undefined ? [] : more)];
+        }),
+      ),
+      h("details", {}, h("summary", {}, "Signatures"), h("ul", {}, ...[...new Set(systems.map((_, s) => pointOf(s)?.signature ?? ""))].map((one) => h("li", {}, h("code", {}, one))))),
+    );
+    note.textContent =
+      state.choice.clock === "ideal"
+        ? "Further up and to the left is better. Bars are intervals. Systems whose names differ in a number only are joined."
+        : `Bars are intervals; hollow points are where the system would be if computing took no time.`;
+    if (regime) note.textContent += ` ${regime.source}.`;
+  };
+  const bandChooser = (): void => {
+    const fit = all.regimes.filter((one) => one.metric === latency);
+    regime = undefined;
+    const entries = [{ value: undefined as Regime | undefined, text: "none" }, ...fit.map((one) => ({ value: one as Regime | undefined, text: one.name }))];
+    fill(regimes, fit.length > 0 && chooser("regime", entries, undefined, (one) => {
+      regime = one;
+      draw();
+    }));
+  };
+  body.append(
+    h(
+      "div",
+      { class: "tools noprint" },
+      chooser("latency", all.latency.map((value) => ({ value, text: value })), latency, (name) => {
+        latency = name;
+        bandChooser();
+        draw();
+      }),
+      ...(all.quality.length > 1 ? [chooser("quality", all.quality.map((value) => ({ value, text: value })), quality ?? "", (name) => {
+        quality = name;
+        draw();
+      })] : []),
+      clockSwitch(state, all.clocks),
+      regimes,
+    ),
+    ...(quality === undefined ? [h("p", { class: "quiet" }, "No quality was scored (it needs references, or --column): latency alone.")] : []),
+    drawn.element,
+    note,
+    numbers,
+  );
+  bandChooser();
+  state.on(["clock"], draw);
+  draw();
+}

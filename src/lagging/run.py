@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging import notebooks
 from lagging.arrays import Ids, Texts, as_ids, as_lengths, as_rows, join_ids, make_ids, make_texts, misfits, no_times
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes, optional
 from lagging.ragged import Floats, Ints, Ragged
@@ -308,6 +309,8 @@ class Run:
         tokens = counted(len(self.delays.values), noun(self.level))
         unit = "no times" if self.unit == "none" else self.unit
         return f"Run({name}{counted(len(self), 'segment')}, {tokens}, {unit})"
+
+    _repr_html_ = notebooks.html
 
     def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
         """Some of the segments: a slice, segment numbers, or a mask.

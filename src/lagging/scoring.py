@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging import notebooks
 from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
 from lagging.metrics import Metric, metric, metric_among
@@ -155,6 +156,8 @@ class Scores:
     def to_pandas(self) -> pandas.DataFrame:
         """A row per segment: its id, and a column per metric (needs pandas)."""
         return optional("pandas").DataFrame({"id": next(iter(self)).ids, **{repr(s.metric): s.segments for s in self}})
+
+    _repr_html_ = notebooks.html
 
     def __len__(self) -> int:
         """How many metrics were scored."""

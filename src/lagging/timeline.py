@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lagging import notebooks
 from lagging.conventions import PAPER, Convention
 from lagging.errors import MetricError
 from lagging.metrics import kernels, metric
@@ -56,6 +57,8 @@ class Timeline:
     effective_lags: Floats
     broke: tuple[bool, ...]
     scores: tuple[Score, ...]
+
+    _repr_html_ = notebooks.html
 
 
 def timeline(

@@ -56,7 +56,12 @@ def test_one_system_and_a_base(run: Any, here: Path) -> None:
     assert run(*TWO, *FEW, "--base", "base", "-o", "r.html").code == 0
     found = unpacked(here / "r.html")["comparison"]
     assert found["base"] == "base"
-    assert {row[3]["mark"] for row in found["scores"]} == {"", "-"}
+    runs = {"base": lagging.read(DATA / "system-a"), "new": lagging.read(DATA / "system-b")}
+    wanted = lagging.compare(runs, base="base", resamples=200)
+    assert [[one["mark"] for one in row] for row in found["scores"]] == [
+        [wanted.marks[m][name] for m in wanted.metrics] for name in wanted.systems
+    ]
+    assert [pair["p"] for pair in found["pairs"]] == [pair.p for pair in wanted.pairs]
     wrong = run("report", DATA / "system-a", "--base", "x", "-o", "one.html")
     assert wrong.code == 2
     assert "--base needs other systems" in wrong.err

@@ -13,9 +13,9 @@ SOURCE = Path(lagging.__file__).parent
 
 # what a module may import: data flows one way, and imports follow it
 LAYERS = [
-    {"version", "kinds"},
+    {"version", "kinds", "notebooks"},
     {"errors"},
-    {"ragged", "text", "files"},
+    {"ragged", "text", "files", "units"},
     {"validation", "arrays"},
     {"run"},
     {"edits"},

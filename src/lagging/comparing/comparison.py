@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from lagging import notebooks
 from lagging.comparing.letters import compact_letters
 from lagging.comparing.words import Together, verdict
 from lagging.errors import MetricError, Note, UsageError, counted, did_you_mean, optional
@@ -213,6 +214,8 @@ class Comparison:
         names = [f.name for f in fields(Pair)]
         rows = [[repr(p.metric), *(getattr(p, name) for name in names[1:])] for p in self.pairs]
         return optional("pandas").DataFrame(rows, columns=names)
+
+    _repr_html_ = notebooks.html
 
     def __repr__(self) -> str:
         """`Comparison(base, new: AL, DAL of 40 segments)`."""

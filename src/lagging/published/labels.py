@@ -36,20 +36,21 @@ PERCENT = {"ratio": 100.0, "points": 1.0, None: 1.0}
 """What a percent sign divides by, by what a metric is measured in; a time has none."""
 
 
-def find_metric(label: str, settings: dict[str, str] | None = None) -> Metric | None:
+def find_metric(label: str, settings: dict[str, str] | None = None, tool: str | None = None) -> Metric | None:
     """The metric of ours that a label means; None if none means just that.
 
     Args:
         label: as the tool writes it.
         settings: of OmniSTEval, where they are known: its tokenizer, and whether it mended computation-aware times.
+        tool: who wrote it, where that is known.
 
     Example:
         >>> find_metric("AL (CA)"), find_metric("LongDAL (CU)"), find_metric("LAAL_CA --no-use-ref-len")
         (AL(clock=elapsed), DAL, LAAL(length=hypothesis, clock=elapsed))
         >>> find_metric("AL (CA)", {"Fix CA emissions": "yes"})
         AL(clock=omnisteval)
-        >>> find_metric("StreamLAAL"), find_metric("BLEU (CA)")
-        (None, None)
+        >>> find_metric("StreamLAAL_CA", tool="StreamLAAL"), find_metric("BLEU (CA)")
+        (StreamLAAL(clock=fbk), None)
     """
     match = LABEL.fullmatch(label) if len(label) <= LONGEST else None
     if match is None:
@@ -68,7 +69,10 @@ def find_metric(label: str, settings: dict[str, str] | None = None) -> Metric | 
         found = metric(NAMES.get(label, name))(**params)
     except MetricNameError:
         return None
-    return None if clock and not found.has("clock") else found
+    if clock and not found.has("clock"):
+        return None
+    by_fbk = tool == "StreamLAAL" and found.has("clock") and found.get("clock") == "elapsed"
+    return found(clock="fbk") if by_fbk else found
 
 
 def is_score_label(label: str, exactly: bool = True) -> bool:

@@ -13,7 +13,7 @@ from lagging.errors import DataError, Fault, Faults
 from lagging.formats.source import Source
 from lagging.published.labels import is_number, is_score_label
 
-__all__ = ["Entry", "Sheet", "parse"]
+__all__ = ["Entry", "Sheet", "parse", "read_text"]
 
 LARGEST = 1 << 24
 """Bytes; no score file is larger, but a log that is given by mistake may be."""
@@ -61,7 +61,7 @@ Lines = list[tuple[int, str]]
 def parse(source: Source) -> Sheet:
     """Find out what kind of score file it is, and collect what it says."""
     sheet = Sheet(source.path)
-    text = _text(source, sheet)
+    text = read_text(source, sheet)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     head = [name.lower() for name in _pair(lines[0][1])] if lines else []
     if text.lstrip().startswith(("{", "[")):
@@ -79,7 +79,8 @@ def parse(source: Source) -> Sheet:
     return sheet
 
 
-def _text(source: Source, sheet: Sheet) -> str:
+def read_text(source: Source, sheet: Sheet) -> str:
+    """All of a file that is no larger than score files are."""
     raw = b""
     for batch in source.batches():
         raw += batch.text
@@ -141,6 +142,8 @@ def _cells(line: str) -> list[str]:
 
 def _is_header(line: str, share: float = 0.0) -> bool:
     """Whether a line has names only, and at least one, or that share, of known metrics."""
+    if VERSION.match(line):  # StreamLAAL is the name of a tool as well
+        return False
     names = set(_cells(line)) - {""}
     return not any(map(is_number, names)) and sum(map(is_score_label, names)) >= max(1, share * len(names))
 

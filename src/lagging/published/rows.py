@@ -17,7 +17,7 @@ from lagging.metrics import Metric
 from lagging.metrics.record import Statistics, Unit
 from lagging.published import PublishedScore
 from lagging.published.labels import QUALITY, find_metric, number
-from lagging.published.layouts import Sheet, _text
+from lagging.published.layouts import Sheet, read_text
 
 __all__ = ["PublishedRow", "is_table", "published_metric", "read_rows", "rows_of"]
 
@@ -46,6 +46,21 @@ class PublishedRow:
     unit: str | None
     path: str
     line: int
+
+    def value(self, metric: Metric) -> float:
+        """What it has by a metric.
+
+        Raises:
+            UsageError: that was not published.
+        """
+        if metric not in self.values:
+            there = ", ".join(map(repr, self.values))
+            raise UsageError(f"{self.path}:{self.line}: {self.system} {self.setting} has no {metric!r}; it has {there}")
+        return self.values[metric]
+
+    def unit_of(self, metric: Metric) -> str:
+        """What it measures a metric in; empty if that is a time, and it does not say."""
+        return (self.unit or "") if metric.unit == "time" else metric.unit
 
 
 def published_metric(label: str) -> Metric | None:
@@ -166,16 +181,17 @@ def rows_of(scores: Iterable[PublishedScore], *, setting: str = "", unit: str | 
             if m is not None:
                 values[m] = score.score
                 said |= {score.unit or unit} if m.unit == "time" else set()
-        found.append(
-            PublishedRow(system, setting, values, _agreed(said, some[0].path, values), some[0].path, some[0].line)
-        )
+        path, line = some[0].path, some[0].line
+        found.append(PublishedRow(system, setting, values, _agreed(said, path, line, values), path, line))
     return found
 
 
-def _agreed(said: set[str | None], path: str, values: Mapping[Metric, float]) -> str | None:
+def _agreed(said: set[str | None], path: str, line: int, values: Mapping[Metric, float]) -> str | None:
     if None in said:
         times = ", ".join(repr(m) for m in values if m.unit == "time")
         raise UsageError(f"{path} does not say what {times} is counted in\n  fix: --unit token, or --unit ms.")
+    if len(said) > 1:
+        raise UsageError(f"{path}:{line} counts some times in ms and some in tokens")
     return said.pop() if said else None
 
 
@@ -194,7 +210,7 @@ def _column(name: str) -> _Column | None:
 
 def _read(source: Source) -> _Table:
     table = _Table(sheet := Sheet(source.path))
-    text = _text(source, sheet)
+    text = read_text(source, sheet)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text.partition("\n")[0]))
     names: list[str] = []
     for cells in lines:
@@ -210,7 +226,7 @@ def _read(source: Source) -> _Table:
             for name, column in table.columns.items():
                 if seen.setdefault(column.metric, name) != name:
                     sheet.fault("repeated-metric", f"{name} and {seen[column.metric]}", at)
-            for name in {name for name in names if names.count(name) > 1}:
+            for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 sheet.fault("score-cells", f"two columns called {name!r}", at)
         elif len(cells) != len(names):
             sheet.fault("score-cells", f"{len(cells)} values below {len(names)} names", at)
@@ -245,9 +261,6 @@ def _row(
             value *= scale
             said.add(counted)
         values[column.metric] = value
-    if len(said - {None}) > 1:
-        raise UsageError(f"{table.sheet.path}:{at} counts some times in ms and some in tokens")
     system, called = (" ".join(row[c] for c in some if row[c]) for some in (named, setting))
-    return PublishedRow(
-        system, called or f"line {at}", values, _agreed(said, table.sheet.path, values), table.sheet.path, at
-    )
+    path = table.sheet.path
+    return PublishedRow(system, called or f"line {at}", values, _agreed(said, path, at, values), path, at)

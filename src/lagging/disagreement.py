@@ -172,25 +172,14 @@ def ranking(
 
 
 def _row(given: Any, asked: Sequence[Metric]) -> Floats:
-    if isinstance(given, PublishedRow):
-        for m in asked:
-            if m not in given.values:
-                there = ", ".join(map(repr, given.values))
-                raise UsageError(
-                    f"{given.path}:{given.line}: {given.system} {given.setting} has no {m!r}; it has {there}"
-                )
-        return np.array([given.values[m] for m in asked])
-    return np.asarray(given)
+    return np.asarray([given.value(m) for m in asked] if isinstance(given, PublishedRow) else given)
 
 
 def _units(scored: Mapping[str, Scores | PublishedRow], asked: Sequence[Metric]) -> tuple[str, ...]:
     """What each metric is counted in; all systems must agree, or they cannot be ranked."""
     found = []
     for m in asked:
-        said = {
-            (given.unit or "" if m.unit == "time" else m.unit) if isinstance(given, PublishedRow) else given[m].unit
-            for given in scored.values()
-        }
+        said = {given.unit_of(m) if isinstance(given, PublishedRow) else given[m].unit for given in scored.values()}
         if len(said) > 1:
             raise UsageError(f"{m!r} in different units ({', '.join(sorted(said))}) ranks nothing")
         found.append(said.pop())

@@ -21,6 +21,7 @@ from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring import Score, Scores
 from lagging.stats import Pair
+from lagging.units import COUNTED
 
 __all__ = ["Gate", "failed", "gate", "worse"]
 
@@ -33,7 +34,6 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-UNITS = {"ms": " ms", "token": " tokens", "ms/min": " ms/min", "token/100": " tokens/100", "points": " points"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Gate:
             return f"{self}: {what} is undefined, and what is undefined passes no gate"
         if not SIGNS[self.sign](value, self.limit):
             return None
-        return f"{self}: {what} is {value:.6g}{'' if self.of == 'undefined' else UNITS.get(score.unit, '')}"
+        unit = "" if self.of == "undefined" else COUNTED.get(score.unit, "")
+        return f"{self}: {what} is {value:.6g} {unit}".rstrip()
 
 
 def gate(text: str) -> Gate:

@@ -395,6 +395,12 @@ def pairs(curve):
         ({"a": family(1, (100,)) * 2}, ("AL", "COMET"), "has the setting '100' twice"),
         ({"a": family(1, (100,))}, ("COMET", "AL"), "COMET is no latency"),
         ({"a": family(1, (100,))}, ("AL", "NumChunks"), "NumChunks is no quality"),
+        ({"a": family(1, (100,))}, ("AL", "DAL"), "DAL is no quality, but a latency"),
+        (
+            {"a b": [("1", scored([1.0] * 40, [1.0] * 40))], "a": [("b 1", scored([2.0] * 40, [1.0] * 40))]},
+            ("AL", "COMET"),
+            "two settings are called 'a b 1'",
+        ),
         ({"a": family(1, (100,))}, ("AL", "AL"), "both axes"),
         (
             {"a": family(1, (100,)), "b": [("1", scored([1.0] * 40, [1.0] * 40, unit="token"))]},

@@ -12,6 +12,7 @@ import lagging
 from lagging.disagreement import kendall, lines, ranking
 from lagging.errors import UsageError
 from lagging.published.rows import PublishedRow
+from lagging.render.disagreement import render_lines
 from lagging.stats.resamples import counts
 
 values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7)
@@ -178,6 +179,22 @@ def test_an_interval_over_settings_covers() -> None:
         covered += line.slope.low <= 1.5 <= line.slope.high
         assert line.by == "setting"
     assert covered >= 88  # 95 are expected; below 88 lies one in two hundred
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "head"), [("AP", "AL", "AL where AP is 0, tokens"), ("AL", "AP", "AP where AL is 0 ")]
+)
+def test_a_line_begins_in_the_unit_of_what_is_upward(x, y, head) -> None:
+    found = lines({"a": [("1", waiting(1, 1)), ("2", waiting(2, 2))]}, x, y, resamples=20)
+    text = render_lines(found)
+    assert head in text.splitlines()[0]
+    assert f"{found.lines[0].start.value:.3f} [" in text
+
+
+def test_one_axis_has_one_unit() -> None:
+    spoken = PublishedRow("b", "1", {lagging.metric("AP"): 0.5, lagging.metric("AL"): 900.0}, "ms", "t.csv", 2)
+    with pytest.raises(UsageError, match=r"different units cannot be on one axis: token \(a 1\), ms \(b 1\)"):
+        lines({"a": [("1", waiting(1, 1))], "b": [("1", spoken)]}, "AP", "AL", resamples=20)
 
 
 def test_lines_of_few_settings() -> None:

@@ -27,10 +27,9 @@ from lagging.scoring import Score, Scores, Settings, settings
 from lagging.signature import Signature
 from lagging.stats import with_intervals
 from lagging.text import is_spm
+from lagging.units import COUNTED
 
 __all__ = ["command"]
-
-UNITS = {"ms": "ms", "token": "tokens"}
 
 
 @click.command("score")
@@ -168,7 +167,7 @@ def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> 
             continue
         value = f"{al.value:.6g}"
         if value != f"{scores['AL'].value:.6g}":
-            shown.append(f"{value} {UNITS[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
+            shown.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
     if len(shown) > 4:
         shown[3:] = ["…"]
     if shown:

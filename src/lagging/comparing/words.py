@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from lagging.metrics import Metric
 from lagging.stats import Pair
+from lagging.units import SHOWN, scale
 
 __all__ = ["Together", "amount", "verdict"]
-
-UNITS = {"ms": "s", "token": "tokens", "points": "points", "ms/min": "s/min", "token/100": "tokens/100"}
 
 
 def verdict(pair: Pair, alpha: float) -> str:
@@ -37,9 +36,9 @@ def amount(*values: float, unit: str, between: str = "–") -> str:
         >>> amount(310, 604, unit="ms"), amount(0.5, unit="points"), amount(-0.012, 0.034, unit="ratio", between=" to ")
         ('0.31–0.60 s', '0.50 points', '-0.012 to 0.034')
     """
-    scale, digits = (1000.0 if unit.startswith("ms") else 1.0), (3 if unit == "ratio" else 2)
-    numbers = between.join(f"{value / scale:z.{digits}f}" for value in values)
-    return f"{numbers} {UNITS.get(unit, '')}".rstrip()
+    digits = 3 if unit == "ratio" else 2
+    numbers = between.join(f"{value / scale(unit):z.{digits}f}" for value in values)
+    return f"{numbers} {SHOWN.get(unit, '')}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,9 @@ def curves(
         raise UsageError(f"{x!r} is no latency: less of it is not better")
     if y.higher_is_better is None:
         raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
+    if y.unit in ("time", "drift") and y != x:
+        against = f"`--against {x!r},{y!r}`, or `lagging.disagreement.lines`"
+        raise UsageError(f"{y!r} is no quality, but a latency\n  fix: {against}.")
     how: dict[str, Any] = {"by": by, "level": level, "method": method, "resamples": resamples, "seed": seed}
     return joined(settings, x, y, convention=convention, **how)
 
@@ -100,36 +103,37 @@ def joined(
             if (system, setting) in known:
                 raise UsageError(f"{system} has the setting {setting!r} twice")
             known[system, setting] = score(given, [x, y], convention=convention) if isinstance(given, Run) else given
-    logs = {_called(*name): given for name, given in known.items() if isinstance(given, Scores)}
+    logs: dict[str, Scores] = {}
+    for name, given in known.items():
+        if _called(*name) in logs:
+            raise UsageError(f"two settings are called {_called(*name)!r}")
+        if isinstance(given, Scores):
+            logs[_called(*name)] = given
     draws, drawn = None, {}
     if logs:
         by = default_unit(*logs.values()) if by is None else by
         draws = Draws.make(logs, [x, y], by=by, **how)
         drawn = {scores.system: (place, scores) for place, scores in enumerate(draws.scores())}
-    units, found, places = {}, [], []
+    found, places = [], []
     for system, some in settings.items():
         points = []
         for setting, _ in some:
-            given, name = known[system, setting], _called(system, setting)
+            given = known[system, setting]
             if isinstance(given, PublishedRow):
-                points.append((_published(given, setting, x, y), -1))
-                units[name] = (given.unit or "") if x.unit == "time" else x.unit
+                points.append((Point(setting, Axis(given.value(x)), Axis(given.value(y))), -1))
             else:
-                place, scores = drawn[name]
+                place, scores = drawn[_called(system, setting)]
                 points.append((Point(setting, _of(scores[x]), _of(scores[y]), scores), place))
-                units[name] = scores[x].unit
         points.sort(key=lambda pair: (np.isnan(pair[0].latency.value), pair[0].latency.value))
         found.append((system, tuple(point for point, _ in points)))
         places.append(tuple(place for _, place in points))
-    if len(set(units.values())) > 1:
-        said = ", ".join(f"{unit or 'nothing'} ({name})" for name, unit in units.items())
-        raise UsageError(f"latencies in different units cannot be on one axis: {said}")
-    unit = next(iter(units.values()))
+    unit, quality_unit = (_unit(known, m) for m in (x, y))
     return Curves(
         curves=tuple(Curve(system, points, x, y, unit) for system, points in found),
         latency=x,
         quality=y,
         unit=unit,
+        quality_unit=quality_unit,
         draws=draws,
         places=tuple(places),
         unmatched={} if draws is None else draws.joint.matched.unmatched,
@@ -156,9 +160,14 @@ def _of(one: Score) -> Axis:
     return Axis(one.value, one.low, one.high)
 
 
-def _published(row: PublishedRow, setting: str, x: Metric, y: Metric) -> Point:
-    for m in (x, y):
-        if m not in row.values:
-            there = ", ".join(map(repr, row.values))
-            raise UsageError(f"{row.path}:{row.line}: {row.system} {setting} has no {m!r}; it has {there}")
-    return Point(setting, Axis(row.values[x]), Axis(row.values[y]))
+def _unit(known: Mapping[tuple[str, str], Scores | PublishedRow], m: Metric) -> str:
+    """What all settings measure a metric in: the metric says it, unless that is a time."""
+    if m.unit not in ("time", "drift"):
+        return m.unit
+    units = {
+        name: given.unit_of(m) if isinstance(given, PublishedRow) else given[m].unit for name, given in known.items()
+    }
+    if len(set(units.values())) > 1:
+        said = ", ".join(f"{unit or 'nothing'} ({_called(*name)})" for name, unit in units.items())
+        raise UsageError(f"latencies in different units cannot be on one axis: {said}")
+    return next(iter(units.values()))

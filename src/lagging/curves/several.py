@@ -17,6 +17,7 @@ from lagging.metrics import Metric
 from lagging.polylines import common, front, gap, height, ordered, reach
 from lagging.ragged import Floats
 from lagging.stats import CORRECTIONS
+from lagging.units import SHOWN, scale
 
 __all__ = ["Curves"]
 
@@ -27,7 +28,8 @@ class Curves:
 
     Attributes:
         curves: in the order given.
-        latency, quality: the metrics of the two axes; `unit`: of latency.
+        latency, quality: the metrics of the two axes.
+        unit, quality_unit: what each is measured in.
         draws: the resamples; None if there is no log.
         places: which of the systems of `draws` each point of each curve is; −1 if it was published.
         unmatched: of each setting, the ids of the segments that not all others have.
@@ -38,6 +40,7 @@ class Curves:
     latency: Metric
     quality: Metric
     unit: str
+    quality_unit: str
     draws: Draws | None = field(repr=False)
     places: tuple[tuple[int, ...], ...] = field(repr=False)
     unmatched: dict[str, tuple[Any, ...]] = field(repr=False)
@@ -62,8 +65,8 @@ class Curves:
 
     def _latency(self, *values: float) -> str:
         """Latencies in words."""
-        scale, unit = {"ms": (1000, " s"), "token": (1, " tokens")}.get(self.unit, (1, ""))
-        return " to ".join(f"{value / scale:.4g}" for value in values) + unit
+        numbers = " to ".join(f"{value / scale(self.unit):.4g}" for value in values)
+        return f"{numbers} {SHOWN.get(self.unit, '')}".rstrip()
 
     def quality_at(self, latency: float) -> tuple[At, ...]:
         """The quality of each curve at a latency, in the unit of the log, interpolated between neighbouring settings.

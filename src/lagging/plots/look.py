@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.errors import UsageError, counted, optional
 from lagging.metrics import Metric
 from lagging.signature import Signature
+from lagging.units import SHOWN, scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +51,7 @@ INK, GREY, FAINT = "#222222", "#777777", "#dddddd"
 SMALL = 8.0
 """Points: size of all text but the titles of axes."""
 
-UNITS = {"token": (1.0, "source tokens"), "ms": (1000.0, "s")}
-UNITS |= {"token/100": (1.0, "tokens per 100 tokens"), "ms/min": (1000.0, "s/min")}
+UNITS = {"token": "source tokens", "ms": SHOWN["ms"], "token/100": "tokens per 100 tokens", "ms/min": SHOWN["ms/min"]}
 ARROWS = {True: " ↑", False: " ↓", None: ""}
 LONGEST = 34
 """Characters of a system's name that are shown."""
@@ -80,14 +80,9 @@ def look(place: int) -> Look:
 # ---- units and titles -----------------------------------------------------------------------------------------
 
 
-def scale(unit: str) -> float:
-    """What a value is divided by to be shown: milliseconds are shown as seconds."""
-    return UNITS.get(unit, (1.0, ""))[0]
-
-
 def unit(name: str) -> str:
     """What is written beside a value."""
-    return UNITS.get(name, (1.0, ""))[1]
+    return UNITS.get(name, "")
 
 
 def amount(value: float, name: str, digits: int = 2) -> str:

@@ -12,7 +12,7 @@ from lagging.errors import UsageError, did_you_mean
 from lagging.regimes import Verdict
 from lagging.scoring import Scores
 
-__all__ = ["RENDERERS", "render"]
+__all__ = ["RENDERERS", "check_format", "render"]
 
 RENDERERS = ("table", "json", "tsv", "markdown", "latex")
 
@@ -44,8 +44,7 @@ def render(
         AL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
         DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
     """
-    if format not in RENDERERS:
-        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
+    check_format(format)
     pairs = zip(scores, verdicts, strict=True) if verdicts else ()
     remarks = [f"{v.regime.name}: {one.system}: {v}" for one, v in pairs]
     if format == "table":
@@ -59,3 +58,9 @@ def render(
     if format == "tsv":
         return documents.as_tsv(scores)
     return {"markdown": documents.as_markdown, "latex": documents.as_latex}[format](scores, remarks)
+
+
+def check_format(format: str) -> None:
+    """Refuse a format that there is not."""
+    if format not in RENDERERS:
+        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")

@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from lagging.render.cells import safe
-from lagging.render.documents import latex_text, markdown_text
-from lagging.render.table import DIM, PLAIN, _fits, _tall, grid
+from lagging.render.documents import LATEX_SIGNS, latex_text, markdown_text
+from lagging.render.table import DIM, PLAIN, fits, grid, tall
 
 __all__ = ["Block", "blocks_as_latex", "blocks_as_markdown", "blocks_as_text"]
-
-ARROWS = str.maketrans(
-    {"↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--", "−": "$-$", "●": r"$\bullet$", "τ": r"$\tau$"}
-)
 
 
 @dataclass(frozen=True)
@@ -51,12 +47,12 @@ def blocks_as_text(
     for block in blocks:
         bold = {(0, i) for i in range(len(block.head))} if colour else None
         rows = [list(block.head), *([safe(cell, isolate=width is not None) for cell in row] for row in block.grouped)]
-        if _fits(rows, width):
+        if fits(rows, width):
             lines += grid(rows, [i >= block.texts for i in range(len(block.head))], bold)
         else:
             whole = [list(block.head), *([safe(cell) for cell in row] for row in block.rows)]
             named = [[" ".join(filter(None, row[: block.names])), *row[block.names :]] for row in whole]
-            lines += _tall(named, width or 80, bold)
+            lines += tall(named, width or 80, bold)
         lines.append("")
     said = [safe(note) for note in notes]
     below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures]
@@ -104,5 +100,5 @@ def _flat(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    text = latex_text(text).translate(ARROWS)
+    text = latex_text(text).translate(LATEX_SIGNS)
     return re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", text)

@@ -11,13 +11,13 @@ from rich.cells import cell_len, set_cell_size
 
 from lagging.metrics import Metric
 from lagging.scoring import Score, Scores
+from lagging.units import SHOWN, scale
 
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined", "wins"]
 
 DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2}
-UNITS = {"token": "tokens", "ms": "s", "token/100": "tokens/100", "ms/min": "s/min"} | dict.fromkeys(
-    ("ratio", "count", "points", ""), ""
-)
+UNITS = dict.fromkeys((*DIGITS, ""), "") | SHOWN | {"points": ""}
+"""What stands beside a name: nothing for points, as for a ratio or a count."""
 ARROWS = {True: "↑", False: "↓", None: ""}
 NOTHING = "–"
 
@@ -31,7 +31,7 @@ def shown(value: float | None, unit: str) -> str:
     """A number as tables show it: milliseconds as seconds, NaN as a dash."""
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{value / 1000 if unit.startswith('ms') else value:z.{DIGITS[unit]}f}"
+    return f"{value / scale(unit):z.{DIGITS[unit]}f}"
 
 
 def heading(metric: Metric, unit: str) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from rich.cells import cell_len
 
 from lagging.comparing import Comparison
-from lagging.errors import SHOWN, UsageError, counted, did_you_mean
+from lagging.errors import SHOWN, counted
 from lagging.metrics import Metric
 from lagging.published import PublishedScore
-from lagging.render import RENDERERS
+from lagging.render import check_format
 from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, shorten, shown, signatures, undefined
-from lagging.render.documents import FIELDS, SCHEMA, finite, latex_text, markdown_text, record, tsv_field
+from lagging.render.documents import FIELDS, LATEX_SIGNS, SCHEMA, finite, latex_text, markdown_text, record, tsv_field
 from lagging.render.table import BOLD, DIM, PLAIN, grid
 from lagging.scoring import Scores
 from lagging.stats import Pair
@@ -51,12 +51,11 @@ def render_comparison(
         every: whether all pairs are listed; else, of many systems, those with the base, or the first.
         sentences: what is to be said below the pairs.
     """
+    check_format(format)
     if format == "json":
         return _json(comparison)
     if format == "tsv":
         return _tsv(comparison)
-    if format not in RENDERERS:
-        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
     sheet = Sheet(comparison, every, tuple(sentences))
     if format == "table":
         return _table(sheet, width, colour)
@@ -318,10 +317,9 @@ def _markdown(sheet: Sheet) -> str:
 def _latex(sheet: Sheet) -> str:
     """A booktabs table; its caption names the test; pairs, remarks and signatures are comments."""
     c = sheet.comparison
-    arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
     heads = []
     for m, unit in sheet.metrics:
-        name = latex_text(heading(m, "")).translate(arrows)
+        name = latex_text(heading(m, "")).translate(LATEX_SIGNS)
         heads.append(rf"\multicolumn{{2}}{{c}}{{{name}{f' ({UNITS[unit]})' if UNITS[unit] else ''}}}")
     said = ". ".join(_sentence(text) for text in (c.how, c.key) if text)
     lines = [

@@ -6,23 +6,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from lagging.curves import NO_LOG, Area, At, Curves, OnFront
+from lagging.curves import NO_LOG, Area, At, Axis, Curves, OnFront
 from lagging.metrics import Metric
 from lagging.render.blocks import Block
-from lagging.render.cells import ARROWS, NOTHING, UNITS, heading, shown
+from lagging.render.cells import NOTHING, UNITS, heading, shown
 from lagging.render.documents import finite
 from lagging.render.settings import (
     Record,
     axis_record,
-    ends,
     how_made,
     how_tested,
     p_value,
     rendered,
     share_of,
     signature_of,
+    with_ends,
     without_logs,
 )
+from lagging.units import scale
 
 __all__ = ["render_curves"]
 
@@ -40,21 +41,19 @@ def render_curves(
 ) -> str:
     """Curves, what they have at fixed latencies and qualities, and the areas between them."""
     fronts = curves.front()
-    x, y = (curves.latency, curves.unit), (curves.quality, curves.quality.unit)
+    x, y = (curves.latency, curves.unit), (curves.quality, curves.quality_unit)
     blocks = [_points(curves, fronts)]
     if at_latency or at_quality:
-        head = [f"{_named(*y)} at {curves.latency!r} {_amount(some[0].at, curves.unit)}" for some in at_latency]
-        head += [f"{_named(*x)} at {curves.quality!r} {_amount(some[0].at, y[1])}" for some in at_quality]
+        head = [f"{heading(*y)} at {curves.latency!r} {_amount(some[0].at, curves.unit)}" for some in at_latency]
+        head += [f"{heading(*x)} at {curves.quality!r} {_amount(some[0].at, y[1])}" for some in at_quality]
         columns = [(some, y[1]) for some in at_latency] + [(some, x[1]) for some in at_quality]
-        rows = [
-            [curve.system, *(_with_ends(some[i], unit) for some, unit in columns)] for i, curve in enumerate(curves)
-        ]
+        rows = [[curve.system, *(with_ends(some[i], unit) for some, unit in columns)] for i, curve in enumerate(curves)]
         blocks.append(Block(["system", *head], rows))
     if areas:
         rows = [
             [
                 f"{area.b} − {area.a}",
-                ends(area.difference, area.low, area.high, y[1]),
+                with_ends(Axis(area.difference, area.low, area.high), y[1]),
                 _range(area.start, area.end, curves.unit),
                 p_value(area.p),
                 p_value(area.p_adjusted),
@@ -89,13 +88,10 @@ def _points(curves: Curves, fronts: Iterable[OnFront]) -> Block:
     rows = []
     for curve in curves:
         for point in curve.points:
-            x = ends(point.latency.value, point.latency.low, point.latency.high, curves.unit)
-            y = NOTHING
-            if point.quality is not None:
-                y = ends(point.quality.value, point.quality.low, point.quality.high, curves.quality.unit)
-            one = next(on)
-            rows.append([curve.system, point.setting, x, y, _front(one)])
-    head = [heading(curves.latency, curves.unit), heading(curves.quality, curves.quality.unit)]
+            x = with_ends(point.latency, curves.unit)
+            y = NOTHING if point.quality is None else with_ends(point.quality, curves.quality_unit)
+            rows.append([curve.system, point.setting, x, y, _front(next(on))])
+    head = [heading(curves.latency, curves.unit), heading(curves.quality, curves.quality_unit)]
     return Block(["system", "setting", *head, "front"], rows, 2, 2)
 
 
@@ -110,16 +106,8 @@ def _shares(fronts: Iterable[OnFront]) -> list[str]:
     return [f"front: ● no other setting is as early and as good, and earlier or better{more}"]
 
 
-def _with_ends(at: At, unit: str) -> str:
-    return ends(at.value, at.low, at.high, unit)
-
-
-def _named(metric: Metric, unit: str) -> str:
-    return " ".join(filter(None, (repr(metric), ARROWS[metric.higher_is_better], UNITS[unit])))
-
-
 def _amount(value: float, unit: str) -> str:
-    return f"{value / 1000 if unit.startswith('ms') else value:g} {UNITS[unit]}".rstrip()
+    return f"{value / scale(unit):g} {UNITS[unit]}".rstrip()
 
 
 def _range(start: float, end: float, unit: str) -> str:
@@ -161,7 +149,7 @@ def _point_records(curves: Curves, fronts: Sequence[OnFront]) -> Iterator[Record
 
 
 def _at_record(a: At, given: str, found: str) -> Record:
-    ends = {f"{found}": finite(a.value), "low": finite(a.low), "high": finite(a.high)}
+    ends = {found: finite(a.value), "low": finite(a.low), "high": finite(a.high)}
     return {"system": a.system, f"at_{given}": a.at, **ends, "reason": a.reason or None}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from lagging.curves import NO_LOG
 from lagging.derived import Derived
 from lagging.disagreement import Lines, Ranking
-from lagging.errors import counted
 from lagging.metrics import Metric
 from lagging.render.blocks import Block
 from lagging.render.cells import NOTHING, UNITS, heading, shown
@@ -16,13 +15,13 @@ from lagging.render.documents import finite
 from lagging.render.settings import (
     Record,
     axis_record,
-    ends,
     how_made,
     how_tested,
     p_value,
     rendered,
     share_of,
     signature_of,
+    with_ends,
     without_logs,
 )
 
@@ -47,7 +46,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
     if ranking.flips:
         flips = [[f"{f.a} / {f.b}", _metrics(f.before), _metrics(f.after), share_of(f.share)] for f in ranking.flips]
         blocks.append(Block(["order depends", "first is better by", "second is better by", "resamples"], flips, 1, 3))
-    taus = [[f"{t.a!r}, {t.b!r}", ends(t.value, t.low, t.high, "ratio")] for t in ranking.taus]
+    taus = [[f"{t.a!r}, {t.b!r}", with_ends(t, "ratio")] for t in ranking.taus]
     blocks.append(Block(["metrics", "Kendall's τ"], taus))
     notes = ["rank (value); *: not the rank that the first metric gives"]
     notes += [f"{t.a!r}, {t.b!r}: {t.reason}" for t in ranking.taus if t.reason not in ("", NO_LOG)]
@@ -88,22 +87,22 @@ def render_lines(
     colour: bool = False,
 ) -> str:
     """One metric over another: the line of each system, and who is steeper."""
-    unit = lines.curves.unit
+    unit, upward = lines.curves.unit, lines.curves.quality_unit
     rows = [
         [
             line.system,
-            counted(len(line.curve.points), "setting").split()[0],
-            _derived(line.slope, "ratio"),
-            _derived(line.start, unit if lines.y.unit == lines.x.unit else lines.y.unit),
+            str(len(line.curve.points)),
+            with_ends(line.slope, "ratio"),
+            with_ends(line.start, upward),
             line.by,
         ]
         for line in lines.lines
     ]
-    start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[unit]}".rstrip(", ")
+    start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[upward]}".rstrip(", ")
     blocks = [Block(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
     if lines.steeper:
         steeper = [
-            [f"{s.b} − {s.a}", _derived(s.difference, "ratio"), p_value(s.difference.p), p_value(s.p_adjusted)]
+            [f"{s.b} − {s.a}", with_ends(s.difference, "ratio"), p_value(s.difference.p), p_value(s.p_adjusted)]
             for s in lines.steeper
         ]
         blocks.append(Block(["steeper by", "slope", "p", "p adjusted"], steeper))
@@ -148,10 +147,6 @@ def render_lines(
     return rendered(
         format, records, blocks, notes, scores, how_made(lines.curves.draws, correction), width=width, colour=colour
     )
-
-
-def _derived(one: Derived, unit: str) -> str:
-    return ends(one.value, one.low, one.high, unit)
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:

@@ -106,6 +106,10 @@ LATEX = {
     "|": r"\textbar{}",
     **{c: "\\" + c for c in "&%$#_{}"},
 }
+LATEX_SIGNS = str.maketrans(
+    {"↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--", "−": "$-$", "●": r"$\bullet$", "τ": r"$\tau$"}
+)
+"""Our own signs, which are no foreign text: to be put into what `latex_text` returns."""
 
 
 def latex_text(text: str) -> str:
@@ -116,9 +120,8 @@ def latex_text(text: str) -> str:
 def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     """A booktabs table, best values in bold; what is undefined, and the signatures, as comments."""
     metrics = columns(scores)
-    arrows = str.maketrans({"↓": r"$\downarrow$", "↑": r"$\uparrow$"})
     units = [f" ({UNITS[unit]})" if UNITS[unit] else "" for _, unit in metrics]
-    names = [latex_text(heading(m, "")).translate(arrows) for m, _ in metrics]
+    names = [latex_text(heading(m, "")).translate(LATEX_SIGNS) for m, _ in metrics]
     head = ["System", *(name + unit for name, unit in zip(names, units, strict=True)), "$n$"]
     lines = [
         "% needs \\usepackage{booktabs}",

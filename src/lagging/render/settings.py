@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lagging.curves import Axis, Curves
-from lagging.derived import Draws
-from lagging.errors import UsageError, counted, did_you_mean
+from lagging.curves import At, Axis, Curves
+from lagging.derived import Derived, Draws
+from lagging.disagreement import Tau
+from lagging.errors import counted
 from lagging.metrics import Metric
-from lagging.render import RENDERERS
+from lagging.render import check_format
 from lagging.render.blocks import Block, blocks_as_latex, blocks_as_markdown, blocks_as_text
 from lagging.render.cells import NOTHING, shown, signatures, undefined
 from lagging.render.documents import SCHEMA, finite, record, tsv_field
@@ -21,13 +22,13 @@ from lagging.scoring import Scores
 __all__ = [
     "Record",
     "axis_record",
-    "ends",
     "how_made",
     "how_tested",
     "p_value",
     "rendered",
     "share_of",
     "signature_of",
+    "with_ends",
     "without_logs",
 ]
 
@@ -46,8 +47,7 @@ def rendered(
     colour: bool,
 ) -> str:
     """The result in one of the formats; `records` for programs, `blocks` and `notes` for people."""
-    if format not in RENDERERS:
-        raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")
+    check_format(format)
     if format == "json":
         scored = [record(one.system, score) for one in scores for score in one]
         return json.dumps({"schema": SCHEMA, "scores": scored, **records, "made": made}, ensure_ascii=False, indent=1)
@@ -90,10 +90,10 @@ def share_of(share: float | None) -> str:
     return "< 1 %" if 0 < share < 0.01 else "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
 
 
-def ends(value: float, low: float | None, high: float | None, unit: str) -> str:
+def with_ends(one: Axis | At | Derived | Tau, unit: str) -> str:
     """A value with its interval."""
-    text = shown(value, unit)
-    return text if low is None else f"{text} [{shown(low, unit)}, {shown(high, unit)}]"
+    text = shown(one.value, unit)
+    return text if one.low is None else f"{text} [{shown(one.low, unit)}, {shown(one.high, unit)}]"
 
 
 def p_value(p: float) -> str:

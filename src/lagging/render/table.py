@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from lagging.render.cells import UNITS, best, cell, columns, heading, pad, safe, shorten, signatures, undefined, wins
 from lagging.scoring import Scores
 
-__all__ = ["grid", "table"]
+__all__ = ["fits", "grid", "table", "tall"]
 
 BOLD, PLAIN, DIM = "\x1b[1m", "\x1b[0m", "\x1b[2m"
 
@@ -43,24 +43,24 @@ def table(
             row.append(text)
         rows.append([*row, str(max(score.n for score in one))])
     lines = grid(rows, right := [False] + [True] * (len(head) - 1), bold if colour else None)
-    if not _fits(rows, width):
+    if not fits(rows, width):
         units = ["", *(UNITS[unit] for _, unit in metrics), ""]
         names = [text.removesuffix(unit).rstrip() for text, unit in zip(head, units, strict=True)]
         two = [names, units, *rows[1:]]
-        if _fits(two, width):
+        if fits(two, width):
             lines = grid(two, right, {(r + (r > 0), i) for r, i in bold} if colour else None)
         else:
-            lines = _tall(rows, width or 80, bold if colour else None)
+            lines = tall(rows, width or 80, bold if colour else None)
     below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures(scores)]
     return "\n".join([*lines, "", *(safe(line) for line in (*remarks, *undefined(scores))), *below])
 
 
-def _fits(rows: Sequence[Sequence[str]], width: int | None) -> bool:
+def fits(rows: Sequence[Sequence[str]], width: int | None) -> bool:
     """Whether no line is longer than the terminal is wide."""
     return width is None or max(map(cell_len, grid(rows, [True] * len(rows[0])))) <= width
 
 
-def _tall(rows: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None) -> list[str]:
+def tall(rows: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None) -> list[str]:
     """For a narrow terminal: the name of a system, and its scores below."""
     head, lines = rows[0], []
     wide = max(cell_len(name) for name in head[1:])

@@ -30,6 +30,7 @@ from lagging.metrics import Metric, Param, metric, registered
 from lagging.policies import policy
 from lagging.render.card import DIRECTIONS, UNITS
 from lagging.render.cells import ARROWS
+from lagging.reporting import report
 from lagging.run import COLUMNS
 from lagging.validation import REPAIRS
 
@@ -325,6 +326,13 @@ MARK = re.compile(r"^<!-- (\w+)(?: (\w+))? -->$", re.MULTILINE)
 FORMULA = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
 
 
+def example_report() -> str:
+    """The report that docs/report.md is about."""
+    data = Path(__file__).parent.parent / "examples" / "data"
+    runs = {name: lagging.read(data / name) for name in ("wait-3", "wait-5", "adaptive", "antagonist-5")}
+    return report(runs, lagging.compare(runs, ["AL", "DAL", "BLEU"])).to_html()
+
+
 # ---- what mkdocs calls ----------------------------------------------------------------------------------------
 
 
@@ -345,6 +353,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"metrics/{name}", content=text))
     page = resources.files("lagging") / "web" / "playground.html"
     files.append(File.generated(config, "live/playground.html", content=page.read_bytes()))
+    files.append(File.generated(config, "live/report.html", content=example_report()))
     for name, picture in figures(Path(config.docs_dir) / "figures.md").items():
         files.append(File.generated(config, f"figures/{name}", content=picture))
     return files

@@ -23,7 +23,7 @@ from lagging.cli import main as lagging
 ROOT = Path(__file__).parent.parent
 PAGES = {ROOT / "README.md": ROOT / "examples" / "data"}
 PAGES |= dict.fromkeys(sorted((ROOT / "docs").glob("*.md")), ROOT / "docs" / "data")
-for name in ("compare", "curve", "disagreement"):  # more sentences, so that something is significant
+for name in ("compare", "curve", "disagreement", "report"):  # more sentences, so that something is significant
     PAGES[ROOT / "docs" / f"{name}.md"] = ROOT / "examples" / "data"
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 

@@ -6,7 +6,7 @@ import { amount, chance, counted, percent, range, short } from "../src/report/fo
 import { clean, joined } from "../src/report/health";
 import { spots } from "../src/report/hidden";
 import { reads, spoken } from "../src/report/sentence";
-import { families } from "../src/report/tradeoff";
+import { families, sides } from "../src/report/tradeoff";
 import type { Check, Compared, Metric, Packed, Segments } from "../src/report/types";
 import { Times, offsets, queue, unpack, words } from "../src/report/unpack";
 
@@ -172,4 +172,10 @@ test("the source streams in: words where they are known, else what was read", ()
 
 test("systems that differ in a number are a family", () => {
   expect(families(["wait-3", "wait-5", "base", "la2", "la 4", "2"])).toEqual([[0, 1], [3, 4]]);
+});
+
+test("names stand where they cover no other name", () => {
+  const at = (x: number, y: number) => ({ x, y, letters: 10 });
+  const all = sides([at(100, 100), at(102, 101), at(104, 99), at(480, 50)], 500).map(({ right, above }) => [right, above]);
+  expect(all).toEqual([[true, true], [false, true], [true, false], [false, true]]);
 });

@@ -51,7 +51,7 @@ export function distribution(body: HTMLElement, state: State): void {
       numbers,
       table(
         "Percentiles of the lags",
-        ["system", `${kind}s`, ...(all?.percentiles ?? []).map((p) => `p${p} ${name}`)],
+        ["system", `${kind}s`, ...(all?.percentiles ?? []).map((p) => `p${p} (${name})`)],
         (all?.systems ?? []).map((one, s) => [named(state, s), one.n.toLocaleString("en"), ...one.percentiles.map((lag, i) => h("data", { value: lag ?? "", "data-percentile": all?.percentiles[i] ?? "" }, amount(lag, unit)))]),
       ),
     );
@@ -161,7 +161,7 @@ function overTime(state: State): HTMLElement | string {
     drawn.element,
     table(
       "Drift",
-      ["system", `drift ${drift}`],
+      ["system", `drift (${drift})`],
       over.systems.map((one, s) => [named(state, s), one.reason ? h("span", { class: "quiet" }, one.reason) : h("data", { value: one.drift ?? "", "data-drift": s }, amount(one.drift, ms ? "ms/min" : "token/100"))]),
     ),
     h("p", { class: "quiet small" }, "All recordings together, from their beginnings. Drift: by how much the lag grows, by least squares (LagDrift)."),

@@ -98,7 +98,7 @@ export function hidden(body: HTMLElement, state: State): void {
     h("p", {}, "On the dotted line, AL and DAL agree. The further above it, the more a system gains because writing costs nothing in AL: it waits, and then writes much at once."),
     table(
       "AL and DAL of the systems",
-      ["system", `AL ${name}`, `DAL ${name}`, `free writes ${name}`, `after the source ${name}`, "hidden share"],
+      ["system", `AL (${name})`, `DAL (${name})`, `free writes (${name})`, `after the source (${name})`, "hidden share"],
       data.hidden.map((one, s) => [
         named(state, s),
         h("data", { value: one.al ?? "" }, amount(one.al, unit)),

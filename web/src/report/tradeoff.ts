@@ -32,6 +32,38 @@ export function families(names: readonly string[]): number[][] {
   return [...found.values()].filter((group) => group.length > 1);
 }
 
+/** Where a name stands beside its point: to the right or left, above or below. */
+export interface Side {
+  readonly right: boolean;
+  readonly above: boolean;
+}
+
+const SIDES: readonly Side[] = [
+  { right: true, above: true },
+  { right: false, above: true },
+  { right: true, above: false },
+  { right: false, above: false },
+];
+/** How wide a letter is, how high a name, and how far from its point, in px. */
+const [LETTER, LINE, AWAY] = [6.6, 13, 9];
+
+/** A side for each name on which it covers no other and stays inside, if there is one. Places are in px. */
+export function sides(names: readonly { readonly x: number; readonly y: number; readonly letters: number }[], width: number): Side[] {
+  const taken: [number, number, number, number][] = [];
+  return names.map(({ x, y, letters }) => {
+    const box = ({ right, above }: Side): [number, number, number, number] => {
+      const left = right ? x + AWAY : x - AWAY - letters * LETTER;
+      const top = above ? y - AWAY - LINE / 2 : y + AWAY - LINE / 2;
+      return [left, top, left + letters * LETTER, top + LINE];
+    };
+    const free = (b: [number, number, number, number]): boolean =>
+      b[0] >= 0 && b[2] <= width && taken.every((o) => b[2] < o[0] || o[2] < b[0] || b[3] < o[1] || o[3] < b[1]);
+    const side = SIDES.find((one) => free(box(one))) ?? (SIDES[0] as Side);
+    taken.push(box(side));
+    return side;
+  });
+}
+
 export function tradeoff(body: HTMLElement, state: State): void {
   const { data } = state;
   const { tradeoff: all, metrics, systems, comparison: compared } = data;
@@ -82,9 +114,18 @@ export function tradeoff(body: HTMLElement, state: State): void {
     const [least, most] = [Math.min(...here.map((d) => d.x1)), Math.max(...here.map((d) => d.x2), ...bands.map((b) => b.x2))];
     const room = 0.06 * (most - least) || 0.1 * Math.abs(most) || 1;
     const domain = bands.length ? [Math.min(0, least), most] : [least - room, most + room];
+    const height = quality === undefined ? 60 + 34 * systems.length : Math.max(280, Math.min(440, width * 0.55));
+    const [bottom, top] = [Math.min(...here.map((d) => d.y1)), Math.max(...here.map((d) => d.y2))];
+    const pixels = here.map((d) => ({
+      x: 52 + ((d.x - (domain[0] ?? 0)) / ((domain[1] ?? 1) - (domain[0] ?? 0))) * (width - 76),
+      y: height - 50 - ((d.y - bottom) / (top - bottom || 1)) * (height - 84),
+      letters: d.name.length,
+    }));
+    const side = sides(pixels, width);
+    const names = SIDES.map((one) => here.filter((_, i) => side[i] === one));
     const others = here.filter((d) => state.choice.clock !== "ideal" && Number.isFinite(d.x0));
     return {
-      height: quality === undefined ? 60 + 34 * systems.length : Math.max(280, Math.min(440, width * 0.55)),
+      height,
       marginRight: 24,
       marginTop: 24,
       x: { label: `${latency} (${unitName(unit)}, ${state.choice.clock}) →`, grid: true, domain, ticks: Math.min(12, width / 70) },
@@ -102,7 +143,11 @@ export function tradeoff(body: HTMLElement, state: State): void {
         ruleY(here, { y: "y", x1: "x1", x2: "x2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 }),
         ...(quality === undefined ? [] : [ruleX(here, { x: "x", y1: "y1", y2: "y2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 })]),
         dot(here, { x: "x", y: "y", r: 6, symbol: (d: Dot) => symbol(d.system), fill: (d: Dot) => colour(d.system), stroke: "var(--paper)" }),
-        text(here, { x: "x", y: "y", text: "name", dx: 9, dy: -9, textAnchor: "start", fill: "currentColor", stroke: "var(--paper)", strokeWidth: 3 }),
+        ...names.map((some, i) => {
+          const { right, above } = SIDES[i] as Side;
+          const place = { dx: right ? AWAY : -AWAY, dy: above ? -AWAY : AWAY, textAnchor: right ? ("start" as const) : ("end" as const) };
+          return text(some, { x: "x", y: "y", text: "name", ...place, fill: "currentColor", stroke: "var(--paper)", strokeWidth: 3 });
+        }),
         tip(here, pointer({ x: "x", y: "y", title: "title", maxRadius: 60 })),
       ],
     };
@@ -114,12 +159,13 @@ export function tradeoff(body: HTMLElement, state: State): void {
       numbers,
       table(
         "Points",
-        ["system", `${latency} (${state.choice.clock}) ${unitName(unit)}`, "", ...(quality === undefined ? [] : [quality, ""])],
+        ["system", `${latency} (${unitName(unit)}, ${state.choice.clock})`, ...(quality === undefined ? [] : [quality])],
         systems.map((_, s) => {
           const [p, q] = [pointOf(s), qualityOf(s)];
-          const one = h("data", { value: p?.value ?? "", "data-point": s }, amount(p?.value, unit));
-          const more = [h("data", { value: q?.value ?? "" }, amount(q?.value, "points")), range(q?.low ?? null, q?.high ?? null, "points")];
-          return [named(state, s), one, range(p?.low ?? null, p?.high ?? null, unit), ...(quality === undefined ? [] : more)];
+          const ends = (of: Point | undefined, u: string): HTMLElement => h("div", { class: "quiet small" }, range(of?.low ?? null, of?.high ?? null, u));
+          const one = h("span", {}, h("data", { value: p?.value ?? "", "data-point": s }, amount(p?.value, unit)), ends(p, unit));
+          const other = h("span", {}, h("data", { value: q?.value ?? "" }, amount(q?.value, "points")), ends(q, "points"));
+          return [named(state, s), one, ...(quality === undefined ? [] : [other])];
         }),
       ),
       h("details", {}, h("summary", {}, "Signatures"), h("ul", {}, ...[...new Set(systems.map((_, s) => pointOf(s)?.signature ?? ""))].map((one) => h("li", {}, h("code", {}, one))))),

@@ -211,6 +211,22 @@ def test_a_table_with_faults_is_refused_with_all_of_them(run, runs) -> None:
     assert "1 more with the same fault" in err
 
 
+@pytest.mark.parametrize("text", ["system\rAL\r1\r", 'system,AL\n"' + "x" * 140_000 + '",1\n'])
+def test_what_is_no_csv_is_refused(run, runs, text) -> None:
+    Path("table.csv").write_bytes(text.encode())
+    code, out, err = run("curve", "--published", "table.csv", "--unit", "token")
+    assert (code, out) == (1, "")
+    assert "not a score file of a known kind in table.csv" in err
+
+
+def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
+    rows = [{"system": "a", "metric": m, "score": 1, "unit": u} for m, u in (("AL", "ms"), ("DAL", "token"))]
+    Path("scores.json").write_text(json.dumps({"schema": 1, "scores": rows}))
+    code, _, err = run("curve", "--against", "AL,DAL", "--published", "scores.json")
+    assert code == 2
+    assert "counts some times in ms and some in tokens" in err
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from lagging.formats.source import resolve
 from lagging.run import Run
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
+
+if TYPE_CHECKING:
+    from lagging.scoring import Scores
 
 __all__ = ["Talk", "emit", "output", "reading", "recognised", "spare", "system", "systems", "talking", "watched"]
 
@@ -80,6 +83,12 @@ class Talk:
         """What a reader of the scores must know."""
         for note in notes:
             self.say(f"note: {name}: {note}")
+
+    def undefined(self, scores: Scores) -> None:
+        """With -v, which segments have no score, and why."""
+        for score in scores if self.verbose else ():
+            for reason, ids in score.undefined.reasons.items():
+                self.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
 
     def lost(self, columns: list[str]) -> None:
         """What a format could not hold."""
@@ -143,9 +152,9 @@ def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     if sum(path == "-" for _, path in found) > 1:
         raise UsageError("standard input (-) can be read only once")
     names = [name for name, _ in found if name is not None]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise UsageError(f"two systems are called {twice.pop()!r}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two systems are called {twice!r}")
     return found
 
 

@@ -111,8 +111,8 @@ def command(
     asked, chosen = named_metrics(names), convention(named)
     gates = [gate(text) for text in conditions]
     files = [_column(text) for text in columns]
-    if strange := set(lower) - {name for name, _, _ in files}:
-        raise UsageError(f"--lower {strange.pop()} names no --column")
+    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
+        raise UsageError(f"--lower {strange[0]} names no --column")
     check_names(gates, asked, {name for name, _, _ in files})
     allowed = dict(_margin(text) for text in margins)
     if fail_if_worse is not None and base not in (None, fail_if_worse):
@@ -203,8 +203,6 @@ def _sentences(found: Comparison, margins: dict[str, float]) -> list[str]:
 def _notes(found: Comparison, results: list[Scores], talk: Talk) -> None:
     for scores in results:
         talk.notes(scores.notes, scores.system)
-        for score in scores if talk.verbose else ():
-            for reason, ids in score.undefined.reasons.items():
-                talk.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
+        talk.undefined(scores)
     for note in found.notes:
         talk.say(f"note: {note}")

@@ -14,13 +14,12 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, talking, watched, width
-from lagging.cli.logs import parts_of, scored
+from lagging.cli.logs import parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
-from lagging.comparing.systems import differing
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.curves import Setting, axis, curves
 from lagging.disagreement import lines, ranking
-from lagging.errors import UsageError, counted, optional
+from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.metrics import Metric, split_names
 from lagging.published import read_scores
 from lagging.published.rows import PublishedRow, is_table, read_rows, rows_of
@@ -137,7 +136,7 @@ def command(
         settings.setdefault(row.system, []).append((row.setting, row))
     if not settings:
         raise UsageError("there is nothing to draw: give logs, or --published")
-    _say(results, talk)
+    say_unlike(results, talk)
     drawn: dict[str, Any] = {"by": by, "level": confidence / 100, "resamples": resamples, "seed": seed}
     look: dict[str, Any] = {"width": width(), "colour": colour() and output is None}
     draw: Callable[[str], None] | None = None
@@ -165,7 +164,7 @@ def command(
     if draws is not None:
         for name, ids in draws.joint.matched.unmatched.items():
             if ids:
-                some_ids = ", ".join(map(str, ids[:5])) + ", …" * (len(ids) > 5)
+                some_ids = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
                 talk.say(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {some_ids}")
     if image and draw is not None and output is not None:
         draw(output)
@@ -290,12 +289,3 @@ def _amount(text: str, unit: str) -> float:
 
 def _called(name: str, setting: str, of: int) -> str:
     return f"{name} {setting}".strip() if of > 1 or not name else name
-
-
-def _say(results: Sequence[Scores], talk: Talk) -> None:
-    """Where scores on one axis were not made alike."""
-    for scores in results[1:]:
-        for score in scores:
-            if differ := differing(results[0][score.metric].signature, score.signature):
-                both = f"{results[0].system} and {scores.system}"
-                talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lagging.cli.common import Talk
 from lagging.cli.longform import Cutting
+from lagging.comparing import differing
 from lagging.conventions import Convention
 from lagging.defaults import default_metrics
-from lagging.errors import UsageError
+from lagging.errors import DataError, Fault, UsageError
 from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
 from lagging.run import TIMES, Run
 from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores
 
-__all__ = ["distinct", "named_metrics", "parts_of", "scored"]
+__all__ = ["distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
 
 
 def named_metrics(names: Iterable[str]) -> list[str | Metric]:
@@ -66,8 +67,19 @@ def scored(
         scorer.add(part)
         if peer is not None:
             peer.add(part)
-    scores = (scorer or Scorer(["DAL"])).result(system)
-    return scores, None if peer is None else peer.result()["AL"]
+    if scorer is None:
+        raise DataError(Fault("nothing-given"))
+    return scorer.result(system), None if peer is None else peer.result()["AL"]
+
+
+def say_unlike(results: Sequence[Scores], talk: Talk) -> None:
+    """Say where scores that stand side by side were not made alike."""
+    for scores in results[1:]:
+        for score in scores:
+            base = next((one for one in results[0] if one.metric == score.metric), None)
+            if base is not None and (differ := differing(base.signature, score.signature)):
+                both = f"{results[0].system} and {scores.system}"
+                talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
 
 
 def distinct(results: list[Scores], paths: list[str]) -> list[Scores]:

@@ -12,9 +12,8 @@ from click.core import ParameterSource
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
 from lagging.cli.gating import fail_if, tell
-from lagging.cli.logs import distinct, named_metrics, parts_of, scored
+from lagging.cli.logs import distinct, named_metrics, parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
-from lagging.comparing import differing
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
@@ -122,9 +121,7 @@ def command(
         if interval is not None:
             scores = with_intervals(scores, **{**interval, "by": interval["by"] or default_unit(scores)})
         talk.notes(scores.notes, scores.system)
-        for score in scores if talk.verbose else ():
-            for reason, ids in score.undefined.reasons.items():
-                talk.say(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
+        talk.undefined(scores)
         results.append(scores)
         peers.append(peer)
     results = distinct(results, [path for _, path in named_logs])
@@ -181,12 +178,7 @@ def _compare_signatures(results: list[Scores], wanted: list[Signature], talk: Ta
         if common < max(of, other):
             both = f"{results[0].system} ({counted(of, 'segment')}) and {one.system} ({counted(other, 'segment')})"
             talk.say(f"note: {both} share {common}: their scores are not about the same sentences")
-    for scores in results[1:]:
-        for score in scores:
-            base = next((s for s in results[0] if s.metric == score.metric), None)
-            if base is not None and (differ := differing(base.signature, score.signature)):
-                both = f"{results[0].system} and {scores.system}"
-                talk.say(f"note: {score.metric} of {both} cannot be compared: {', '.join(differ)}")
+    say_unlike(results, talk)
     for signature in wanted:
         for scores in results:
             made = next(s for s in scores if s.metric == settings(signature).metric).signature

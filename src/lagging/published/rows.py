@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -104,7 +104,7 @@ def is_table(path: str | Path) -> bool:
         return False
     with file.open("rb") as stream:
         head = stream.readline(1 << 16).decode("utf-8", "replace")
-    names = [name.strip() for name in next(csv.reader([head], delimiter=_delimiter(head)), [])]
+    names = [name.strip() for name in next(_cells(head, _delimiter(head)), (0, []))[1]]
     known = [name for name in names if _column(name) is not None]
     return bool(known) and len(known) < len(names) and not {"metric", "score"} <= {name.lower() for name in names}
 
@@ -199,6 +199,13 @@ def _delimiter(head: str) -> str:
     return "\t" if "\t" in head else ","
 
 
+def _cells(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of each row."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    for cells in rows:
+        yield rows.line_num, cells
+
+
 def _column(name: str) -> _Column | None:
     whole = published_metric(name)
     if whole is not None:
@@ -211,10 +218,24 @@ def _column(name: str) -> _Column | None:
 def _read(source: Source) -> _Table:
     table = _Table(sheet := Sheet(source.path))
     text = read_text(source, sheet)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text.partition("\n")[0]))
+    try:
+        _fill(table, text)
+    except csv.Error as error:
+        raise sheet.refusal(str(error)) from None
+    if not table.columns:
+        raise sheet.refusal("no column is a metric", 1)
+    if not table.rows and not sheet.faults:
+        sheet.fault("no-scores")
+    if sheet.faults:
+        raise DataError(sheet.faults)
+    return table
+
+
+def _fill(table: _Table, text: str) -> None:
+    """Names and rows, and what is wrong with them."""
+    sheet = table.sheet
     names: list[str] = []
-    for cells in lines:
-        at = lines.line_num
+    for at, cells in _cells(text, _delimiter(text.partition("\n")[0])):
         if not any(cell.strip() for cell in cells):
             continue
         if not names:
@@ -236,13 +257,6 @@ def _read(source: Source) -> _Table:
                 if number(row[name], column.metric.unit) is None:
                     sheet.fault("bad-score", f"{name}: {row[name][:40]}", at)
             table.rows.append((at, row))
-    if not table.columns:
-        raise sheet.refusal("no column is a metric", 1)
-    if not table.rows and not sheet.faults:
-        sheet.fault("no-scores")
-    if sheet.faults:
-        raise DataError(sheet.faults)
-    return table
 
 
 def _row(

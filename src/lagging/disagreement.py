@@ -29,6 +29,9 @@ from lagging.stats.wild import wild
 
 __all__ = ["Flip", "Line", "Lines", "Ranking", "Steeper", "Tau", "kendall", "lines", "ranking"]
 
+PART = 256
+"""Resamples of which every two systems are compared at a time: their number grows with the square of the systems."""
+
 
 @dataclass(frozen=True)
 class Tau:
@@ -201,7 +204,8 @@ def _tau(asked: Sequence[Metric], pair: tuple[int, int], better: Floats, drawn: 
     if np.isnan(value):
         reason = "a metric gives all systems the same value"
     elif drawn is not None:
-        values = kendall(drawn[:, there, i], drawn[:, there, j])
+        parts = (drawn[at : at + PART, there] for at in range(0, len(drawn), PART))
+        values = np.concatenate([kendall(part[..., i], part[..., j]) for part in parts])
         lost = float(np.isnan(values).mean())
         if lost > tails(level)[0]:
             reason = f"{100 * lost:.2g} % of the resamples have no value: too many"

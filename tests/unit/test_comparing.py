@@ -346,6 +346,12 @@ def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
     assert text == f"new, compared with base, is {said}; in 98.7 % of 1000 resamples it is not worse{within}"
 
 
+def test_what_cannot_be_resampled_has_no_share() -> None:
+    together = compared(metrics=["AL", "MaxLag"]).together("base", "new")
+    assert math.isnan(together.probability)
+    assert str(together).endswith("; no resample tells how often it is worse in none of them")
+
+
 def test_margins_must_make_sense() -> None:
     found = compared()
     with pytest.raises(UsageError, match="margin of AL must be a number"):

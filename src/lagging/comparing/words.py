@@ -50,7 +50,8 @@ class Together:
         pairs: one per metric.
         units: what each is measured in.
         margins: how much worse b may be, per metric.
-        probability: in which share of the resamples b is worse in no metric by more than its margin.
+        probability: in which share of the resamples b is worse in no metric by more than its margin; NaN if no
+            resample has a value of all of them.
         resamples: how many there are.
         alpha: below which a p-value is significant.
     """
@@ -69,10 +70,11 @@ class Together:
         parts = [self._part(pair, unit) for pair, unit in zip(self.pairs, self.units, strict=True)]
         listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
         within = " by more than its margin" if any(self.margins.values()) else ""
-        share = f"{100 * self.probability:.1f} %" if not math.isnan(self.probability) else "no"
         none = "not worse" if len(parts) == 1 else "worse in none of them"
         said = f"{self.b}, compared with {self.a}, is {listed}"
-        return f"{said}; in {share} of {self.resamples} resamples it is {none}{within}"
+        if math.isnan(self.probability):
+            return f"{said}; no resample tells how often it is {none}{within}"
+        return f"{said}; in {100 * self.probability:.1f} % of {self.resamples} resamples it is {none}{within}"
 
     def _part(self, pair: Pair, unit: str) -> str:
         name, margin = repr(pair.metric), self.margins[pair.metric]

@@ -250,7 +250,7 @@ class Scorer:
                 where = run.origin.path or run.name
                 raise MetricError(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
             codes = schedule.undefined(settled)
-            codes[_missing(rows) & (codes == 0)] = len(REASONS)
+            codes[missing(rows) & (codes == 0)] = len(REASONS)
             self._rows[m].append(rows)
             self._codes[m].append(codes)
             self._stood_in[m] += int(schedule.stood_in.sum())
@@ -349,7 +349,7 @@ def _join_documents(parts: Sequence[Texts | None], ids: Sequence[Ids]) -> Texts 
     return np.concatenate([n if p is None else p for p, n in zip(parts, nothing, strict=True)])
 
 
-def _missing(rows: Statistics) -> npt.NDArray[np.bool_]:
+def missing(rows: Statistics) -> npt.NDArray[np.bool_]:
     """Which segments have no value."""
     return np.asarray(rows.lengths == 0 if isinstance(rows, Ragged) else np.isnan(rows).any(axis=1), dtype=bool)
 

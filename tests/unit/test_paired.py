@@ -132,15 +132,26 @@ def test_pooled_percentiles_are_compared_too(test) -> None:
     assert math.isnan(got.effect)
 
 
-def test_undefined_segments_are_exchanged_as_undefined() -> None:
+def test_a_segment_without_a_value_in_one_system_is_compared_in_none() -> None:
     a, b = lags(20, 1), lags(20, 2, 0.3)
     a[3] = b[11] = np.nan
     flips = np.random.default_rng(SEED).integers(2, size=(300, 20), dtype=bool)
-    trials = [abs(np.nanmean(np.where(f, a, b)) - np.nanmean(np.where(f, b, a))) for f in flips]
+    gain = b - a
+    trials = [abs(np.nanmean(np.where(f, -gain, gain))) for f in flips]
     (got,) = paired(two(a, b), test="randomisation", resamples=300).pairs
-    assert got.p == (1 + sum(t >= abs(np.nanmean(b) - np.nanmean(a)) for t in trials)) / 301
+    assert got.difference == pytest.approx(np.nanmean(gain))
     assert got.n == 18
-    assert got.difference == pytest.approx(np.nanmean(b) - np.nanmean(a))
+    assert got.p == (1 + sum(t >= abs(np.nanmean(gain)) - 1e-12 for t in trials)) / 301
+
+
+def test_silence_does_not_win() -> None:
+    late = np.array([1.0, 2.0, 9.0, 1.5, 2.5, 8.0])
+    silent = np.where(late > 5, np.nan, late)
+    (got,) = paired(two(late, silent), resamples=200).pairs
+    assert (got.difference, got.p, got.wins, got.ties, got.losses) == (0.0, 1.0, 0, 4, 0)
+    found = match(two(late, silent))
+    assert found.scores[0][0].value == found.scores[1][0].value == np.nanmean(silent)
+    assert found.scores[0][0].undefined.reasons == {"no value in another system": (2, 5)}
 
 
 # ---- several systems and metrics ----------------------------------------------------------------------------------

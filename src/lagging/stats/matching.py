@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric_among
 from lagging.ragged import Ints, Ragged
 from lagging.run import Texts
-from lagging.scoring import Score, Scores, Undefined
+from lagging.scoring import Score, Scores, Undefined, missing
 from lagging.stats.resamples import order
 
 __all__ = ["Matched", "match", "on_common_segments"]
@@ -51,6 +51,8 @@ def match(
     in_order: bool = False,
 ) -> Matched:
     """Find the segments that all systems have, and leave out the others, by name.
+
+    By each metric, a segment in which one of the systems has no value has none in any.
 
     Args:
         systems: scores by system.
@@ -98,7 +100,9 @@ def on_common_segments(
         place = {name: at for at, name in enumerate(ids)}
         rows[system] = np.array([place[name] for name in chosen], dtype=np.int64)
     documents = _documents(systems, rows) if by == "document" else None
-    kept = tuple(tuple(_some(scores[m], rows[system], documents) for m in wanted) for system, scores in systems.items())
+    each = [[_some(scores[m], rows[system], documents) for m in wanted] for system, scores in systems.items()]
+    alike = [_alike(of) for of in zip(*each, strict=True)]
+    kept = tuple(zip(*alike, strict=True))
     unmatched = {
         system: tuple(name for name in next(iter(scores)).ids.tolist() if str(name) not in common)
         for system, scores in systems.items()
@@ -135,6 +139,31 @@ def _documents(systems: Mapping[str, Scores], rows: Mapping[str, Ints]) -> Texts
             raise UsageError(f"{told[0]} and {system} do not agree which document a segment belongs to")
         told = told or (system, mine)
     return told[1] if told is not None else None
+
+
+ELSEWHERE = "no value in another system"
+
+
+def _alike(of: Sequence[Score]) -> list[Score]:
+    """The scores of several systems by one metric, without the segments in which one of them has no value.
+
+    Otherwise a system that is silent where it would be late would be earlier on average. One without any value is not
+    compared, and silences no other.
+    """
+    without = [missing(score.statistics) for score in of]
+    gone = np.logical_or.reduce([own for own in without if not own.all()] or without[:1])
+    return [score if own[gone].all() else _less(score, gone & ~own) for score, own in zip(of, without, strict=True)]
+
+
+def _less(score: Score, gone: npt.NDArray[np.bool_]) -> Score:
+    """The score without the values of some segments."""
+    statistics: Any = score.statistics
+    if isinstance(statistics, Ragged):
+        statistics = statistics.keep(~gone)
+    else:
+        statistics = np.where(gone[:, None], np.nan, statistics)
+    reasons = {**score.undefined.reasons, ELSEWHERE: tuple(score.ids[gone].tolist())}
+    return replace(score, value=score.settled.corpus(statistics), statistics=statistics, undefined=Undefined(reasons))
 
 
 def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.conventions import Convention
-from lagging.curves import NO_LOG, Curve, Curves, Setting, axis, joined, values_of
+from lagging.curves import NO_LOG, Curve, Curves, Setting, axis, joined, scores_of, values_of
 from lagging.defaults import default_unit
 from lagging.derived import Derived, Draws, Function
 from lagging.errors import UsageError, counted
@@ -20,8 +20,7 @@ from lagging.metrics import Metric
 from lagging.polylines import fit
 from lagging.published.rows import PublishedRow
 from lagging.ragged import Floats, Ints
-from lagging.run import Run
-from lagging.scoring import DEFAULT_METRICS, Scores, score
+from lagging.scoring import DEFAULT_METRICS, Scores
 from lagging.stats import CORRECTIONS, RESAMPLES, SEED
 from lagging.stats.estimators import Ratio
 from lagging.stats.intervals import percentile, tails
@@ -150,7 +149,7 @@ def ranking(
             raise UsageError(f"{m!r} ranks nothing: neither more nor less of it is better")
     if len(asked) < 2 or len(systems) < 2:
         raise UsageError("metrics can disagree if there are at least two, and two systems")
-    scored = {n: score(s, asked, convention=convention) if isinstance(s, Run) else s for n, s in systems.items()}
+    scored = {name: scores_of(name, given, asked, convention) for name, given in systems.items()}
     logs = {name: given for name, given in scored.items() if isinstance(given, Scores)}
     draws = None
     if logs:

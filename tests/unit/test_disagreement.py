@@ -211,3 +211,10 @@ def test_lines_of_few_settings() -> None:
     assert alone.steeper == ()
     with pytest.raises(UsageError, match="no correction"):
         lines({"a": rows([1, 2], [3, 5])}, correction="x")
+
+
+def test_only_what_can_be_scored_is_ranked() -> None:
+    with pytest.raises(UsageError, match="COMET is not computed from logs"):
+        ranking({"a": waiting(1, 1), "b": waiting(2, 2)}, ["AL", "COMET"])
+    with pytest.raises(UsageError, match="b is a str, and not a Run"):
+        ranking({"a": waiting(1, 1), "b": "b.log"}, ["AL", "DAL"])

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
+from lagging.cli.drawing import confident, drawing
 from lagging.cli.gating import fail_if, tell
 from lagging.cli.logs import distinct, named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting, cutting
@@ -20,7 +21,7 @@ from lagging.published import read_scores
 from lagging.render import RENDERERS
 from lagging.render.comparison import render_comparison
 from lagging.scoring import Scores
-from lagging.stats import CORRECTIONS, RESAMPLES, SEED, TESTS
+from lagging.stats import CORRECTIONS, TESTS
 
 __all__ = ["command"]
 
@@ -42,11 +43,8 @@ __all__ = ["command"]
     show_default=True,
     help="Of p for many pairs.",
 )
-@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
-@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
-@click.option(
-    "--confidence", type=float, default=95.0, show_default=True, metavar="%", help="Of intervals; p below 100 − %."
-)
+@drawing
+@confident("Of intervals; p below 100 − %.")
 @click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @click.option(

@@ -14,21 +14,22 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, talking, watched, width
+from lagging.cli.drawing import confident, drawing
 from lagging.cli.logs import parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
 from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.curves import Setting, axis, curves
+from lagging.curves import Setting, axis, check_axes, curves
 from lagging.disagreement import lines, ranking
 from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.metrics import Metric, split_names
 from lagging.published import read_scores
-from lagging.published.rows import PublishedRow, is_table, read_rows, rows_of
+from lagging.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
 from lagging.regimes import REGIMES
 from lagging.render import RENDERERS
 from lagging.render.curves import render_curves
 from lagging.render.disagreement import render_lines, render_ranking
 from lagging.scoring import Scores
-from lagging.stats import CORRECTIONS, RESAMPLES, SEED
+from lagging.stats import CORRECTIONS
 
 __all__ = ["command"]
 
@@ -51,9 +52,8 @@ Settings = dict[str, list[tuple[str, Setting]]]
     "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", show_default=True, help="Of p-values."
 )
 @click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; found out if not given.")
-@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
-@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
-@click.option("--confidence", type=float, default=95.0, show_default=True, metavar="%", help="Of intervals.")
+@drawing
+@confident("Of intervals.")
 @click.option("--against", metavar="X,Y", help="Instead: metric Y over metric X, a line per system, such as AL,DAL.")
 @click.option("--ranks", metavar="LIST", help="Instead: all settings ranked by each of these metrics.")
 @click.option("--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log: a table or score files.")
@@ -123,6 +123,8 @@ def command(
     if image:
         optional("matplotlib", "plot")  # before an hour of logs is read
     found = grouped(logs)
+    if found:
+        check_ours(metrics)
     spare([(None, path) for _, some in found for _, path in some], output)
     settings: Settings = {}
     results = []
@@ -187,7 +189,9 @@ def _metrics(against: str | None, ranks: str | None, latency: str, quality: str)
         if len(pair) != 2:
             raise UsageError("--against takes two metrics, such as AL,DAL")
         return pair
-    return [axis(latency), axis(quality)]
+    x, y = axis(latency), axis(quality)
+    check_axes(x, y)
+    return [x, y]
 
 
 def grouped(arguments: Iterable[str]) -> list[tuple[str | None, list[tuple[str, str]]]]:

@@ -7,7 +7,7 @@ counts. Nothing is extrapolated: beyond its first and last setting, a curve has 
 
 from __future__ import annotations
 
-from lagging.curves.joining import Setting, axis, curves, joined
+from lagging.curves.joining import Setting, axis, check_axes, curves, joined, scores_of
 from lagging.curves.points import NO_LOG, Area, At, Axis, Curve, OnFront, Point, values_of
 from lagging.curves.several import Curves
 
@@ -22,7 +22,9 @@ __all__ = [
     "Point",
     "Setting",
     "axis",
+    "check_axes",
     "curves",
     "joined",
+    "scores_of",
     "values_of",
 ]

@@ -16,12 +16,12 @@ from lagging.derived import Draws
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.published.labels import QUALITY
-from lagging.published.rows import PublishedRow, published_metric
+from lagging.published.rows import PublishedRow, check_ours, published_metric
 from lagging.run import Run
 from lagging.scoring import Score, Scores, score
 from lagging.stats import RESAMPLES, SEED
 
-__all__ = ["Setting", "axis", "curves", "joined"]
+__all__ = ["Setting", "axis", "check_axes", "curves", "joined", "scores_of"]
 
 Setting = Run | Scores | PublishedRow
 
@@ -72,13 +72,7 @@ def curves(
         ['k=1', 'k=3', 'k=5']
     """
     x, y = axis(latency), axis(quality)
-    if x.higher_is_better is not False:
-        raise UsageError(f"{x!r} is no latency: less of it is not better")
-    if y.higher_is_better is None:
-        raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
-    if y.unit in ("time", "drift") and y != x:
-        against = f"`--against {x!r},{y!r}`, or `lagging.disagreement.lines`"
-        raise UsageError(f"{y!r} is no quality, but a latency\n  fix: {against}.")
+    check_axes(x, y)
     how: dict[str, Any] = {"by": by, "level": level, "method": method, "resamples": resamples, "seed": seed}
     return joined(settings, x, y, convention=convention, **how)
 
@@ -95,14 +89,16 @@ def joined(
     """Two metrics of the settings of each system, on the same segments and resamples, whatever the metrics are."""
     if x == y:
         raise UsageError(f"{x!r} cannot be on both axes")
+    if not isinstance(settings, Mapping):
+        raise UsageError("settings are given by system: {'wait-k': [('k=3', run), …]}")
     if not settings or not all(settings.values()):
         raise UsageError("a curve needs at least one setting")
     known: dict[tuple[str, str], Scores | PublishedRow] = {}
     for system, some in settings.items():
-        for setting, given in some:
+        for setting, given in _settings(system, some):
             if (system, setting) in known:
                 raise UsageError(f"{system} has the setting {setting!r} twice")
-            known[system, setting] = score(given, [x, y], convention=convention) if isinstance(given, Run) else given
+            known[system, setting] = scores_of(_called(system, setting), given, [x, y], convention)
     logs: dict[str, Scores] = {}
     for name, given in known.items():
         if _called(*name) in logs:
@@ -150,6 +146,41 @@ def axis(name: str | Metric) -> Metric:
     if isinstance(name, str) and name in (*QUALITY, "SacreBLEU"):
         return published_metric(name) or metric(name)
     return metric(name)
+
+
+def scores_of(
+    name: str, given: Setting, metrics: Sequence[Metric], convention: str | Convention
+) -> Scores | PublishedRow:
+    """What a setting has by some metrics: a Run is scored."""
+    if isinstance(given, Scores | PublishedRow):
+        return given
+    if not isinstance(given, Run):
+        raise UsageError(f"{name} is a {type(given).__name__}, and not a Run, Scores, or a row that was published")
+    check_ours(metrics)
+    return score(given, metrics, convention=convention)
+
+
+def _settings(system: str, some: Sequence[tuple[str, Setting]]) -> Sequence[tuple[str, Setting]]:
+    if isinstance(some, Setting | str) or not all(isinstance(one, tuple | list) and len(one) == 2 for one in some):
+        raise UsageError(f"{system} needs settings with their names: {{{system!r}: [('k=3', run), …]}}")
+    return some
+
+
+def check_axes(x: Metric, y: Metric) -> None:
+    """Refuse what is no latency, or no quality."""
+    if x.higher_is_better is not False:
+        raise UsageError(f"{x!r} is no latency: less of it is not better")
+    if not _timed(x):
+        raise UsageError(f"{x!r} is no latency: it is not about time")
+    if y.higher_is_better is None:
+        raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
+    if _timed(y) and y != x:
+        against = f"`--against {x!r},{y!r}`, or `lagging.disagreement.lines`"
+        raise UsageError(f"{y!r} is no quality, but about time\n  fix: {against}.")
+
+
+def _timed(m: Metric) -> bool:
+    return m.unit in ("time", "drift") or m.has("clock")
 
 
 def _called(system: str, setting: str) -> str:

@@ -19,7 +19,7 @@ from lagging.published import PublishedScore
 from lagging.published.labels import QUALITY, find_metric, number
 from lagging.published.layouts import Sheet, read_text
 
-__all__ = ["PublishedRow", "is_table", "published_metric", "read_rows", "rows_of"]
+__all__ = ["PublishedRow", "check_ours", "is_table", "published_metric", "read_rows", "rows_of"]
 
 SCALED = re.compile(r"(?P<name>.+)_(?P<unit>s|ms)")
 """A column that tells its unit: `StreamLAAL_s`."""
@@ -78,7 +78,17 @@ def published_metric(label: str) -> Metric | None:
 
 
 def _not_ours(*_: object) -> Statistics:
-    raise TypeError("a published score cannot be computed")
+    raise UsageError("a score that is only known where it was published cannot be computed")
+
+
+def check_ours(metrics: Iterable[Metric]) -> None:
+    """Refuse to compute what is only known where it was published."""
+    for m in metrics:
+        if m.compute is _not_ours:
+            raise UsageError(
+                f"{m!r} is not computed from logs: it is only known where it was published\n"
+                "  fix: give --published alone; or a score per segment, to `lagging compare --column`."
+            )
 
 
 @dataclass(frozen=True)

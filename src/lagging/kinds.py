@@ -381,7 +381,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "recording-extra": (
         "a recording that the segmentation does not have",
         "There is no reference for it.",
-        "take it out of the log, add its segments, or name it alike in both; `subset` leaves it aside.",
+        "take it out of the log, add its segments, or name it alike in both; `--subset` leaves it aside.",
     ),
     "segmentation-unit": (
         "segmentation and log do not measure in the same unit",

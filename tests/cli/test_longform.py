@@ -261,3 +261,41 @@ def test_plain_text_is_cut_for_its_quality(run, talks):
     done = run("resegment", "hyp.txt", "--format-in", "text", *cut, "-o", "out.jsonl", "--aligner", "timed")
     assert done.code == 2
     assert "--aligner soft" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "talks.log", *CUT, "-o", "dev.yaml"),
+        ("score", "talks.log", *CUT, "--segment-scores", "dev.de"),
+        ("score", "talks.log", *CUT, "-o", "x", "--segment-scores", "x"),
+        ("resegment", "talks.log", *CUT, "-o", "dev.de", "--to", "jsonl"),
+        ("resegment", "talks.log", *CUT, "-o", "x.jsonl", "--moves", "dev.yaml"),
+        ("resegment", "talks.log", *CUT, "-o", "x.jsonl", "--moves", "x.jsonl"),
+        ("resegment", "talks.log", *CUT, "-o", "x.jsonl", "--moves", "-"),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(run, talks, words):
+    before = {file.name: file.read_bytes() for file in talks.iterdir()}
+    done = run(*words)
+    assert done.code == 2, done.out
+    assert {file.name: file.read_bytes() for file in talks.iterdir()} == before
+
+
+def test_references_for_rows_as_they_are(run, talks):
+    Path("two.txt").write_text("eins\nzwei\n", "utf-8")
+    done = run("resegment", "talks.log", "--reference", "two.txt", "-o", "out.jsonl")
+    assert done.code == 2
+    assert "there is nothing to cut" in done.err
+    text = Path("talks.log").read_text("utf-8").replace('"reference": ""', '"reference": "drei"')
+    Path("talks.log").write_text(text, "utf-8")
+    assert "REFERENCES REPLACED" in run("score", "talks.log", "--reference", "two.txt").err
+
+
+def test_a_field_that_is_no_number(run, talks):
+    text = Path("dev.yaml").read_text("utf-8").replace("duration: 2.0", "duration: [1]", 1)
+    Path("dev.yaml").write_text(text, "utf-8")
+    done = run("score", "talks.log", *CUT)
+    assert done.code == 1
+    assert "dev.yaml:1" in done.err
+    assert 'duration: "a sequence"' in done.err

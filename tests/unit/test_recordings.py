@@ -329,7 +329,11 @@ def test_the_length_of_a_recording_that_the_log_does_not_tell_is_that_of_what_wa
 
 def test_segments_beyond_the_end_are_noted():
     made = Segmentation.from_lists(["a", "b", "a"], [15_001, 15_000, 0], [10, 10, 10])
-    assert units(rows([1], [1], document=["a", "b"]), made) == [("beyond the recording", 1, (0,))]
+    found = units(rows([1], [1], document=["a", "b"]), made)
+    assert found == [
+        ("beyond the recording", 1, (0,)),
+        ("beyond the recording", 1, (1,)),
+    ]  # begins, and ends, beyond it
 
 
 # ---- real logs ------------------------------------------------------------------------------------------------------

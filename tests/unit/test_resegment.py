@@ -423,3 +423,16 @@ def test_files_with_their_lines(tmp_path):
     with pytest.raises(DataError) as error:
         read_segmentation(yaml, reference=texts)
     assert told(error) == [("segment-lines", f"3 lines, but 4 segments in {yaml}")]
+
+
+def test_notes_are_made_once():
+    found = resegment(run_of("a b", 2, "word", unit="ms"), three("a", "", "b"))
+    (note,) = [note for note in found.notes if note.kind == "empty reference"]
+    assert (note.count, note.segments) == (1, (1,))
+
+
+def test_times_that_do_not_fit_are_told():
+    run = Run.from_delays([[100, 200, 300]], source_length=[9000], prediction=["a b c"], unit="ms")
+    assert "TIMES DO NOT FIT" in kinds(resegment(run, three("a", "b", "c")))
+    late = Run.from_delays([[2500, 4500, 6500]], source_length=[9000], prediction=["a b c"], unit="ms")
+    assert "TIMES DO NOT FIT" not in kinds(resegment(late, three("a", "b", "c")))

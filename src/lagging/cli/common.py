@@ -158,12 +158,17 @@ def systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     return found
 
 
-def spare(logs: list[tuple[str | None, str]], *outputs: str | None) -> None:
-    """Refuse to write over a log that is to be read, or two results into one file."""
-    inputs = {source.file.resolve() for _, path in logs for source in resolve(path) if source.file is not None}
-    for file in outputs:
-        if file is not None and Path(file).resolve() in inputs:
-            raise UsageError(f"{file} is one of the logs; it would be written over")
+def spare(logs: list[tuple[str | None, str]], *outputs: str | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse to write over a log, or another file, that is to be read, or two results into one file."""
+    read = {source.file.resolve(): "logs" for _, path in logs for source in resolve(path) if source.file is not None}
+    read |= {Path(file).resolve(): "files to be read" for file in inputs if file is not None}
+    written: set[Path] = set()
+    for file in (Path(name).resolve() for name in outputs if name is not None and name != "-"):
+        if file in read:
+            raise UsageError(f"{file.name} is one of the {read[file]}; it would be written over")
+        if file in written:
+            raise UsageError(f"two results would be written to {file.name}")
+        written.add(file)
 
 
 def colour() -> bool:

@@ -42,7 +42,12 @@ class Cutting:
     @property
     def asked(self) -> bool:
         """Whether there is anything to do."""
-        return any(v is not None for v in (self.segmentation, self.reference, self.source, self.hypothesis))
+        return any(file is not None for file in self.files)
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        """What is read beside the logs."""
+        return (self.segmentation, self.reference, self.source, self.hypothesis)
 
     def check(self) -> None:
         """Refuse options that would change nothing."""
@@ -64,9 +69,13 @@ class Cutting:
 
         if self.hypothesis is not None:
             run = with_predictions(run, self.hypothesis)
-        if self.segmentation is None and self.source is None and 1 < len(run) == len(self.segments):
+        if self.gives_references(run):
             return Cut(with_references(run, self.segments), [])
         return cut(run, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
+
+    def gives_references(self, run: Run) -> bool:
+        """Whether there is a reference for each row of a log as it is, and nothing says that it is to be cut."""
+        return self.segmentation is None and self.source is None and 1 < len(run) == len(self.segments)
 
     def by(self, aligner: str) -> Cutting:
         """The same, by an aligner that was not asked for otherwise."""

@@ -50,9 +50,16 @@ def command(
     cutting.check()
     target = format_for(output, to or ("jsonl" if output == "-" else None))
     name, path = system(log)
-    spare([(name, path)], output, moves)
+    if moves == "-":
+        raise UsageError("--moves needs a file: standard output is for the segments")
+    spare([(name, path)], output, moves, inputs=cutting.files)
     run = read(path, name=name, **how)
     talk.say(f"{run.name}: {run.origin.description}")
+    if cutting.gives_references(run):
+        raise UsageError(
+            f"{path} has as many rows as there are references: there is nothing to cut\n"
+            "  fix: give --segmentation FILE, or `lagging score LOG --reference FILE` to judge the rows as they are."
+        )
     done = cutting.cut(run)
     talk.notes(done.run.notes, run.name)
     talk.repairs(done.run, "" if target.remembers else "; the new file, and its scores, will not say so")

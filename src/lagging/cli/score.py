@@ -110,7 +110,7 @@ def command(
     results, peers, verdicts = [], [], []
     said: set[str] = set()
     named_logs = systems(logs)
-    spare(named_logs, output, segment_scores)
+    spare(named_logs, output, segment_scores, inputs=cutting.files)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
             parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})

@@ -84,7 +84,7 @@ def _yaml(path: str, lines: list[str], options: Options) -> list[Entry]:
     for place, node in enumerate(root.value):
         line, entry = node.start_mark.line + 1, node.value
         if isinstance(node, yaml.MappingNode):
-            entry = {key.value: value.value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+            entry = {key.value: _plain(value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
             if len(entry) < len(node.value):
                 options.faults.add(Fault("segment-field", "a field occurs twice", path, line, place))
         entries.append((line, entry))
@@ -112,6 +112,11 @@ def _json_list(path: str, lines: list[str], options: Options) -> list[Entry]:
         entries.append((line, entry))
         line += text.count("\n", begin, at)
     return entries
+
+
+def _plain(node: Any) -> Any:
+    """What stands at a node: text, or what it is."""
+    return node.value if isinstance(node.value, str) else f"a {node.id}"
 
 
 def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:

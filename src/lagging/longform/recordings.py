@@ -21,7 +21,7 @@ from lagging.longform.segmentation import Segmentation
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import LISTS, Run, Texts, make_ids, make_texts
 from lagging.text import count_tokens, noun
-from lagging.validation import check, number
+from lagging.validation import check
 
 __all__ = ["Pair", "check_units", "match", "recording_names", "streams"]
 
@@ -354,7 +354,7 @@ def check_units(run: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> 
     if segmentation.unit != run.unit:
         detail = f"{_said(segmentation.unit)} in the segmentation, {_said(run.unit)} in {run.origin.path or 'the log'}"
         raise DataError(Fault("segmentation-unit", detail, segmentation.path))
-    faults, beyond = Faults(), []
+    faults, beyond, after = Faults(), [], []
     ends = segmentation.offset + segmentation.duration
     written = np.nan_to_num(run.delays.last())
     lengths = np.maximum(run.source_length, written)
@@ -363,20 +363,24 @@ def check_units(run: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> 
         end, length = float(ends[last]), float(lengths[row])
         if (length and end > TIMES_TOO_FAR * length) or end * TIMES_TOO_FAR < written[row]:
             line = None if segmentation.line is None else int(segmentation.line[last])
-            detail = f"{shown(name)} ends at {number(end)} {run.unit}, but at {number(length)} {run.unit} in the log"
+            detail = f"{shown(name)} ends at {end:.10g} {run.unit}, but at {length:.10g} {run.unit} in the log"
             faults.add(Fault("segmentation-unit", detail, segmentation.path, line, last))
-        beyond.append(segments[segmentation.offset[segments] > length + SLACK[run.unit]])
+        late = segmentation.offset[segments] > length + SLACK[run.unit]
+        beyond.append(segments[late])
+        after.append(segments[~late & (ends[segments] > length + SLACK[run.unit]) & (length > 0)])
     if faults:
         raise DataError(faults)
-    return _beyond(np.sort(np.concatenate(beyond)) if beyond else np.empty(0, np.int64))
+    return [
+        *_beyond(beyond, "begin after the end of their recording in the log: was it cut off?"),
+        *_beyond(after, "end long after their recording does in the log: are their times right?"),
+    ]
 
 
 def _said(unit: str) -> str:
     return "milliseconds" if unit == "ms" else "source words"
 
 
-def _beyond(segments: npt.NDArray[np.int64]) -> list[Note]:
-    text = "begin after the end of their recording in the log: was it cut off?"
-    return (
-        [Note("beyond the recording", text, len(segments), tuple(segments[:SHOWN].tolist()))] if len(segments) else []
-    )
+def _beyond(rows: Sequence[npt.NDArray[np.int64]], text: str) -> list[Note]:
+    segments = np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int64)
+    named = tuple(segments[:SHOWN].tolist())
+    return [Note("beyond the recording", text, len(segments), named)] if len(segments) else []

@@ -120,7 +120,8 @@ def cut(
     cut_run = _segments(whole, segmentation, first, count, make_texts(texts), clocks, name)
     if is_spm(whole.level):
         cut_run = _counted_apart(cut_run, notes)
-    notes += [*segmentation.notes, *_remarks(whole, moves, strangers)]
+    said = [note for note in segmentation.notes if note.kind != "empty reference"]  # said of the segments, too
+    notes += [*said, *_remarks(whole, moves, strangers), *_untimely(cut_run)]
     return Cut(renoted(whole, cut_run, *notes), moves)
 
 
@@ -284,6 +285,18 @@ def _moved(
     for place in np.flatnonzero(here != there).tolist():
         a, b = int(segments[there[place]]), int(segments[here[place]])
         yield recording, place, units[place], float(times[place]), a, b
+
+
+UNTIMELY = 0.1
+"""In real logs, less than 1 % of the words come before their segment."""
+
+
+def _untimely(run: Run) -> Iterator[Note]:
+    """What to say where many tokens come before their segments begin."""
+    early = int(np.count_nonzero(run.delays.values < 0))
+    if early > UNTIMELY * max(len(run.delays.values), 1):
+        text = "written before their segments begin: are the times of the segmentation those of this recording?"
+        yield Note("TIMES DO NOT FIT", text, early, noun=noun(run.level))
 
 
 def _remarks(run: Run, moves: Sequence[Any], strangers: Sequence[str]) -> Iterator[Note]:

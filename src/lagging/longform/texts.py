@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lagging.edits import renoted
-from lagging.errors import DataError, Fault, Faults, counted
+from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats.options import Options
 from lagging.longform.entries import read_lines
 from lagging.longform.segmentation import Segmentation
@@ -62,4 +62,7 @@ def with_references(run: Run, segmentation: Segmentation) -> Run:
         >>> with_references(run, Segmentation.from_lists(["x"] * 2, reference=["ja", "doch"])).reference.tolist()
         ['ja', 'doch']
     """
-    return renoted(run, replace(run, reference=segmentation.reference), *segmentation.notes)
+    notes = [note for note in segmentation.notes if note.kind != "empty reference"]  # said of the rows, too
+    if run.reference is not None and any(run.reference):
+        notes.append(Note("REFERENCES REPLACED", "the log has others"))
+    return renoted(run, replace(run, reference=segmentation.reference, reference_length=None), *notes)

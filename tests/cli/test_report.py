@@ -83,3 +83,21 @@ def test_a_log_is_never_written_over(run: Any, here: Path) -> None:
     assert done.code == 2
     assert "it would be written over" in done.err
     assert run("report", "a.jsonl").code == 2
+
+
+def test_columns_are_qualities(run: Any, here: Path) -> None:
+    (here / "a.comet").write_text("0.5\n0.6\n0.7\n0.8\n0.9\n0.4\n")
+    (here / "b.comet").write_text("0.4\n0.5\n0.6\n0.1\n0.9\n0.5\n")
+    columns = ("--column", "COMET=base:a.comet", "--column", "COMET=new:b.comet", "-m", "DAL")
+    assert run(*TWO, *FEW, *columns, "-o", "r.html").code == 0
+    found = unpacked(here / "r.html")
+    assert found["tradeoff"]["quality"] == ["COMET"]
+    assert [row[1]["value"] for row in found["comparison"]["scores"]] == pytest.approx([0.65, 0.5])
+    assert found["segments"]["systems"][1]["values"]["COMET"] == [0.4, 0.5, 0.6, 0.1, 0.9, 0.5]
+    one = ("report", f"base={DATA / 'system-a'}", *FEW, "-m", "DAL", "-o", "one.html")
+    assert run(*one, "--column", "COMET=base:a.comet", "--lower", "COMET").code == 0
+    assert [m["higher"] for m in unpacked(here / "one.html")["metrics"]] == [False, False]
+    for wrong, said in (("COMET=new:b.comet", "there is no system 'new'"), ("COMET", "cannot read --column")):
+        done = run(*one, "--column", wrong)
+        assert done.code == 2
+        assert said in done.err

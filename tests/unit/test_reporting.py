@@ -189,6 +189,30 @@ def test_segments_that_others_lack_are_told() -> None:
     assert new["values"]["DAL"] == pytest.approx([value[i] for i in data["segments"]["id"]], abs=0.06)
 
 
+def test_a_segment_that_one_system_leaves_out_counts_for_none() -> None:
+    whole = synthetic(1, 12)
+    silent = Run.from_delays(
+        [[], *whole.delays.tolist()[1:]],
+        elapsed=[[], *whole.elapsed.tolist()[1:]],  # type: ignore[union-attr]
+        source_length=whole.source_length,
+        prediction=["", *whole.prediction.tolist()[1:]],  # type: ignore[union-attr]
+        unit="ms",
+    )
+    runs = {"whole": whole, "silent": silent}
+    found = lagging.compare(runs, ["DAL"], resamples=100)
+    data = report(runs, found).data
+    rest = lagging.score(whole[1:], ["AL", "DAL", "DAL(clock=elapsed)", "HiddenShare"])
+    assert data["comparison"]["scores"][0][0]["value"] == found.scores["whole"]["DAL"].value == rest["DAL"].value
+    assert data["tradeoff"]["points"]["elapsed"]["DAL"][0]["value"] == rest["DAL(clock=elapsed)"].value
+    assert data["hidden"][0]["share"] == rest["HiddenShare"].value
+    own = lagging.score(whole, ["DAL"])["DAL"].segments
+    assert data["segments"]["systems"][0]["values"]["DAL"] == pytest.approx(own, abs=0.06)
+    assert data["segments"]["systems"][1]["values"]["DAL"][0] is None
+    told = [{check["key"]: check["bad"] for check in one} for one in data["health"]]
+    assert told[0]["undefined: no value in another system"] is False
+    assert told[1]["undefined: empty hypothesis"] is True
+
+
 def test_lag_over_time_of_recordings() -> None:
     x = 600_000.0
     due = np.arange(400) * x / 400

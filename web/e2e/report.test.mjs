@@ -29,12 +29,14 @@ const report = (name, ...args) => {
   lagging("report", ...args, "-o", name);
   return pathToFileURL(join(FOLDER, name)).href;
 };
-/** Scores by system and metric, as `lagging score -f json` prints them. */
-const scores = (...args) => {
+/** Scores by system and metric, as `lagging score -f json` or `lagging compare -f json` prints them. */
+const printed = (command, ...args) => {
   const found = {};
-  for (const one of JSON.parse(lagging("score", ...args, "-f", "json")).scores) (found[one.system] ??= {})[one.metric] = one.score;
+  for (const one of JSON.parse(lagging(command, ...args, "-f", "json")).scores) (found[one.system] ??= {})[one.metric] = one.score;
   return found;
 };
+
+const scores = (...args) => printed("score", ...args);
 
 let browser;
 let page;
@@ -66,28 +68,39 @@ const close = (shown, wanted) => {
   shown.forEach((value, i) => assert.ok(Math.abs(value - wanted[i]) <= 1e-9 * Math.max(1, Math.abs(wanted[i])), `${value}, not ${wanted[i]}`));
 };
 
-test("every section shows the numbers of lagging score", async () => {
+test("every section shows the numbers of lagging score and lagging compare", async () => {
   await show(plain);
   const names = ["AP", "AL", "LAAL", "DAL", "BLEU"];
-  const wanted = scores(...LOGS, "-m", `${names},HiddenShare,Offline,SWF,LagPercentile(p=50),LagPercentile(p=90),LagPercentile(p=99),DAL(clock=elapsed),DAL(clock=queue)`);
-  for (const name of names) close(await numbers(`#comparison td[data-metric="${name}"] data`), ["a", "b"].map((s) => wanted[s][name]));
+  const wanted = scores(...LOGS, "-m", "HiddenShare,Offline,SWF,LagPercentile(p=50),LagPercentile(p=90),LagPercentile(p=99)");
+  // b is silent in one segment, which counts for neither where they are compared
+  const compared = printed("compare", ...LOGS, "-m", `${names},HiddenShare,DAL(clock=elapsed),DAL(clock=queue)`, "--resamples", "100");
+  for (const name of names) close(await numbers(`#comparison td[data-metric="${name}"] data`), ["a", "b"].map((s) => compared[s][name]));
   close(await numbers('#health [data-check="hidden"] data'), ["a", "b"].map((s) => wanted[s].HiddenShare));
   close(await numbers('#health [data-check="offline"] data'), ["a", "b"].map((s) => wanted[s].Offline));
   close(await numbers('#health [data-check="swf"] data'), ["a", "b"].map((s) => wanted[s].SWF));
-  close(await numbers("#hidden [data-share]"), ["a", "b"].map((s) => wanted[s].HiddenShare));
+  close(await numbers("#hidden [data-share]"), ["a", "b"].map((s) => compared[s].HiddenShare));
   const percentiles = async () => numbers("#distribution [data-percentile]");
   close(await percentiles(), ["a", "b"].flatMap((s) => [50, 90, 99].map((p) => wanted[s][`LagPercentile(p=${p})`])));
   const points = async () => numbers("#tradeoff [data-point]");
-  close(await points(), ["a", "b"].map((s) => wanted[s].DAL));
+  close(await points(), ["a", "b"].map((s) => compared[s].DAL));
   for (const clock of ["elapsed", "queue"]) {
     await page.click(`#tradeoff [data-clock=${clock}]`);
-    close(await points(), ["a", "b"].map((s) => wanted[s][`DAL(clock=${clock})`]));
+    close(await points(), ["a", "b"].map((s) => compared[s][`DAL(clock=${clock})`]));
     assert.equal(await page.getAttribute(`#distribution [data-clock=${clock}]`, "aria-pressed"), "true");
     assert.match(await text("#tradeoff code"), new RegExp(`clock:${clock}.*bs:1000`));
   }
   assert.notDeepEqual(await percentiles(), ["a", "b"].flatMap((s) => [50, 90, 99].map((p) => wanted[s][`LagPercentile(p=${p})`])));
   for (const id of ["health", "comparison", "tradeoff", "hidden", "distribution", "segments", "timeline"])
     assert.ok((await text(`#${id} .body`)).length > 50, id);
+});
+
+test("where every segment has a value, the scores are those of lagging score", async () => {
+  const logs = ["wait-3", "adaptive"].map((name) => join(DATA, "..", "..", "examples", "data", name));
+  await show(report("whole.html", ...logs, "--resamples", "100"));
+  const wanted = scores(...logs);
+  for (const name of ["AP", "AL", "LAAL", "DAL", "BLEU"])
+    close(await numbers(`#comparison td[data-metric="${name}"] data`), ["wait-3", "adaptive"].map((s) => wanted[s][name]));
+  close(await numbers("#tradeoff [data-point]"), ["wait-3", "adaptive"].map((s) => wanted[s].DAL));
 });
 
 test("scores are sorted, hidden and copied", async () => {
@@ -110,7 +123,7 @@ test("scores are sorted, hidden and copied", async () => {
   const latex = await copied("Copy LaTeX");
   assert.match(latex, /\\toprule[^]*b & [^]*a & [^]*\\bottomrule/);
   assert.ok(!latex.includes("AP $"));
-  const wanted = scores(...LOGS, "-m", "DAL");
+  const wanted = printed("compare", ...LOGS, "-m", "DAL", "--resamples", "100");
   const rows = (await copied("Copy CSV")).split("\n").map((line) => line.split(","));
   const dal = rows.filter((row) => row[1] === "DAL").map((row) => [row[0], Number(row[2])]);
   assert.deepEqual(dal, [["b", wanted.b.DAL], ["a", wanted.a.DAL]]);

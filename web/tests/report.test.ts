@@ -5,8 +5,9 @@ import { best, csv, field, latex, tex } from "../src/report/export";
 import { amount, chance, counted, percent, range, short } from "../src/report/format";
 import { clean, joined } from "../src/report/health";
 import { spots } from "../src/report/hidden";
+import { sides, spread } from "../src/report/names";
 import { reads, spoken } from "../src/report/sentence";
-import { families, sides } from "../src/report/tradeoff";
+import { families } from "../src/report/tradeoff";
 import type { Check, Compared, Metric, Packed, Segments } from "../src/report/types";
 import { Times, offsets, queue, unpack, words } from "../src/report/unpack";
 
@@ -178,4 +179,10 @@ test("names stand where they cover no other name", () => {
   const at = (x: number, y: number) => ({ x, y, letters: 10 });
   const all = sides([at(100, 100), at(102, 101), at(104, 99), at(480, 50)], 500).map(({ right, above }) => [right, above]);
   expect(all).toEqual([[true, true], [false, true], [true, false], [false, true]]);
+});
+
+test("an axis has room beyond its points, even of one", () => {
+  expect(spread(0, 100)).toEqual([-6, 106]);
+  expect(spread(5, 5)).toEqual([4.5, 5.5]);
+  expect(spread(0, 0)).toEqual([-1, 1]);
 });

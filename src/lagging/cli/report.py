@@ -8,19 +8,22 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, reading, spare, systems, talking, watched
+from lagging.cli.compare import _column
+from lagging.cli.drawing import drawing
 from lagging.cli.logs import distinct, named_metrics
 from lagging.cli.longform import Cutting, cutting
+from lagging.columns import Column, read_column
 from lagging.comparing import compare
 from lagging.conventions import CONVENTIONS, convention
 from lagging.defaults import default_metrics
-from lagging.errors import UsageError, counted
+from lagging.errors import UsageError, counted, did_you_mean
 from lagging.files import write_whole
 from lagging.formats import scan
 from lagging.reporting import report
 from lagging.reporting.building import alone
 from lagging.run import TIMES, Run
 from lagging.scoring import Scores, score
-from lagging.stats import CORRECTIONS, RESAMPLES, SEED, TESTS
+from lagging.stats import CORRECTIONS, TESTS
 
 __all__ = ["command"]
 
@@ -36,8 +39,15 @@ __all__ = ["command"]
 @click.option("--test", type=click.Choice(TESTS), help="The paired test.")
 @click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
 @click.option("--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help="Of p for many pairs.")
-@click.option("--resamples", type=int, default=RESAMPLES, show_default=True, metavar="N", help="How many.")
-@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="Of the random numbers.")
+@drawing
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="METRIC=NAME:FILE",
+    help="A score per segment of a system, such as COMET=new:new.comet; one for each system.",
+)
+@click.option("--lower", multiple=True, metavar="METRIC", help="This column is better when it is lower.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @cutting
 @reading
@@ -53,6 +63,8 @@ def command(
     correction: str,
     resamples: int,
     seed: int,
+    columns: tuple[str, ...],
+    lower: tuple[str, ...],
     named: str,
     cutting: Cutting,
     talk: Talk,
@@ -64,10 +76,12 @@ def command(
 
     \b
     lagging report base=a.log new=b.log -o report.html
+    lagging report base=a.log new=b.log --column COMET=base:a.comet --column COMET=new:b.comet -o report.html
     lagging report base=a.log new=b.log -m LongYAAL,BLEU --segmentation talks.yaml --reference talks.de -o talks.html
     """
     cutting.check()
     asked, chosen = named_metrics(names), convention(named)
+    given = _columns(columns, lower)
     named_logs = systems(logs)
     spare(named_logs, output)
     read: list[Run] = []
@@ -84,7 +98,7 @@ def command(
     results = distinct(results, [path for _, path in named_logs])
     runs = {scores.system: run for scores, run in zip(results, read, strict=True)}
     drawn: dict[str, Any] = {"by": by, "resamples": resamples, "seed": seed}
-    found = _compared(runs, results, asked, drawn, base=base, test=test, correction=correction, named=named)
+    found = _compared(runs, results, asked, given, drawn, base=base, test=test, correction=correction, named=named)
     made = report(runs, found, title=title, convention_=chosen)
     for scores in found.scores.values():
         talk.notes(scores.notes, scores.system)
@@ -114,6 +128,7 @@ def _compared(
     runs: dict[str, Run],
     results: list[Scores],
     asked: list[Any],
+    columns: list[Column],
     drawn: dict[str, Any],
     *,
     base: str | None,
@@ -122,9 +137,20 @@ def _compared(
     named: str,
 ) -> Any:
     if len(runs) > 1:
-        how: dict[str, Any] = {"base": base, "correction": correction, "convention": named, **drawn}
+        how: dict[str, Any] = {"base": base, "correction": correction, "convention": named, "columns": columns, **drawn}
         how |= {} if test is None else {"test": test}
         return compare({one.system: one for one in results}, asked or None, **how)
     if base is not None:
         raise UsageError("--base needs other systems to compare with it")
-    return alone(runs, convention(named), results[0], **drawn)
+    scores = results[0]
+    if strange := [column.system for column in columns if column.system != scores.system]:
+        raise UsageError(f"there is no system {strange[0]!r}.{did_you_mean(strange[0], [scores.system])}")
+    scores = Scores([*scores, *(column.score(scores) for column in columns)], scores.system, scores.notes)
+    return alone(runs, convention(named), scores, **drawn)
+
+
+def _columns(texts: tuple[str, ...], lower: tuple[str, ...]) -> list[Column]:
+    files = [_column(text) for text in texts]
+    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
+        raise UsageError(f"--lower {strange[0]} names no --column")
+    return [read_column(path, name, whose, higher_is_better=name not in lower) for name, whose, path in files]

@@ -17,8 +17,9 @@ from lagging.metrics.tail import recordings
 from lagging.ragged import Floats
 from lagging.regimes import REGIMES
 from lagging.reporting.systems import CLOCKS, System
-from lagging.scoring import Score, score
+from lagging.scoring import Score, Scores, score
 from lagging.stats import Interval, intervals
+from lagging.stats.matching import on_common_segments
 
 __all__ = ["by_length", "distribution", "finite", "hidden", "number", "over_time", "tradeoff"]
 
@@ -56,7 +57,11 @@ def number(values: Floats, digits: int) -> list[float | None]:
 def tradeoff(found: Comparison, systems: Sequence[System]) -> dict[str, Any]:
     """Latency on every clock that all systems have, and quality, with intervals: the points of the curve."""
     latency = [m for m in found.metrics if m.unit == "time" and m.has("clock") and not m.is_set("clock")]
-    quality = [m for m in found.metrics if m.unit == "points" and m.higher_is_better is not None and not m.has("clock")]
+    quality = [
+        m
+        for m in found.metrics
+        if m.unit in ("points", "score") and m.higher_is_better is not None and not m.has("clock")
+    ]
     clocks = [clock for clock in CLOCKS if all(clock in one.clocks for one in systems)]
     points = _points(found, systems, clocks, latency) if latency else {}
     names = {repr(m) for m in latency}
@@ -80,7 +85,11 @@ def _points(
     resamples = min(found.resamples, max(LEAST, DRAWN // max(found.n, 1)))
     drawn = {"by": found.by, "level": found.level, "resamples": resamples, "seed": found.seed}
     scores = {"ideal": [[one.scores[m] for m in metrics] for one in systems]}
-    other = {clock: [list(one.on(clock, metrics)) for one in systems] for clock in clocks if clock != "ideal"}
+    other = {
+        clock: on_common_segments({one.name: one.on(clock, metrics) for one in systems}, by=found.by).scores
+        for clock in clocks
+        if clock != "ideal"
+    }
     made = iter(intervals([one for rows in other.values() for row in rows for one in row], **drawn))  # type: ignore[arg-type]
     scores |= {clock: [[_with(one, next(made)) for one in row] for row in rows] for clock, rows in other.items()}
     return {
@@ -109,7 +118,10 @@ def _point(one: Score) -> dict[str, Any]:
 
 
 def hidden(systems: Sequence[System]) -> list[dict[str, Any]]:
-    """Of each system, AL, DAL, and where the difference comes from; per segment, these are columns of the segments."""
+    """Of each system, AL, DAL, and where the difference comes from; per segment, these are columns of the segments.
+
+    As in a comparison, a segment in which one of the systems has no value counts for none.
+    """
     names = {
         "al": "AL",
         "dal": "DAL",
@@ -117,7 +129,12 @@ def hidden(systems: Sequence[System]) -> list[dict[str, Any]]:
         "tail": "HiddenLag(where=tail)",
         "share": "HiddenShare",
     }
-    return [{key: finite(one.degeneracy[name].value) for key, name in names.items()} for one in systems if one.timed]
+    if not all(one.timed for one in systems):
+        return []
+    found = on_common_segments(
+        {one.name: Scores([one.degeneracy[name] for name in names.values()], one.name) for one in systems}
+    )
+    return [dict(zip(names, (finite(one.value) for one in row), strict=True)) for row in found.scores]
 
 
 # ---- distributions ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from lagging.clocks import ROUNDING
 from lagging.ragged import Floats
 from lagging.reporting.systems import System
+from lagging.stats.matching import ELSEWHERE
 
 __all__ = ["Check", "checks"]
 
@@ -90,7 +91,8 @@ def _undefined(system: System) -> Iterator[Check]:
             rows.update(place[str(name)] for name in ids)
     for reason, (names, rows) in found.items():
         help = f"No value in {', '.join(names)}; these segments are left out of its mean."
-        yield Check(f"undefined: {reason}", f"undefined: {reason}", help, len(rows), tuple(sorted(rows)), bad=True)
+        own = reason != ELSEWHERE
+        yield Check(f"undefined: {reason}", f"undefined: {reason}", help, len(rows), tuple(sorted(rows)), bad=own)
 
 
 def _lengths(system: System) -> Iterator[Check]:

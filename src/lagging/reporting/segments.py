@@ -29,7 +29,7 @@ TOKENS = 1_200_000
 """And as many tokens, at most."""
 WORST = 0.5
 """Which part of a sample is kept for what stands out; the rest is evenly spread."""
-DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3}
+DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3, "score": 5}
 
 
 def chosen(systems: Sequence[System], flagged: Iterable[int]) -> tuple[Ints, str]:

@@ -11,11 +11,12 @@ import numpy as np
 
 from lagging.conventions import Convention
 from lagging.errors import MetricError
-from lagging.metrics import Metric, kernels, metric
+from lagging.metrics import Metric, kernels, metric, registered
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Run
 from lagging.schedule import Schedule, Schedules
 from lagging.scoring import Score, Scores, score
+from lagging.stats.matching import ELSEWHERE
 
 __all__ = ["CLOCKS", "System", "shared_rows"]
 
@@ -78,8 +79,11 @@ class System:
         return dict(zip(DEGENERACY, found, strict=True))
 
     def values(self, m: Metric) -> Floats:
-        """The values of the segments, in the order of `run`."""
-        return self.scores[m].segments[self.order]
+        """The values of the segments, in the order of `run`: its own, be there none in another system."""
+        found = self.scores[m]
+        if ELSEWHERE in found.undefined.reasons and is_registered(m):
+            return score(self.run, [m], convention=self.convention)[m].segments
+        return found.segments[self.order]
 
     def lags(self, clock: str = "ideal") -> Ragged:
         """ℓ(t) of every token."""
@@ -93,6 +97,11 @@ class System:
     def on(self, clock: str, metrics: Sequence[Metric]) -> Scores:
         """Metrics of time on one of the clocks."""
         return score(self.run, [m(clock=clock) for m in metrics], convention=self.convention)
+
+
+def is_registered(m: Metric) -> bool:
+    """Whether it can be computed; a column that was given cannot."""
+    return m.name in {one.name for one in registered()}
 
 
 def shared_rows(run: Run, ids: Sequence[str]) -> Ints | None:

@@ -3,7 +3,7 @@
 
 import type { Maybe, Metric } from "./types";
 
-const DIGITS: Record<string, number> = { token: 3, ms: 3, "token/100": 3, "ms/min": 3, ratio: 3, count: 2, points: 2 };
+const DIGITS: Record<string, number> = { token: 3, ms: 3, "token/100": 3, "ms/min": 3, ratio: 3, count: 2, points: 2, score: 4 };
 const UNITS: Record<string, string> = { token: "tokens", ms: "s", "token/100": "tokens/100", "ms/min": "s/min" };
 
 /** A value in the unit that people read: ms as seconds. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** AL against DAL: which systems, and which of their segments, gain because writing is free in AL. */
 
-import { dot, line, pointer, text, tip } from "@observablehq/plot";
+import { dot, line, pointer, tip } from "@observablehq/plot";
 import { h } from "../ui";
 import { value } from "./choose";
 import { figure } from "./figure";
 import { amount, colour, scaled, short, symbol, unitName } from "./format";
+import { names } from "./names";
 import { named, systemChooser, table } from "./parts";
 import type { State } from "./state";
 
@@ -39,6 +40,7 @@ export function hidden(body: HTMLElement, state: State): void {
   }
   const unit = data.unit;
   const name = unitName(unit);
+  const elsewhere = data.health.some((checks) => checks.some((check) => check.key === "undefined: no value in another system"));
   const ends = (points: readonly { readonly x: number; readonly y: number }[]): [number, number] => {
     const all = points.flatMap((p) => [p.x, p.y]);
     return [Math.min(0, ...all), Math.max(...all, 0)];
@@ -52,8 +54,12 @@ export function hidden(body: HTMLElement, state: State): void {
       const title = `${short(data.systems[s]?.name ?? "", 40)}\nAL ${amount(one.al, unit)}, DAL ${amount(one.dal, unit)} ${name}`;
       return { s, x: scaled(one.al, unit), y: scaled(one.dal, unit), name: short(data.systems[s]?.name ?? "", 20), title };
     });
+    const height = Math.max(260, Math.min(380, width * 0.8));
+    const [from, to] = ends(here);
+    const share = (at: number): number => (at - from) / (to - from || 1);
+    const pixels = here.map((d) => ({ x: 52 + share(d.x) * (width - 76), y: height - 40 - share(d.y) * (height - 60) }));
     return {
-      height: Math.max(260, Math.min(380, width * 0.8)),
+      height,
       marginRight: 24,
       x: { label: `AL (${name}) →`, grid: true, nice: true },
       y: { label: `↑ DAL (${name})`, grid: true, nice: true },
@@ -62,7 +68,7 @@ export function hidden(body: HTMLElement, state: State): void {
       marks: [
         diagonal(ends(here)),
         dot(here, { x: "x", y: "y", r: 6, symbol: (d: { s: number }) => symbol(d.s), fill: (d: { s: number }) => colour(d.s), stroke: "var(--paper)" }),
-        text(here, { x: "x", y: "y", text: "name", dx: -9, dy: -9, textAnchor: "end", stroke: "var(--paper)", strokeWidth: 3, fill: "currentColor" }),
+        ...names(here, pixels, width),
         tip(here, pointer({ x: "x", y: "y", title: "title" })),
       ],
     };
@@ -114,6 +120,6 @@ export function hidden(body: HTMLElement, state: State): void {
       h("div", {}, h("h3", {}, "Systems"), systems.element),
       h("div", {}, h("div", { class: "tools" }, h("h3", {}, "Segments"), systemChooser(state, "of", "a")), segments.element),
     ),
-    h("p", { class: "quiet small" }, `Click a point for its timeline.${data.segments.id.length > MOST ? ` ${MOST} segments are drawn: those with the largest gaps, and an even sample of the others.` : ""}`),
+    h("p", { class: "quiet small" }, `Click a point for its timeline.${elsewhere ? " A segment in which one of the systems has no value counts for none in the table." : ""}${data.segments.id.length > MOST ? ` ${MOST} segments are drawn: those with the largest gaps, and an even sample of the others.` : ""}`),
   );
 }

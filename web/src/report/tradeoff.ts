@@ -5,6 +5,7 @@ import { dot, line, link, pointer, rect, ruleX, ruleY, text, tip } from "@observ
 import { fill, h } from "../ui";
 import { figure } from "./figure";
 import { amount, colour, range, scaled, short, symbol, unitName } from "./format";
+import { names, spread } from "./names";
 import { chooser, clockSwitch, named, table } from "./parts";
 import type { State } from "./state";
 import type { Maybe, Point, Regime } from "./types";
@@ -32,38 +33,6 @@ export function families(names: readonly string[]): number[][] {
   return [...found.values()].filter((group) => group.length > 1);
 }
 
-/** Where a name stands beside its point: to the right or left, above or below. */
-export interface Side {
-  readonly right: boolean;
-  readonly above: boolean;
-}
-
-const SIDES: readonly Side[] = [
-  { right: true, above: true },
-  { right: false, above: true },
-  { right: true, above: false },
-  { right: false, above: false },
-];
-/** How wide a letter is, how high a name, and how far from its point, in px. */
-const [LETTER, LINE, AWAY] = [6.6, 13, 9];
-
-/** A side for each name on which it covers no other and stays inside, if there is one. Places are in px. */
-export function sides(names: readonly { readonly x: number; readonly y: number; readonly letters: number }[], width: number): Side[] {
-  const taken: [number, number, number, number][] = [];
-  return names.map(({ x, y, letters }) => {
-    const box = ({ right, above }: Side): [number, number, number, number] => {
-      const left = right ? x + AWAY : x - AWAY - letters * LETTER;
-      const top = above ? y - AWAY - LINE / 2 : y + AWAY - LINE / 2;
-      return [left, top, left + letters * LETTER, top + LINE];
-    };
-    const free = (b: [number, number, number, number]): boolean =>
-      b[0] >= 0 && b[2] <= width && taken.every((o) => b[2] < o[0] || o[2] < b[0] || b[3] < o[1] || o[3] < b[1]);
-    const side = SIDES.find((one) => free(box(one))) ?? (SIDES[0] as Side);
-    taken.push(box(side));
-    return side;
-  });
-}
-
 export function tradeoff(body: HTMLElement, state: State): void {
   const { data } = state;
   const { tradeoff: all, metrics, systems, comparison: compared } = data;
@@ -76,6 +45,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
   let quality: string | undefined = all.quality[0];
   let regime: Regime | undefined;
   const unit = data.unit;
+  const qualityUnit = (): string => metrics.find((m) => m.name === quality)?.unit ?? "points";
   const numbers = h("div", {});
   const regimes = h("span", {});
   const note = h("p", { class: "quiet small" });
@@ -91,7 +61,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
       const lines = [
         short(one.name, 40),
         `${latency} ${amount(p.value, unit)} ${unitName(unit)} ${range(p.low, p.high, unit)}`,
-        ...(quality === undefined ? [] : [`${quality} ${amount(q?.value, "points")} ${range(q?.low ?? null, q?.high ?? null, "points")}`]),
+        ...(quality === undefined ? [] : [`${quality} ${amount(q?.value, qualityUnit())} ${range(q?.low ?? null, q?.high ?? null, qualityUnit())}`]),
       ];
       return {
         system: s,
@@ -112,24 +82,20 @@ export function tradeoff(body: HTMLElement, state: State): void {
     const place = new Map(here.map((d) => [d.system, d]));
     const bands = (regime?.limits ?? []).map(([name, limit], i, every) => ({ name, x1: scaled(every[i - 1]?.[1] ?? 0, "ms"), x2: scaled(limit, "ms"), i }));
     const [least, most] = [Math.min(...here.map((d) => d.x1)), Math.max(...here.map((d) => d.x2), ...bands.map((b) => b.x2))];
-    const room = 0.06 * (most - least) || 0.1 * Math.abs(most) || 1;
-    const domain = bands.length ? [Math.min(0, least), most] : [least - room, most + room];
+    const domain: [number, number] = bands.length ? [Math.min(0, least), most] : spread(least, most);
     const height = quality === undefined ? 60 + 34 * systems.length : Math.max(280, Math.min(440, width * 0.55));
-    const [bottom, top] = [Math.min(...here.map((d) => d.y1)), Math.max(...here.map((d) => d.y2))];
+    const [bottom, top] = spread(Math.min(...here.map((d) => d.y1)), Math.max(...here.map((d) => d.y2)));
     const pixels = here.map((d) => ({
-      x: 52 + ((d.x - (domain[0] ?? 0)) / ((domain[1] ?? 1) - (domain[0] ?? 0))) * (width - 76),
-      y: height - 50 - ((d.y - bottom) / (top - bottom || 1)) * (height - 84),
-      letters: d.name.length,
+      x: 52 + ((d.x - domain[0]) / (domain[1] - domain[0])) * (width - 76),
+      y: height - 50 - ((d.y - bottom) / (top - bottom)) * (height - 84),
     }));
-    const side = sides(pixels, width);
-    const names = SIDES.map((one) => here.filter((_, i) => side[i] === one));
     const others = here.filter((d) => state.choice.clock !== "ideal" && Number.isFinite(d.x0));
     return {
       height,
       marginRight: 24,
       marginTop: 24,
       x: { label: `${latency} (${unitName(unit)}, ${state.choice.clock}) →`, grid: true, domain, ticks: Math.min(12, width / 70) },
-      y: quality === undefined ? { axis: null, domain: [systems.length - 0.5, -0.5] } : { label: `↑ ${quality}`, nice: true, grid: true, insetTop: 10, insetBottom: 10 },
+      y: quality === undefined ? { axis: null, domain: [systems.length - 0.5, -0.5] } : { label: `↑ ${quality}`, grid: true, domain: [bottom, top] },
       symbol: { type: "identity" },
       color: { type: "identity" },
       marks: [
@@ -143,11 +109,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
         ruleY(here, { y: "y", x1: "x1", x2: "x2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 }),
         ...(quality === undefined ? [] : [ruleX(here, { x: "x", y1: "y1", y2: "y2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 })]),
         dot(here, { x: "x", y: "y", r: 6, symbol: (d: Dot) => symbol(d.system), fill: (d: Dot) => colour(d.system), stroke: "var(--paper)" }),
-        ...names.map((some, i) => {
-          const { right, above } = SIDES[i] as Side;
-          const place = { dx: right ? AWAY : -AWAY, dy: above ? -AWAY : AWAY, textAnchor: right ? ("start" as const) : ("end" as const) };
-          return text(some, { x: "x", y: "y", text: "name", ...place, fill: "currentColor", stroke: "var(--paper)", strokeWidth: 3 });
-        }),
+        ...names(here, pixels, width),
         tip(here, pointer({ x: "x", y: "y", title: "title", maxRadius: 60 })),
       ],
     };
@@ -164,7 +126,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
           const [p, q] = [pointOf(s), qualityOf(s)];
           const ends = (of: Point | undefined, u: string): HTMLElement => h("div", { class: "quiet small" }, range(of?.low ?? null, of?.high ?? null, u));
           const one = h("span", {}, h("data", { value: p?.value ?? "", "data-point": s }, amount(p?.value, unit)), ends(p, unit));
-          const other = h("span", {}, h("data", { value: q?.value ?? "" }, amount(q?.value, "points")), ends(q, "points"));
+          const other = h("span", {}, h("data", { value: q?.value ?? "" }, amount(q?.value, qualityUnit())), ends(q, qualityUnit()));
           return [named(state, s), one, ...(quality === undefined ? [] : [other])];
         }),
       ),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
 from lagging.metrics import Metric, metric, metric_among
 from lagging.metrics.record import Statistics
-from lagging.ragged import Floats, Ragged
+from lagging.ragged import Floats, Ints, Ragged
 from lagging.repeating import Settings, settings
 from lagging.run import Ids, Run, Texts, join_ids
 from lagging.schedule import REASONS, Schedules
@@ -89,6 +90,8 @@ class Score:
         settled: the metric with what the convention set.
         low, high: ends of the interval, where one was asked for.
         documents: the document of each segment, where the log tells.
+        sources, references: of each segment |x|, and a hash of the reference (0 without any): what tells whether two
+            systems were given the same.
     """
 
     metric: Metric
@@ -102,6 +105,8 @@ class Score:
     low: float | None = None
     high: float | None = None
     documents: Texts | None = field(default=None, repr=False)
+    sources: Floats | None = field(default=None, repr=False)
+    references: Ints | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -191,6 +196,8 @@ class Scorer:
         self._whole = any(m.whole for m in self._settled.values())
         self._ids: list[Ids] = []
         self._documents: list[Texts | None] = []
+        self._sources: list[Floats] = []
+        self._references: list[Ints] = []
         self._rows: dict[Metric, list[Statistics]] = {m: [] for m in self.metrics}
         self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
         self._notes: list[Note] = []
@@ -212,6 +219,8 @@ class Scorer:
                     f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged"
                 )
             self._facts, self._told = facts, self._told or len(run.delays.values) > 0
+        self._sources.append(run.source_length)
+        self._references.append(_hashes(run))
         if self._whole:
             self._kept.append(self._slim(run))
         else:
@@ -278,7 +287,11 @@ class Scorer:
         unit = UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit)
         settled, signature = self._settled[m], self._signature(m, len(rows))
         value = settled.corpus(rows)
-        return Score(m, value, rows, ids, Undefined(reasons), unit, signature, settled, documents=documents)
+        given: dict[str, Any] = {
+            "sources": np.concatenate(self._sources),
+            "references": np.concatenate(self._references),
+        }
+        return Score(m, value, rows, ids, Undefined(reasons), unit, signature, settled, documents=documents, **given)
 
     def _signature(self, asked: Metric, n: int) -> Signature:
         m = self._settled[asked]
@@ -333,6 +346,12 @@ class Scorer:
         if stood_in:
             notes.append(Note("no reference", "the hypothesis length stands in for that of the reference", stood_in))
         return merge_notes(notes)
+
+
+def _hashes(run: Run) -> Ints:
+    """A number for each reference, other for other texts; 0 without any."""
+    texts = [None] * len(run) if run.reference is None else run.reference.tolist()
+    return np.array([zlib.crc32(text.strip().encode("utf-8", "replace")) if text else 0 for text in texts], np.int64)
 
 
 def _unspaced(run: Run) -> bool:

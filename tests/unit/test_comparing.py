@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -396,7 +397,7 @@ def test_ways_to_write_a_column(text, tmp_path) -> None:
     score = column(tmp_path, text).score(three())
     assert score.segments.tolist() == [0.5, 0.75, -0.1]
     assert score.value == pytest.approx(1.15 / 3)
-    assert (score.unit, score.n, score.metric.higher_is_better) == ("points", 3, True)
+    assert (score.unit, score.n, score.metric.higher_is_better) == ("score", 3, True)
     short = hashlib.sha256(b"0.5\n0.75\n-0.1").hexdigest()[:8]
     assert str(score.signature) == f"COMET|seg:none|mean:segment|column:{short}|n:3|v:{lagging.__version__}"
 
@@ -527,3 +528,29 @@ def test_our_own_published_scores_are_compared_by_signature(tmp_path) -> None:
     (tmp_path / "old.tsv").write_text(text)
     found = compared(published=lagging.read_scores(tmp_path / "old.tsv"))
     assert [str(note) for note in found.notes] == ["NOT MADE ALIKE: old, published, differs in length: AL"]
+
+
+def test_other_segments_of_the_same_name_are_told() -> None:
+    def run(lengths, references):
+        return lagging.Run.from_delays([[1], [2]], source_length=lengths, reference=references, prediction=["a", "b"])
+
+    one = run([4, 5], ["x", "y"])
+    kinds = lambda other: [note for note in compared({"a": one, "b": other}).notes if note.kind.startswith("OTHER")]  # noqa: E731
+    assert kinds(run([4, 5], ["x", "y\n"])) == []
+    assert kinds(run([4, 5], [None, "y"])) == []
+    (note,) = kinds(run([4, 9], ["x", "y"]))
+    assert (note.count, note.segments) == (1, (1,))
+    assert "source lengths" in note.text
+    (note,) = kinds(run([4, 5], ["y", "x"]))
+    assert (note.count, note.segments) == (2, (0, 1))
+    assert "references" in note.text
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(1.0, "in 100.0 % of"), (0.9998, "in > 99.9 % of"), (0.0002, "in < 0.1 % of"), (0.0, "in 0.0 % of")],
+)
+def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
+    both = {name: lagging.policies.wait_k(k).run(source_lengths=range(5, 15), target_lengths=range(5, 15)) for name, k in (("a", 3), ("b", 1))}
+    found = lagging.compare(both, ["AL"], resamples=100)
+    assert said in str(replace(found.together("a", "b"), probability=share))

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isnan
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from lagging.columns import Column
 from lagging.comparing.comparison import Comparison
 from lagging.conventions import Convention
 from lagging.defaults import default_metrics, default_unit
 from lagging.errors import (
+    SHOWN,
     DataError,
     Fault,
     Note,
@@ -32,6 +35,9 @@ from lagging.stats.intervals import signed
 from lagging.stats.resamples import RESAMPLES, SEED
 
 __all__ = ["compare", "differing"]
+
+ROUNDED = 0.01
+"""Lengths of sources that differ by less are the same: tools round, or cut off the end."""
 
 ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}
 """Fields of a signature, or values of them, that do not make two scores incomparable."""
@@ -246,7 +252,28 @@ def _unlike(systems: Mapping[str, Scores], wanted: Sequence[Metric] | None) -> l
             if fields:
                 said = f"{mine.metric!r} of {first[0]} and {name} differs in {', '.join(fields)}: see the signatures"
                 notes.append(Note("NOT MADE ALIKE", said))
+    for name, scores in others:
+        notes += _other_test_set(first[0], next(iter(first[1])), name, next(iter(scores)))
     return notes
+
+
+def _other_test_set(a: str, one: Score, b: str, other: Score) -> Iterator[Note]:
+    """Notes about segments that have one id, but are not the same."""
+    place = {str(name): row for row, name in enumerate(one.ids.tolist())}
+    both = [(place[str(name)], row) for row, name in enumerate(other.ids.tolist()) if str(name) in place]
+    mine, theirs = np.array(both, dtype=np.int64).reshape(-1, 2).T
+    differ = {}
+    if one.sources is not None and other.sources is not None:
+        x, y = one.sources[mine], other.sources[theirs]
+        differ["source lengths"] = np.abs(x - y) > ROUNDED * np.maximum(x, y)
+    if one.references is not None and other.references is not None:
+        r, q = one.references[mine], other.references[theirs]
+        differ["references"] = (r != q) & (r != 0) & (q != 0)
+    for what, where in differ.items():
+        if where.any():
+            names = tuple(one.ids[mine[where]][:SHOWN].tolist())
+            said = f"other {what} in {a} than in {b}: are the logs of the same test set?"
+            yield Note("OTHER SEGMENTS OF THE SAME NAME", said, int(where.sum()), names)
 
 
 # ---- what was found ---------------------------------------------------------------------------------------------

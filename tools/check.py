@@ -76,7 +76,20 @@ def suites() -> dict[str, list[list[str]]]:
         ],
         "package": [[PYTHON, __file__, "--package"]],
         "web": web(),
-        "tests": [[PYTHON, "-m", "pytest", "-q", "--cov", "--cov-report=term-missing:skip-covered"]],
+        "tests": [
+            [
+                PYTHON,
+                "-m",
+                "pytest",
+                "-q",
+                "-n",
+                "auto",
+                "--dist",
+                "worksteal",
+                "--cov",
+                "--cov-report=term-missing:skip-covered",
+            ]
+        ],
     }
 
 

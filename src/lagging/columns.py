@@ -76,7 +76,7 @@ class Column:
             return Metric(
                 name=self.name,
                 compute=_given,
-                unit="points",
+                unit="score",
                 higher_is_better=self.higher_is_better,
                 summary="A score per segment, from a file.",
                 undefined=NO_SCORE,
@@ -101,7 +101,7 @@ class Column:
             statistics=rows,
             ids=first.ids,
             undefined=Undefined({NO_SCORE: without} if without else {}),
-            unit="points",
+            unit="score",
             signature=Signature.make(of.head, known, said, len(rows), __version__),
             settled=of,
             documents=first.documents,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lagging.errors import UsageError
+from lagging.errors import UsageError, counted
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
@@ -102,6 +102,11 @@ class Draws:
         joint = Joint.make(on_common_segments(systems, metrics, by=by), by)
         values = joint.bootstrap(resamples, seed, "values")["values"]
         return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
+
+    @property
+    def too_few(self) -> str:
+        """Why nothing can be said of other sentences, in words; empty otherwise."""
+        return f"{counted(self.made.clusters, self.made.by)}: too few" if self.made.clusters < 2 else ""
 
     @property
     def value(self) -> Floats:

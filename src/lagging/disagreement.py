@@ -59,7 +59,7 @@ class Flip:
         a, b: the systems.
         before: the metrics by which a is better.
         after: the metrics by which b is better.
-        share: in which share of the resamples all of these metrics say so; None without logs.
+        share: in which share of the resamples all of these metrics say so; None without logs, or of one segment.
     """
 
     a: str
@@ -159,14 +159,16 @@ def ranking(
     values = np.array([_row(drawn[n] if n in drawn else scored[n], asked) for n in scored])
     signs = np.array([1.0 if m.higher_is_better else -1.0 for m in asked])
     whole = draws if len(logs) == len(scored) else None
-    better = None if whole is None else whole.values * signs
+    few = "" if whole is None else whole.too_few
+    better = None if whole is None or few else whole.values * signs
+    pairs = combinations(range(len(asked)), 2)
     return Ranking(
         systems=tuple(scored),
         metrics=asked,
         values=values,
         units=_units(scored, asked),
         ranks=_ranks(values * signs),
-        taus=tuple(_tau(asked, (i, j), values * signs, better, level) for i, j in combinations(range(len(asked)), 2)),
+        taus=tuple(_tau(asked, pair, values * signs, better, level, few or NO_LOG) for pair in pairs),
         flips=_flips(tuple(scored), asked, values * signs, better),
         draws=draws,
         scores=() if draws is None else tuple(draws.scores()),
@@ -194,12 +196,15 @@ def _ranks(better: Floats) -> Ints:
     return np.where(np.isnan(better), 0, above + 1)
 
 
-def _tau(asked: Sequence[Metric], pair: tuple[int, int], better: Floats, drawn: Floats | None, level: float) -> Tau:
+def _tau(
+    asked: Sequence[Metric], pair: tuple[int, int], better: Floats, drawn: Floats | None, level: float, why: str
+) -> Tau:
+    """The τ of two metrics; `why` it has no interval where nothing was drawn."""
     i, j = pair
     there = ~np.isnan(better[:, [i, j]]).any(axis=1)
     value = float(kendall(better[there, i], better[there, j]))
     low = high = None
-    reason = "" if drawn is not None else NO_LOG
+    reason = "" if drawn is not None else why
     if np.isnan(value):
         reason = "a metric gives all systems the same value"
     elif drawn is not None:

@@ -222,6 +222,19 @@ def test_columns_from_files(run, folder) -> None:
     assert "not as many scores as segments in new.comet: COMET: 1 score, but 24 segments in new" in wrong.err
 
 
+def test_columns_have_digits_enough_for_comet(run, folder) -> None:
+    for name, mean in (("base", 0.8412), ("new", 0.8433)):
+        Path(f"{name}.comet").write_text("".join(f"{mean + (i % 2 - 0.5) / 1000:.4f}\n" for i in range(24)))
+    columns = ("--column", "COMET=base:base.comet", "--column", "COMET=new:new.comet")
+    for form in ("table", "markdown", "latex"):
+        out = run(*TWO, "-m", "AL", *FEW, *columns, "-f", form, "-q").out
+        assert re.search(r"0\.8412.*\[0\.8410, 0\.8414\]", out)
+        assert re.search(r"0\.8433.*\[0\.8431, 0\.8435\]", out)
+        assert "better in COMET by 0.0021–0.0021;" in out.replace(" and ", ";").replace(", ", ";")
+    found = json.loads(run(*TWO, "-m", "AL", *FEW, *columns, "-f", "json").out)
+    assert {score["unit"] for score in found["scores"] if score["metric"] == "COMET"} == {"score"}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

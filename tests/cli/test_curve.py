@@ -279,6 +279,22 @@ def test_what_is_left_out_or_made_otherwise_is_said(run, runs) -> None:
         assert "note: wait-k k1: 2 segments left out, which not all have: 10, 11" in err
 
 
+def test_one_segment_is_too_few_for_all_that_is_said_of_others(run, runs) -> None:
+    for k in ("k1", "k5"):
+        log = Path(f"runs/{k}/instances.log")
+        Path(f"{k}.log").write_text(log.read_text("utf-8").splitlines()[3] + "\n", "utf-8")
+    code, out, _ = run("curve", "a=k1.log", "a=k5.log", "--ranks", "AL,DAL", "-q")
+    assert code == 0
+    assert out.splitlines()[5].split() == ["AL,", "DAL", "1.000"]
+    assert "AL, DAL: 1 segment: too few" in out
+    code, out, _ = run("curve", "a=k1.log", "a=k5.log", "-q")
+    assert code == 0
+    assert out.splitlines()[1].split()[-1] == "●"
+    assert "%" not in out
+    assert "resamples" not in out
+    assert "1 segment: too few for intervals" in out
+
+
 def test_figures(run, runs) -> None:
     for ending, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
         code, out, _ = run("curve", *SYSTEMS, "-o", f"fig.{ending}", "-q")

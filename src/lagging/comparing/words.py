@@ -13,6 +13,9 @@ from lagging.units import SHOWN, scale
 
 __all__ = ["Together", "amount", "verdict"]
 
+DIGITS = {"ratio": 3, "score": 4}
+"""After the point; else two."""
+
 
 def verdict(pair: Pair, alpha: float) -> str:
     """What a pair says of b: "better", "worse" or "different" than a, "alike", or "untested".
@@ -35,10 +38,19 @@ def amount(*values: float, unit: str, between: str = "–") -> str:
     Example:
         >>> amount(310, 604, unit="ms"), amount(0.5, unit="points"), amount(-0.012, 0.034, unit="ratio", between=" to ")
         ('0.31–0.60 s', '0.50 points', '-0.012 to 0.034')
+        >>> amount(0.0021, unit="score")
+        '0.0021'
     """
-    digits = 3 if unit == "ratio" else 2
+    digits = DIGITS.get(unit, 2)
     numbers = between.join(f"{value / scale(unit):z.{digits}f}" for value in values)
     return f"{numbers} {SHOWN.get(unit, '')}".rstrip()
+
+
+def _share(share: float) -> str:
+    """In %, and never rounded to all or none."""
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.999 < share < 1 else f"{100 * share:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Together:
         said = f"{self.b}, compared with {self.a}, is {listed}"
         if math.isnan(self.probability):
             return f"{said}; no resample tells how often it is {none}{within}"
-        return f"{said}; in {100 * self.probability:.1f} % of {self.resamples} resamples it is {none}{within}"
+        return f"{said}; in {_share(self.probability)} of {self.resamples} resamples it is {none}{within}"
 
     def _part(self, pair: Pair, unit: str) -> str:
         name, margin = repr(pair.metric), self.margins[pair.metric]

@@ -92,7 +92,8 @@ class OnFront:
     Attributes:
         system, setting: which.
         on: whether no other is as early and as good, and earlier or better.
-        share: in which share of the resamples it is so; None where the numbers were published without a log.
+        share: in which share of the resamples it is so; None where the numbers were published without a log, or there
+            is only one segment, or document.
     """
 
     system: str

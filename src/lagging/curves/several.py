@@ -113,14 +113,14 @@ class Curves:
     def front(self) -> tuple[OnFront, ...]:
         """Which settings are on the Pareto front: curve by curve, by rising latency.
 
-        The share of the resamples tells the sure ones from those that a few other sentences would beat. What was
-        published without a log is the same in every resample.
+        The share of the resamples tells the sure ones from those that a few other sentences would beat; a single
+        segment, or document, has none. What was published without a log is the same in every resample.
         """
         x, y = values_of(self.curves).T
         on = front(x, self._sign * y)
         shares = np.full(len(on), np.nan)
         places = [place for some in self.places for place in some]
-        if self.draws is not None:
+        if self.draws is not None and not self.draws.too_few:
             logs = [at for at, place in enumerate(places) if place >= 0]
             drawn = np.repeat(values_of(self.curves)[None], len(self.draws.values), axis=0)
             drawn[:, logs] = self.draws.values[:, [places[at] for at in logs]]

@@ -25,7 +25,7 @@ Value = str | float | int | bool | None
 Statistics = Floats | Ragged
 Compute = Callable[..., Statistics]
 Aggregate = Callable[[Floats], float]
-Unit = Literal["time", "drift", "ratio", "count", "points"]
+Unit = Literal["time", "drift", "ratio", "count", "points", "score"]
 
 LENGTHS = ("hypothesis", "reference", "longest")
 CLOCK_COLUMNS = {

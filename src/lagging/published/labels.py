@@ -32,7 +32,7 @@ LABEL = re.compile(r"(?P<name>.+?)(?: \((?P<clock>CU|CA)\))?(?P<by_hypothesis> -
 NUMBER = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan)?\s*(?P<percent>%?)", re.IGNORECASE | re.ASCII
 )
-PERCENT = {"ratio": 100.0, "points": 1.0, None: 1.0}
+PERCENT = {"ratio": 100.0, "score": 100.0, "points": 1.0, None: 1.0}
 """What a percent sign divides by, by what a metric is measured in; a time has none."""
 
 

@@ -72,7 +72,7 @@ def published_metric(label: str) -> Metric | None:
     """
     found = find_metric(label)
     if found is None and label in (*QUALITY, "SacreBLEU"):
-        unit: Unit = "ratio" if label == "COMET" else "points"
+        unit: Unit = "score" if label == "COMET" else "points"
         return Metric(label, _not_ours, unit=unit, higher_is_better=label not in WORSE)
     return found
 

@@ -18,6 +18,7 @@ UNITS = {
     "ratio": "a ratio",
     "count": "a count",
     "points": "points",
+    "score": "a score from elsewhere",
 }
 
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "neither higher nor lower is better"}

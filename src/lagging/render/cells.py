@@ -15,7 +15,7 @@ from lagging.units import SHOWN, scale
 
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined", "wins"]
 
-DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2}
+DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2, "score": 4}
 UNITS = dict.fromkeys((*DIGITS, ""), "") | SHOWN | {"points": ""}
 """What stands beside a name: nothing for points, as for a ratio or a count."""
 ARROWS = {True: "↑", False: "↓", None: ""}

@@ -63,6 +63,7 @@ def render_curves(
         head = ["difference", heading(*y), f"over {curves.latency!r} {UNITS[curves.unit]}".rstrip(), "p", "p adjusted"]
         blocks.append(Block(head, rows))
     notes = [*_shares(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
+    notes += [f"{curves.draws.too_few} for intervals"] if curves.draws is not None and curves.draws.too_few else []
     notes += [f"{area.b} − {area.a}: {area.reason}" for area in areas if area.reason not in ("", NO_LOG)]
     notes += without_logs(curves, ", so without intervals")
     notes += [f"difference: mean over the latencies that both have; p: {how_tested(curves.draws, correction)}"] * bool(

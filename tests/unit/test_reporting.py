@@ -3,6 +3,7 @@ import base64
 import json
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import lagging
 from lagging import Run
 from lagging.errors import UsageError
-from lagging.reporting import report, segments
+from lagging.reporting import building, report, segments
 from lagging.reporting.building import PLACE
 
 HOSTILE = [
@@ -260,3 +261,39 @@ def test_the_comparison_must_be_of_these_systems(runs: dict[str, Run], found: la
 def test_the_page_has_one_place_for_data() -> None:
     page = Path(lagging.__file__).with_name("web").joinpath("report.html").read_text("utf-8")
     assert page.count(PLACE) == 1
+
+
+def test_what_was_changed_is_told() -> None:
+    changed = replace(synthetic(1), repaired=(("monotone", 3),), stripped=(("punctuation", 7),))
+    found = checks(changed)
+    told = [found[key] for key in ("repaired: monotone", "stripped: punctuation")]
+    assert [(one["count"], one["noun"], one["bad"]) for one in told] == [(3, "segment", True), (7, "token", False)]
+
+
+def test_where_segments_lie_is_not_known() -> None:
+    run = Run.from_delays([[1000, 2000], [500, 900]], source_length=[2000, 1000], unit="ms", seg="given")
+    shown = report({"one": run}).data["over_time"]
+    assert shown["edges"] == []
+    assert "where in its recording" in shown["systems"][0]["reason"]
+
+
+def test_nothing_was_written_at_all() -> None:
+    run = Run.from_delays([[], []], source_length=[3, 4], prediction=["", ""], reference=["a b", "c"])
+    data = report({"silent": run}).data
+    assert data["comparison"]["scores"][0][1]["value"] is None
+    assert data["distribution"]["ideal"]["token"] == {"grid": [], "systems": []}
+    assert {check["key"]: check["count"] for check in data["health"][0]}["empty"] == 2
+    assert data["segments"]["systems"][0]["delays"] == []
+
+
+def test_segments_of_output_speech() -> None:
+    run = Run.from_delays(
+        [[1000, 2000]], source_length=[2000], durations=[[300, 400]], prediction=["x"], unit="ms", level="token"
+    )
+    assert report({"speech": run}).data["segments"]["systems"][0]["prediction"] == ["x"]
+
+
+def test_a_page_without_a_place_for_data_is_refused(monkeypatch: pytest.MonkeyPatch, runs: dict[str, Run]) -> None:
+    monkeypatch.setattr(building, "PLACE", "<script id=elsewhere></script>")
+    with pytest.raises(UsageError, match="make web"):
+        report({"base": runs["base"]}).to_html()

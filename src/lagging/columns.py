@@ -162,6 +162,9 @@ def read_column(path: str | Path, name: str, system: str, *, higher_is_better: b
     faults = options.faults
     values, ids, at = [], [], []
     for line, row_id, value in _rows(where, lines, name, faults):
+        if isinstance(value, str) and not value.strip():
+            faults.add(Fault("not-a-column", "an empty line; `nan` is a segment without a score", where, line, row_id))
+            continue
         number = _number(value)
         if number is None:
             faults.add(Fault("bad-score", f"{name}: {str(value)[:40]}", where, line, row_id))

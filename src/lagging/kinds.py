@@ -321,6 +321,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Every segment of the log has one score.",
         "score the output that is in the log, all of it; `nan` is the score of a segment that has none.",
     ),
+    "no-common-segment": (
+        "systems with no segment in common",
+        "Segments are matched by their ids, and scores of other sentences cannot be compared.",
+        "give logs of one test set, whose segments have the same ids.",
+    ),
     "score-cells": (
         "names and scores do not match",
         "Every score has one name, and every name one score.",

@@ -60,6 +60,8 @@ def settings(signature: str | Signature) -> Settings:
         (AL(length=reference, clock=elapsed), 0.0, 'ms')
     """
     said = Signature.parse(signature) if isinstance(signature, str) else signature
+    if said.metric == "pairs":
+        raise UsageError("this signature is of a comparison: repeat it by `lagging compare` with what it says")
     base = metric(said.metric)
     more = {key for key, _ in base.describe(base)} if base.describe is not None else set()
     strange = [key for key, _ in said.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]

@@ -257,7 +257,7 @@ class Scorer:
                 rows = settled.statistics(schedule)
             except MetricError as error:
                 where = run.origin.path or run.name
-                raise MetricError(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
+                raise type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
             codes = schedule.undefined(settled)
             codes[missing(rows) & (codes == 0)] = len(REASONS)
             self._rows[m].append(rows)

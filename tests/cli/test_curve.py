@@ -253,7 +253,16 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("--seed", "-1", "runs/k1"), "-1 is not in the range x>=0"),
         (("--resamples", "2", "runs/k1"), "2 is not in the range x>=100"),
         (("--confidence", "200", "runs/k1"), "200.0 is not in the range 0<x<100"),
-        (("nothing/*",), "no such file"),
+        (("nothing/*",), "no such file or directory: nothing/*\n"),
+        (("nothing=zzz*",), "no such file or directory: zzz* (of nothing=zzz*)"),
+        (("runs/k1", "-o", "x.gif"), "cannot write a figure to x.gif: figures end in .pdf, .svg, .png"),
+        (("runs/k1", "-o", "x.jpeg"), "cannot write a figure to x.jpeg"),
+        (("--at-quality", "nan", "runs/k1"), "a curve is at a number, and not at nan"),
+        (("--published", "table.csv", "--unit", "ms", "--at-latency", "3"), "write 3s or 3ms"),
+        (
+            ("--published", "table.csv", "--unit", "ms", "--family", "sys"),
+            "no column 'sys' that names rows; there are: system",
+        ),
         (("--published", "none.csv"), "no such file"),
         (("--published", "table.csv"), "does not say what AL is counted in"),
         (("--published", "table.csv", "--unit", "token", "--where", "model"), "COLUMN=PATTERN"),
@@ -328,3 +337,22 @@ def test_names_of_settings(runs) -> None:
         ("j", ["d2", "d3"]),
         (None, [""]),
     ]
+
+
+def test_help_has_its_examples_below_each_other(run) -> None:
+    out = run("curve", "--help").out
+    assert "\\b" not in out
+    assert "\n  lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --against AL,DAL\n" in out
+
+
+def test_a_latency_without_a_unit_is_counted_as_the_logs_are(run, runs) -> None:
+    Path("table.csv").write_text("system,setting,AL,BLEU\na,1,1000,20\na,2,3000,30\n")
+    _, out, _ = run("curve", "--published", "table.csv", "--unit", "ms", "--at-latency", "2s", "-f", "json")
+    assert json.loads(out)["at_latency"][0]["quality"] == 25
+    Path("speech.log").write_text(
+        '{"index": 0, "delays": [900.0, 1000.0], "source_length": 1000.0, "prediction": "a b", "reference": "a b"}\n'
+    )
+    _, out, _ = run(
+        "curve", "b=speech.log", "--published", "table.csv", "--unit", "ms", "--at-latency", 2000, "-f", "json"
+    )
+    assert [at["quality"] for at in json.loads(out)["at_latency"] if at["system"] == "a"] == [25]

@@ -124,7 +124,7 @@ def test_names(run, logs) -> None:
     code, _, err = run("score", "x=wait", "x=cheat")
     assert (code, err) == (2, "error: two systems are called 'x'\n")
     code, _, err = run("score", "nothing=here")
-    assert (code, err) == (2, "error: no such file or directory: nothing=here\n")
+    assert (code, err) == (2, "error: no such file or directory: here (of nothing=here)\n")
 
 
 def test_convention(run, logs) -> None:

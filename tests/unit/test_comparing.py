@@ -82,7 +82,7 @@ def test_segments_are_matched_by_id_and_the_rest_is_listed() -> None:
     said = [str(note) for note in found.notes]
     assert any("3 segments (s27, s28, s29): of base" in text for text in said)
     assert any("2 segments (s0, s1): of new" in text for text in said)
-    with pytest.raises(UsageError, match="no segment in common"):
+    with pytest.raises(DataError, match="no segment in common: base, new"):
         compared({"base": base[:9], "new": new[9:]})
 
 
@@ -416,7 +416,7 @@ def test_a_segment_without_a_score_is_undefined(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "line", "segment"),
     [
-        ("0.5\n\n0.75\n0.1\n", "bad-score", 2, None),
+        ("0.5\n\n0.75\n0.1\n", "not-a-column", 2, None),
         ("0.5\nabc\n0.75\n", "bad-score", 2, None),
         ("0.5\ninf\n0.75\n", "bad-score", 2, None),
         ("0.5\n1e999\n0.75\n", "bad-score", 2, None),
@@ -557,3 +557,12 @@ def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
     }
     found = lagging.compare(both, ["AL"], resamples=100)
     assert said in str(replace(found.together("a", "b"), probability=share))
+
+
+def test_systems_have_names() -> None:
+    run = lagging.policies.wait_k(1).run(source_lengths=[3, 4], target_lengths=[3, 4])
+    with pytest.raises(UsageError, match="runs are given by name"):
+        lagging.compare([run, run])
+    found = lagging.compare({"a": run, "b": run}, ["AL"], resamples=100)
+    with pytest.raises(UsageError, match="there is no system 'zz'"):
+        found.together("a", "zz", {})

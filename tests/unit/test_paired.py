@@ -302,7 +302,7 @@ def test_what_cannot_be_matched() -> None:
     one = Scores([made("AL", [1.0, 2.0], ids=["a", "b"], documents=["x", "y"])])
     with pytest.raises(lagging.UsageError, match="at least two systems"):
         match({"one": one})
-    with pytest.raises(lagging.UsageError, match="no segment in common"):
+    with pytest.raises(lagging.DataError, match="no segment in common: one, two"):
         match({"one": one, "two": Scores([made("AL", [1.0], ids=["c"])])})
     with pytest.raises(lagging.UsageError, match="no metric in common"):
         match({"one": one, "two": Scores([made("DAL", [1.0], ids=["a"])])})

@@ -582,3 +582,9 @@ def test_no_figure_warns(tmp_path: Path) -> None:
         ]
         for place, ax in enumerate(figures):
             plots.save(ax, tmp_path / f"{place}.png", dpi=40)
+
+
+@pytest.mark.parametrize("draw", [plots.ecdf, plots.lag_over_time])
+def test_systems_have_names(draw) -> None:
+    with pytest.raises(lagging.UsageError, match="systems are given by name"):
+        draw(lagging.Run.from_delays([[1, 2]], source_length=[2]))

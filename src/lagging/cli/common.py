@@ -136,7 +136,8 @@ def system(argument: str) -> tuple[str | None, str]:
     for place, letter in enumerate(argument):
         if letter == "=" and place and _exists(argument[place + 1 :]):
             return argument[:place], argument[place + 1 :]
-    raise UsageError(f"no such file or directory: {argument}")
+    path = argument.partition("=")[2]
+    raise UsageError(f"no such file or directory: {path or argument}" + (f" (of {argument})" if path else ""))
 
 
 def _exists(path: str) -> bool:

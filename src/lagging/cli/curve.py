@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import glob
+import mimetypes
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +45,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option("--latency", metavar="METRIC", help="Latency; AL if not given, LongYAAL of streams that are cut.")
 @click.option("--quality", metavar="METRIC", help="Quality; BLEU if not given.")
 @click.option(
-    "--at-latency", multiple=True, metavar="X", help="Quality at a latency: 2500ms, 2.5s, or as the log counts."
+    "--at-latency", multiple=True, metavar="X", help="Quality at a latency: 2500ms, 2.5s, or as the logs count."
 )
 @click.option("--at-quality", multiple=True, type=float, metavar="Q", help="Latency at which a quality is reached.")
 @click.option("--base", metavar="NAME", help="Compare the others with this system only.")
@@ -93,7 +94,7 @@ def command(
     talk: Talk,
     how: dict[str, Any],
 ) -> None:
-    r"""Quality against latency, for systems at several settings.
+    """Quality against latency, for systems at several settings.
 
     A system is NAME=GLOB, in quotes, or several arguments of one name; a setting is called by what differs in the
     paths. All settings are scored on the segments that all of them have, with intervals on the same resamples. With -o
@@ -118,6 +119,8 @@ def command(
     image = output is not None and Path(output).suffix.lower() in IMAGES
     if image and ranks is not None:
         raise UsageError("ranks are a table, and no figure")
+    if output is not None and not image and (mimetypes.guess_type(output, strict=False)[0] or "").startswith("image/"):
+        raise UsageError(f"cannot write a figure to {output}: figures end in {', '.join(IMAGES)}")
     if bands and not image:
         raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
     if image:
@@ -156,7 +159,7 @@ def command(
         text = render_curves(
             joined,
             form,
-            at_latency=[joined.quality_at(_amount(x, joined.unit)) for x in at_latency],
+            at_latency=[joined.quality_at(_amount(x, joined.unit, bool(results))) for x in at_latency],
             at_quality=[joined.latency_at(q) for q in at_quality],
             areas=joined.areas(base, correction),
             correction=correction,
@@ -281,13 +284,15 @@ def _pair(text: str) -> tuple[str, str]:
     return column.strip(), pattern.strip()
 
 
-def _amount(text: str, unit: str) -> float:
-    """A latency in the unit of the log."""
+def _amount(text: str, unit: str, logged: bool) -> float:
+    """A latency in the unit of the logs; if there are none, a time says its own."""
     match = AMOUNT.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--at-latency takes a number, perhaps with ms or s, and not {text!r}")
     if match["unit"] and unit != "ms":
         raise UsageError(f"--at-latency {text}: these latencies are in {unit or 'no unit'}, and not in time")
+    if not match["unit"] and unit == "ms" and not logged:
+        raise UsageError(f"--at-latency {text}: write {text}s or {text}ms; without a log, nothing says which is meant")
     return float(match["number"]) * (1000.0 if match["unit"] == "s" else 1.0)
 
 

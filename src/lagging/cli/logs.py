@@ -23,7 +23,7 @@ __all__ = ["distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
 def named_metrics(names: Iterable[str]) -> list[str | Metric]:
     """The metrics of `-m`, which may be repeated; a wrong name is told before a log is read."""
     names = list(names)
-    if any(not text.strip() for text in names):
+    if any(not split_names(text) for text in names):
         raise UsageError("-m was given without a metric")
     return [metric(name) for text in names for name in split_names(text)]
 

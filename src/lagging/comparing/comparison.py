@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lagging import notebooks
 from lagging.comparing.letters import compact_letters
 from lagging.comparing.words import Together, verdict
-from lagging.errors import MetricError, Note, UsageError, counted, did_you_mean, optional
+from lagging.errors import MetricNameError, Note, UsageError, counted, did_you_mean, optional
 from lagging.metrics import Metric, metric_among
 from lagging.published import PublishedScore
 from lagging.scoring import Scores
@@ -33,7 +33,7 @@ def find_metric(name: str | Metric, known: tuple[Metric, ...]) -> Metric:
     """The metric of that name among some, which need not be registered."""
     found = metric_among(name, known)
     if found not in known:
-        raise MetricError(f"{found!r} was not compared; these were: {', '.join(map(repr, known))}")
+        raise MetricNameError(f"{found!r} was not compared; these were: {', '.join(map(repr, known))}")
     return found
 
 
@@ -80,9 +80,7 @@ class Comparison:
     def pair(self, name: str | Metric, a: str, b: str) -> Pair:
         """What b is against a: the pair as it was compared, or turned round."""
         of = find_metric(name, self.metrics)
-        for system in (a, b):
-            if system not in self.systems:
-                raise UsageError(f"there is no system {system!r}.{did_you_mean(system, self.systems)}")
+        self._check(a, b)
         for pair in self.pairs:
             if pair.metric == of and (pair.a, pair.b) == (a, b):
                 return pair
@@ -137,6 +135,7 @@ class Comparison:
         """
         if self.resampled is None:
             raise UsageError("there is only one system")
+        self._check(a, b)
         if margins is None:
             chosen = {m: 0.0 for m in self.metrics if m.higher_is_better is not None}
         else:
@@ -152,6 +151,11 @@ class Comparison:
         share = self.resampled.together(a, b, chosen)  # type: ignore[arg-type]
         units = tuple(self._unit(m) for m in chosen)
         return Together(a, b, pairs, units, chosen, share, self.resamples, self.alpha)
+
+    def _check(self, *names: str) -> None:
+        for name in names:
+            if name not in self.systems:
+                raise UsageError(f"there is no system {name!r}.{did_you_mean(name, self.systems)}")
 
     def _value(self, system: str, m: Metric) -> float:
         return self.scores[system][m].value

@@ -82,7 +82,8 @@ def compare(
         A Comparison.
 
     Raises:
-        UsageError: fewer than two systems, or no segment in common, or scores in different units.
+        UsageError: fewer than two systems, or scores in different units.
+        DataError: no segment in common.
 
     Example:
         >>> import lagging
@@ -98,6 +99,8 @@ def compare(
         >>> print(found.together("base", "new", {"AL": 0}))
         new, compared with base, is earlier in AL by 1.92–2.05 tokens; in 100.0 % of 1000 resamples it is not worse
     """
+    if not isinstance(runs, Mapping):
+        raise UsageError("runs are given by name: {'base': lagging.read('a.log'), 'new': …}")
     runs, columns, notes = dict(runs), list(columns), []
     if not runs:
         raise UsageError("a comparison needs at least two systems")

@@ -101,6 +101,8 @@ class Curves:
         return self._at(quality, function, outside)
 
     def _at(self, at: float, function: Function, outside: Callable[[Floats, Floats], str]) -> tuple[At, ...]:
+        if not np.isfinite(at):
+            raise UsageError(f"a curve is at a number, and not at {at}")
         found = []
         for curve, one in zip(self.curves, self.derive([(function, (c,)) for c in range(len(self))]), strict=True):
             reason = one.reason

@@ -63,6 +63,7 @@ def ecdf(
         >>> ax.get_xlabel(), ax.get_ylabel(), ax.lines[1].get_xydata().tolist()
         ('lag of a target token ↓ (source tokens, ideal clock)', 'share of target tokens', [[2.0, 0.5]])
     """
+    look.named(systems)
     wanted = parse(metric)
     found = {name: _score(one, wanted) for name, one in systems.items()}
     unit: str = look.agreed("units", (one.unit for one in found.values()))
@@ -182,6 +183,7 @@ def lag_over_time(
         >>> [text.get_text() for text in ax.texts], ax.get_ylabel()
         (['slow\n+0.50 s/min'], 'AL_y ↓ (s, ideal clock)')
     """
+    look.named(systems)
     wanted = parse(metric)
     sloped = None if drift is None else _alike(parse(drift), wanted)
     found = {name: score(run, [wanted, *([sloped] if sloped else [])]) for name, run in systems.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ __all__ = [
     "canvas",
     "figure",
     "look",
+    "named",
     "note",
     "scale",
     "short",
@@ -75,6 +76,12 @@ class Look:
 def look(place: int) -> Look:
     """The look of the system at that place: the first 12 differ in their markers, the first 420 in something."""
     return Look(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)])
+
+
+def named(systems: object) -> None:
+    """Refuse systems without names."""
+    if not isinstance(systems, Mapping):
+        raise UsageError("systems are given by name, such as {'new': run}")
 
 
 # ---- units and titles -----------------------------------------------------------------------------------------

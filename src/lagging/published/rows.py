@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lagging.errors import DataError, UsageError, did_you_mean
+from lagging.errors import DataError, UsageError
 from lagging.formats.source import Source
 from lagging.metrics import Metric
 from lagging.metrics.record import Statistics, Unit
@@ -158,7 +158,8 @@ def read_rows(
     patterns = dict(where or {})
     for name in (*named, *patterns):
         if name not in table.labels:
-            raise UsageError(f"{path} has no column {name!r} that names rows.{did_you_mean(name, table.labels)}")
+            there = ", ".join(table.labels) or "none"
+            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {there}")
     chosen = [row for row in table.rows if all(fnmatchcase(row[1][c], p) for c, p in patterns.items())]
     if not chosen:
         raise UsageError(f"no row of {path} has {' and '.join(f'{c}={p}' for c, p in patterns.items())}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.errors import MetricError, UsageError
+from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import Metric, metric_among
 from lagging.ragged import Ints, Ragged
 from lagging.run import Texts
@@ -61,7 +61,8 @@ def match(
         in_order: keep the order of the first system's log; else segments come in the order of resampling.
 
     Raises:
-        UsageError: fewer than two systems, no metric, or no segment in common, or documents that differ.
+        UsageError: fewer than two systems, no metric, or documents that differ.
+        DataError: no segment in common.
 
     Example:
         >>> import lagging
@@ -88,7 +89,7 @@ def on_common_segments(
     names = {system: [str(name) for name in next(iter(scores)).ids.tolist()] for system, scores in systems.items()}
     common = set.intersection(*(set(ids) for ids in names.values()))
     if not common:
-        raise UsageError(f"{' and '.join(systems)} have no segment in common: their ids differ")
+        raise DataError(Fault("no-common-segment", ", ".join(systems)))
     for system, ids in names.items():
         twice = next((name for name, times in Counter(ids).items() if times > 1), None)
         if twice is not None:

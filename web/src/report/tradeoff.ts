@@ -81,7 +81,9 @@ export function tradeoff(body: HTMLElement, state: State): void {
     const here = dots();
     const place = new Map(here.map((d) => [d.system, d]));
     const bands = (regime?.limits ?? []).map(([name, limit], i, every) => ({ name, x1: scaled(every[i - 1]?.[1] ?? 0, "ms"), x2: scaled(limit, "ms"), i }));
-    const [least, most] = [Math.min(...here.map((d) => d.x1)), Math.max(...here.map((d) => d.x2), ...bands.map((b) => b.x2))];
+    const others = here.filter((d) => state.choice.clock !== "ideal" && Number.isFinite(d.x0));
+    const ends = [...here.flatMap((d) => [d.x1, d.x2]), ...others.map((d) => d.x0), ...bands.map((b) => b.x2)];
+    const [least, most] = [Math.min(...ends), Math.max(...ends)];
     const domain: [number, number] = bands.length ? [Math.min(0, least), most] : spread(least, most);
     const height = quality === undefined ? 60 + 34 * systems.length : Math.max(280, Math.min(440, width * 0.55));
     const [bottom, top] = spread(Math.min(...here.map((d) => d.y1)), Math.max(...here.map((d) => d.y2)));
@@ -89,7 +91,6 @@ export function tradeoff(body: HTMLElement, state: State): void {
       x: 52 + ((d.x - domain[0]) / (domain[1] - domain[0])) * (width - 76),
       y: height - 50 - ((d.y - bottom) / (top - bottom)) * (height - 84),
     }));
-    const others = here.filter((d) => state.choice.clock !== "ideal" && Number.isFinite(d.x0));
     return {
       height,
       marginRight: 24,

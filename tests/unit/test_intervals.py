@@ -327,3 +327,11 @@ def test_coverage_in_miniature() -> None:
     for by, count in hit.items():
         # at a true coverage of 93 to 97 %, fewer or more than this happens once in a thousand times
         assert scipy.stats.binom.ppf(0.001, 300, 0.93) <= count <= scipy.stats.binom.ppf(0.999, 300, 0.97), (by, count)
+
+
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_a_seed_is_not_negative(by) -> None:
+    scores = {name: Scores([made("AL", [1.0, 2.0, 4.0], documents=["x", "y", "z"])]) for name in ("a", "b")}
+    for test in ("randomisation", "bootstrap"):
+        with pytest.raises(lagging.UsageError, match="a seed is 0 or more, but is -1"):
+            paired(scores, by=by, test=test, seed=-1)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.errors import UsageError
 from lagging.ragged import Floats, Ints
 
 __all__ = ["RESAMPLES", "SEED", "counts", "on_grid", "order", "signs", "swaps"]
@@ -52,7 +53,7 @@ def counts(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int =
                [1., 0., 2., 1.],
                [0., 2., 0., 2.]])
     """
-    dice = np.random.Generator(np.random.PCG64(seed))
+    dice = _dice(seed)
     step = max(1, cells // max(n, 1))
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
@@ -70,7 +71,7 @@ def swaps(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int = 
                [1., 0., 0., 1.],
                [1., 0., 0., 0.]])
     """
-    dice = np.random.Generator(np.random.PCG64(seed))
+    dice = _dice(seed)
     # NumPy draws 32 of them at once and forgets what is left: whole blocks are the same however they are cut
     part = max(1, cells // max(n, 1))
     step = max(1, part // 32) * 32
@@ -78,6 +79,12 @@ def swaps(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int = 
         drawn = dice.integers(2, size=(min(step, resamples - start), n), dtype=bool)
         for first in range(0, len(drawn), part):
             yield drawn[first : first + part].astype(np.float64)
+
+
+def _dice(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise UsageError(f"a seed is 0 or more, but is {seed}")
+    return np.random.Generator(np.random.PCG64(seed))
 
 
 WEIGHTS = np.sqrt([0.5, 1.0, 1.5])
@@ -91,7 +98,7 @@ def signs(n: int, resamples: int = RESAMPLES, seed: int = SEED, *, cells: int = 
         array([[ 1.  , -1.  ,  1.  , -1.  ],
                [-1.  ,  1.  ,  0.71,  1.  ]])
     """
-    dice = np.random.Generator(np.random.PCG64(seed))
+    dice = _dice(seed)
     values = np.concatenate([-WEIGHTS, WEIGHTS])
     step = max(1, cells // max(n, 1))
     for start in range(0, resamples, step):

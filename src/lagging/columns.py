@@ -186,7 +186,7 @@ def _rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Ro
     """Line, id and score of each row, as they are written."""
     while lines and not lines[-1].strip():
         lines = lines[:-1]
-    first = lines[0].strip() if lines else ""
+    first = next((text.strip() for text in lines if text.strip()), "")
     if first.startswith("{"):
         yield from _json_rows(path, lines, name, faults)
     elif NUMBER.fullmatch(first):

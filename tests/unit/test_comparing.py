@@ -417,6 +417,7 @@ def test_a_segment_without_a_score_is_undefined(tmp_path) -> None:
     ("text", "kind", "line", "segment"),
     [
         ("0.5\n\n0.75\n0.1\n", "not-a-column", 2, None),
+        ("\n0.5\n0.75\n", "not-a-column", 1, None),
         ("0.5\nabc\n0.75\n", "bad-score", 2, None),
         ("0.5\ninf\n0.75\n", "bad-score", 2, None),
         ("0.5\n1e999\n0.75\n", "bad-score", 2, None),
@@ -442,6 +443,12 @@ def test_faults_of_a_column(text, kind, line, segment, tmp_path) -> None:
     where = {(f.kind, f.line, f.segment) for f in found.value.faults}
     assert (kind, line, segment) in where
     assert all(f.path == str(tmp_path / "x.comet") for f in found.value.faults)
+
+
+@pytest.mark.parametrize("text", ["\n0.5\n0.75\n", "0.5\n\n0.75\n"])
+def test_an_empty_line_is_told(text, tmp_path) -> None:
+    with pytest.raises(DataError, match="an empty line; `nan` is a segment without a score"):
+        column(tmp_path, text)
 
 
 def test_the_count_is_said(tmp_path) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from lagging.published import PublishedScore, read_scores
     from lagging.ragged import Ragged
+    from lagging.reporting import Report, report
     from lagging.run import Run
     from lagging.scoring import Score, Scores, score
     from lagging.signature import Signature
@@ -65,6 +66,7 @@ _HOMES = {
     ),
     "lagging.published": ("PublishedScore", "read_scores"),
     "lagging.ragged": ("Ragged",),
+    "lagging.reporting": ("Report", "report"),
     "lagging.run": ("Run",),
     "lagging.scoring": ("Score", "Scores", "score"),
     "lagging.signature": ("Signature",),
@@ -82,6 +84,7 @@ __all__ = [
     "MissingExtraError",
     "PublishedScore",
     "Ragged",
+    "Report",
     "Run",
     "Score",
     "Scores",
@@ -109,6 +112,7 @@ __all__ = [
     "read",
     "read_scores",
     "register",
+    "report",
     "scan",
     "score",
     "stats",

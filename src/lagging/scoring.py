@@ -85,7 +85,7 @@ class Score:
         ids: the segments' ids.
         n: number of segments, undefined ones included.
         undefined: how many have no value; which, and why.
-        unit: "token", "ms", "ratio", "count" or "points".
+        unit: "token", "ms", "ratio", "count", "points" or "score".
         signature: how the number was made.
         settled: the metric with what the convention set.
         low, high: ends of the interval, where one was asked for.
@@ -177,6 +177,10 @@ class Scores:
 class Scorer:
     """Scores a system part by part: memory grows by scores and ids, never by tokens or text.
 
+    Args:
+        metrics, convention_: as in `score`.
+        alone: whether it will not be compared with another system, so that references need not be told apart.
+
     Example:
         >>> import lagging
         >>> scorer = Scorer(["AL", "DAL"])
@@ -186,7 +190,10 @@ class Scorer:
         Scores(AL=3.1, DAL=4)
     """
 
-    def __init__(self, metrics: Iterable[str | Metric], convention_: str | Convention = "paper") -> None:
+    def __init__(
+        self, metrics: Iterable[str | Metric], convention_: str | Convention = "paper", *, alone: bool = False
+    ) -> None:
+        self._alone = alone
         self.metrics = list(dict.fromkeys(metric(m) for m in metrics))
         if not self.metrics:
             raise UsageError("no metric was asked for")
@@ -220,7 +227,7 @@ class Scorer:
                 )
             self._facts, self._told = facts, self._told or len(run.delays.values) > 0
         self._sources.append(run.source_length)
-        self._references.append(_hashes(run))
+        self._references.append(np.zeros(len(run), dtype=np.int64) if self._alone else _hashes(run))
         if self._whole:
             self._kept.append(self._slim(run))
         else:

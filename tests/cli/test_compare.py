@@ -440,3 +440,13 @@ def test_the_signature_of_a_comparison_is_repeated_by_compare(run, folder) -> No
     code, _, err = run("score", "base.jsonl", "--like", signature)
     assert code == 2
     assert "this signature is of a comparison: repeat it by `lagging compare`" in err
+
+
+def test_nothing_that_is_read_is_written_over(run, logs):
+    Path("c1.comet").write_text("0.8\n0.7\n0.6\n", "utf-8")
+    columns = ("--column", "COMET=wait:c1.comet", "--column", "COMET=cheat:c1.comet")
+    before = Path("c1.comet").read_bytes()
+    done = run("compare", "wait", "cheat", "-m", "AL", *columns, "-o", "c1.comet")
+    assert done.code == 2
+    assert "would be written over" in done.err
+    assert Path("c1.comet").read_bytes() == before

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -108,23 +109,17 @@ def command(
     cutting.check()
     asked, chosen = named_metrics(names), convention(named)
     gates = [gate(text) for text in conditions]
-    files = [_column(text) for text in columns]
-    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
-        raise UsageError(f"--lower {strange[0]} names no --column")
-    check_names(gates, asked, {name for name, _, _ in files})
+    read = read_columns(columns, lower)
+    check_names(gates, asked, {column.name for column in read})
     allowed = dict(_margin(text) for text in margins)
     if fail_if_worse is not None and base not in (None, fail_if_worse):
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
     rows = [one for text in published for one in _published(text)]
-    read = [
-        Column(c.name, c.system, c.values, c.ids, name not in lower, c.path, c.lines)
-        for name, whose, path in files
-        for c in [read_column(path, name, whose)]
-    ]
     results, said = [], set[str]()
     named_logs = systems(logs)
-    spare(named_logs, output)
+    beside = [*cutting.files, *(column.path for column in read), *(system(text)[1] for text in published)]
+    spare(named_logs, output, inputs=beside)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
             parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})
@@ -153,6 +148,14 @@ def command(
     text = render_comparison(found, form, width=width(), colour=bright, every=talk.verbose, sentences=sentences)
     emit(text, output)
     return tell(broken)
+
+
+def read_columns(texts: Iterable[str], lower: Iterable[str]) -> list[Column]:
+    """The columns of `--column`; those of `--lower` are better when lower."""
+    files, lower = [_column(text) for text in texts], list(lower)
+    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
+        raise UsageError(f"--lower {strange[0]} names no --column")
+    return [read_column(path, name, whose, higher_is_better=name not in lower) for name, whose, path in files]
 
 
 def _column(text: str) -> tuple[str, str, str]:

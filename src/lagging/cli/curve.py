@@ -128,7 +128,8 @@ def command(
     found = grouped(logs)
     if found:
         check_ours(metrics)
-    spare([(None, path) for _, some in found for _, path in some], output)
+    beside = [*cutting.files, *(system(text)[1] for text in published)]
+    spare([(None, path) for _, some in found for _, path in some], output, inputs=beside)
     settings: Settings = {}
     results = []
     said: set[str] = set()

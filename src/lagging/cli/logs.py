@@ -49,7 +49,7 @@ def parts_of(
 def scored(
     parts: Iterable[Run], asked: list[str | Metric], chosen: Convention, said: set[str] | None, peers: bool = False
 ) -> tuple[Scores, Score | None]:
-    """The scores of one log; beside them, if asked for, AL as SimulEval would count it.
+    """The scores of one log; beside them, if asked for and it is not to be compared, AL as SimulEval would count it.
 
     What was recognised is said once: `said` holds what was; None if nothing is to be said.
     """
@@ -60,10 +60,10 @@ def scored(
             if said is not None and part.origin.description not in said:
                 Talk().say(f"{system}: {part.origin.description}")
                 said.add(part.origin.description)
-            scorer = Scorer(asked or default_metrics(part), chosen)
+            scorer = Scorer(asked or default_metrics(part), chosen, alone=peers)
             told = peers and said is not None and chosen.name == "paper"
             if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
-                peer = Scorer(["AL"], "simuleval")
+                peer = Scorer(["AL"], "simuleval", alone=True)
         scorer.add(part)
         if peer is not None:
             peer.add(part)

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, reading, spare, systems, talking, watched
-from lagging.cli.compare import _column
+from lagging.cli.compare import read_columns
 from lagging.cli.drawing import drawing
 from lagging.cli.logs import distinct, named_metrics
 from lagging.cli.longform import Cutting, cutting
-from lagging.columns import Column, read_column
+from lagging.columns import Column
 from lagging.comparing import compare
 from lagging.conventions import CONVENTIONS, convention
 from lagging.defaults import default_metrics
@@ -81,9 +81,9 @@ def command(
     """
     cutting.check()
     asked, chosen = named_metrics(names), convention(named)
-    given = _columns(columns, lower)
+    given = read_columns(columns, lower)
     named_logs = systems(logs)
-    spare(named_logs, output)
+    spare(named_logs, output, inputs=[*cutting.files, *(column.path for column in given)])
     read: list[Run] = []
     said = set[str]()
     for name, path in named_logs:
@@ -147,10 +147,3 @@ def _compared(
         raise UsageError(f"there is no system {strange[0]!r}.{did_you_mean(strange[0], [scores.system])}")
     scores = Scores([*scores, *(column.score(scores) for column in columns)], scores.system, scores.notes)
     return alone(runs, convention(named), scores, **drawn)
-
-
-def _columns(texts: tuple[str, ...], lower: tuple[str, ...]) -> list[Column]:
-    files = [_column(text) for text in texts]
-    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
-        raise UsageError(f"--lower {strange[0]} names no --column")
-    return [read_column(path, name, whose, higher_is_better=name not in lower) for name, whose, path in files]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
@@ -35,9 +36,13 @@ def main() -> None:
         "-m",
         "AL,AP,DAL",
     )
+    show("Is the adaptive system better than wait-5?", "compare", "base=wait-5", "new=adaptive", "-m", "AL,DAL,BLEU")
+    page = Path(tempfile.gettempdir()) / "lagging-report.html"
+    show("The same, and every sentence, as one page", "report", "base=wait-5", "new=adaptive", "-o", str(page))
     show("A broken log: what is wrong, where, and how to mend it", "validate", "broken", code=1)
     show("What DAL is, and whom to cite", "metrics", "DAL")
-    print(f"\nThe logs are in {DATA}; docs/tutorial.md goes on from here.")
+    print(f"\nThe page is {page}.")
+    print(f"The logs are in {DATA}; docs/tutorial.md goes on from here.")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ function byLength(state: State): HTMLElement | string {
         if (typeof low !== "number" || typeof middle !== "number" || typeof high !== "number") return [];
         const [from, to] = [scaled(edges[i] ?? 0, unit), scaled(edges[i + 1] ?? 0, unit)];
         // systems stand beside each other in their bin, so that their bars can be told apart
-        const x = from + ((to - from) * (s + 1)) / (systems.length + 1);
+        const x = (from + to) / 2 + (to - from) * 0.3 * ((s + 0.5) / systems.length - 0.5);
         const title = `${short(data.systems[s]?.name ?? "", 24)}\n${bin.n} segments of ${from.toFixed(1)}–${to.toFixed(1)} ${name}\nmedian DAL ${amount(middle, unit)} ${name}`;
         return { s, x, low: scaled(low, unit), y: scaled(middle, unit), high: scaled(high, unit), title };
       }),
@@ -115,7 +115,7 @@ function byLength(state: State): HTMLElement | string {
     { id: "by-length" },
     h("h3", {}, "Lag by source length"),
     drawn.element,
-    h("p", { class: "quiet small" }, "Median DAL of the segments in bins of about as many segments; bars from the first to the third quartile."),
+    h("p", { class: "quiet small" }, "Median DAL of the segments in bins of about as many segments, systems side by side; bars from the first to the third quartile."),
   );
 }
 

@@ -44,7 +44,7 @@ docs: $(STAMP) ## build the documentation into site/
 	@echo "open site/index.html"
 
 web: ## rebuild the pages that are shipped (needs Node 20.19 or newer)
-	@npm --prefix web --silent ci
+	@npm --prefix web --silent install --no-save --no-audit --no-fund
 	@npm --prefix web --silent run build
 
 lab: ## the paper's experiment (not there yet)

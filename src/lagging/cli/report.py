@@ -82,6 +82,8 @@ def command(
     cutting.check()
     asked, chosen = named_metrics(names), convention(named)
     given = read_columns(columns, lower)
+    if output == "-":
+        raise UsageError("-o needs a file: a page is nothing for standard output")
     named_logs = systems(logs)
     spare(named_logs, output, inputs=[*cutting.files, *(column.path for column in given)])
     read: list[Run] = []

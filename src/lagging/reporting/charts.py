@@ -168,14 +168,19 @@ def _ecdf(columns: Sequence[Floats]) -> dict[str, Any]:
 
 
 def by_length(systems: Sequence[System]) -> dict[str, Any]:
-    """DAL of the segments, in bins of source length with about as many segments in each: quartiles."""
+    """DAL of the segments, in bins of source length with about as many segments in each: quartiles.
+
+    A bin stands at the median length of its segments, which one long segment does not move.
+    """
     timed = [one for one in systems if one.timed]
     if not timed:
-        return {"edges": [], "systems": []}
+        return {"edges": [], "middles": [], "systems": []}
     lengths = np.concatenate([one.run.source_length for one in timed])
     some = lengths[lengths > 0]
     bins = max(1, min(BINS, len(some) // (CROWD * len(timed))))
     edges: Floats = np.unique(np.quantile(some, np.linspace(0, 1, bins + 1))) if len(some) else np.zeros(0)
+    bin_of = np.clip(np.searchsorted(edges, some, side="right") - 1, 0, max(len(edges) - 2, 0))
+    middles = [float(np.median(some[bin_of == at])) for at in range(len(edges) - 1)]
     out = []
     for one in timed:
         place = np.clip(np.searchsorted(edges, one.run.source_length, side="right") - 1, 0, max(len(edges) - 2, 0))
@@ -186,7 +191,7 @@ def by_length(systems: Sequence[System]) -> dict[str, Any]:
             ends = np.percentile(values, (25, 50, 75)).tolist() if len(values) else [None] * 3
             found.append({"n": len(values), "quartiles": ends})
         out.append(found)
-    return {"edges": edges.tolist(), "systems": out}
+    return {"edges": edges.tolist(), "middles": middles, "systems": out}
 
 
 def over_time(systems: Sequence[System]) -> dict[str, Any] | None:

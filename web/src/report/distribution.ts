@@ -76,18 +76,19 @@ export function distribution(body: HTMLElement, state: State): void {
 
 function byLength(state: State): HTMLElement | string {
   const { data } = state;
-  const { edges, systems } = data.by_length;
+  const { edges, middles, systems } = data.by_length;
   if (edges.length < 3) return "";
   const unit = data.unit;
   const name = unitName(unit);
   const drawn = figure("Lag by source length", (width) => {
+    const apart = (5 / width) * scaled((middles.at(-1) ?? 0) - (middles[0] ?? 0), unit); // pixels
     const points = systems.flatMap((bins, s) =>
       bins.flatMap((bin, i) => {
         const [low, middle, high] = bin.quartiles;
         if (typeof low !== "number" || typeof middle !== "number" || typeof high !== "number") return [];
         const [from, to] = [scaled(edges[i] ?? 0, unit), scaled(edges[i + 1] ?? 0, unit)];
         // systems stand beside each other in their bin, so that their bars can be told apart
-        const x = (from + to) / 2 + (to - from) * 0.3 * ((s + 0.5) / systems.length - 0.5);
+        const x = scaled(middles[i] ?? 0, unit) + apart * (s - (systems.length - 1) / 2);
         const title = `${short(data.systems[s]?.name ?? "", 24)}\n${bin.n} segments of ${from.toFixed(1)}–${to.toFixed(1)} ${name}\nmedian DAL ${amount(middle, unit)} ${name}`;
         return { s, x, low: scaled(low, unit), y: scaled(middle, unit), high: scaled(high, unit), title };
       }),
@@ -115,7 +116,7 @@ function byLength(state: State): HTMLElement | string {
     { id: "by-length" },
     h("h3", {}, "Lag by source length"),
     drawn.element,
-    h("p", { class: "quiet small" }, "Median DAL of the segments in bins of about as many segments, systems side by side; bars from the first to the third quartile."),
+    h("p", { class: "quiet small" }, "Median DAL of the segments in bins of about as many segments, each at its median length, systems side by side; bars from the first to the third quartile."),
   );
 }
 

@@ -47,6 +47,11 @@ export interface Shown {
   readonly columns: readonly number[];
 }
 
+/** A number with a minus that LaTeX sets as one. */
+function minus(value: number | null, unit: string): string {
+  return plain(value, unit).replace(/^-/, "$$-$$");
+}
+
 /** A booktabs table; signatures as comments. */
 export function latex({ names, metrics, compared, rows, columns }: Shown): string {
   const signs: Record<string, string> = { "↑": " $\\uparrow$", "↓": " $\\downarrow$", "": "" };
@@ -59,9 +64,9 @@ export function latex({ names, metrics, compared, rows, columns }: Shown): strin
     const cells = columns.map((c) => {
       const [one, m] = [compared.scores[s]?.[c], metrics[c]];
       if (!one || !m || one.value === null) return "--";
-      const value = plain(one.value, m.unit).replace(/^-/, "$-$");
+      const value = minus(one.value, m.unit);
       const bold = best(compared.scores, m, c).has(s) ? `\\textbf{${value}}` : value;
-      const ends = one.low === null ? "" : ` {\\small [${plain(one.low, m.unit)}, ${plain(one.high, m.unit)}]}`;
+      const ends = one.low === null ? "" : ` {\\small [${minus(one.low, m.unit)}, ${minus(one.high, m.unit)}]}`;
       return `${bold}${one.mark && `$^{${tex(one.mark).replace("≠", "\\neq")}}$`}${ends}`;
     });
     return `${[tex(names[s] ?? ""), ...cells].join(" & ")} \\\\`;

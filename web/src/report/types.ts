@@ -109,6 +109,7 @@ export interface Shares {
 
 export interface Lengths {
   readonly edges: readonly number[];
+  readonly middles: readonly number[];
   readonly systems: readonly (readonly { readonly n: number; readonly quartiles: readonly Maybe[] }[])[];
 }
 

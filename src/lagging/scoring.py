@@ -279,10 +279,16 @@ class Scorer:
             self._kept = []
         if not self._ids or self._facts is None:
             raise DataError(Fault("nothing-given"))
-        ids, documents = join_ids(self._ids), _join_documents(self._documents, self._ids)
-        return Scores([self._finish(m, ids, documents) for m in self.metrics], system, self._all_notes())
+        shared: dict[str, Any] = {
+            "ids": join_ids(self._ids),
+            "documents": _join_documents(self._documents, self._ids),
+            "sources": np.concatenate(self._sources),
+            "references": np.concatenate(self._references),
+        }
+        return Scores([self._finish(m, shared) for m in self.metrics], system, self._all_notes())
 
-    def _finish(self, m: Metric, ids: Ids, documents: Texts | None) -> Score:
+    def _finish(self, m: Metric, shared: dict[str, Any]) -> Score:
+        ids: Ids = shared["ids"]
         rows = _stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
         if not self._referenced and len(codes) and (codes == REASONS.index("no reference")).all():
@@ -294,11 +300,16 @@ class Scorer:
         unit = UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit)
         settled, signature = self._settled[m], self._signature(m, len(rows))
         value = settled.corpus(rows)
-        given: dict[str, Any] = {
-            "sources": np.concatenate(self._sources),
-            "references": np.concatenate(self._references),
-        }
-        return Score(m, value, rows, ids, Undefined(reasons), unit, signature, settled, documents=documents, **given)
+        return Score(
+            metric=m,
+            value=value,
+            statistics=rows,
+            undefined=Undefined(reasons),
+            unit=unit,
+            signature=signature,
+            settled=settled,
+            **shared,
+        )
 
     def _signature(self, asked: Metric, n: int) -> Signature:
         m = self._settled[asked]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ __all__ = [
     "as_ids",
     "as_lengths",
     "as_rows",
+    "freeze",
     "join_ids",
     "make_ids",
     "make_texts",
@@ -29,6 +30,16 @@ __all__ = [
 
 Texts = npt.NDArray[np.object_]
 Ids = npt.NDArray[Any]
+
+
+def freeze(record: object, columns: Iterable[str]) -> None:
+    """Make the columns of a frozen record read-only; the arrays that it was given stay as they are."""
+    for column in columns:
+        values = getattr(record, column)
+        if isinstance(values, np.ndarray) and values.flags.writeable:
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(record, column, view)
 
 
 def as_rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging import notebooks
+from lagging import arrays, notebooks
 from lagging.arrays import Ids, Texts, as_ids, as_lengths, as_rows, join_ids, make_ids, make_texts, misfits, no_times
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes, optional
 from lagging.ragged import Floats, Ints, Ragged
@@ -128,12 +128,7 @@ class Run:
 
     def __post_init__(self) -> None:
         """Make every column read-only."""
-        for column in COLUMNS:
-            values = getattr(self, column)
-            if isinstance(values, np.ndarray) and values.flags.writeable:
-                view = values.view()
-                view.flags.writeable = False
-                object.__setattr__(self, column, view)
+        arrays.freeze(self, COLUMNS)
 
     @classmethod
     def from_delays(

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
-from lagging.cli.drawing import confident, drawing
+from lagging.cli.drawing import confident, pairing, read_columns, with_columns
 from lagging.cli.gating import fail_if, tell
 from lagging.cli.logs import distinct, named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting, cutting
-from lagging.columns import Column, read_column
 from lagging.comparing import Comparison, compare
 from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError
@@ -22,7 +20,6 @@ from lagging.published import read_scores
 from lagging.render import RENDERERS
 from lagging.render.comparison import render_comparison
 from lagging.scoring import Scores
-from lagging.stats import CORRECTIONS, TESTS
 
 __all__ = ["command"]
 
@@ -32,33 +29,14 @@ __all__ = ["command"]
 @click.option(
     "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
 )
-@click.option("--base", metavar="NAME", help="Compare the others with this system only, not all pairs.")
-@click.option(
-    "--test", type=click.Choice(TESTS), help="The paired test; randomisation by segment, bootstrap by document."
-)
-@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
-@click.option(
-    "--correction",
-    type=click.Choice(list(CORRECTIONS)),
-    default="holm",
-    show_default=True,
-    help="Of p for many pairs.",
-)
-@drawing
+@pairing
 @confident("Of intervals; p below 100 − %.")
 @click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @click.option(
     "--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log, shown beside; may be repeated."
 )
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="METRIC=NAME:FILE",
-    help="A score per segment of a system, such as COMET=new:new.comet; one for each system.",
-)
-@click.option("--lower", multiple=True, metavar="METRIC", help="This column is better when it is lower.")
+@with_columns
 @click.option(
     "--margin",
     "margins",
@@ -148,28 +126,6 @@ def command(
     text = render_comparison(found, form, width=width(), colour=bright, every=talk.verbose, sentences=sentences)
     emit(text, output)
     return tell(broken)
-
-
-def read_columns(texts: Iterable[str], lower: Iterable[str]) -> list[Column]:
-    """The columns of `--column`; those of `--lower` are better when lower."""
-    files, lower = [_column(text) for text in texts], list(lower)
-    if strange := [name for name in lower if name not in {title for title, _, _ in files}]:
-        raise UsageError(f"--lower {strange[0]} names no --column")
-    return [read_column(path, name, whose, higher_is_better=name not in lower) for name, whose, path in files]
-
-
-def _column(text: str) -> tuple[str, str, str]:
-    """METRIC=NAME:FILE; names of systems may have a colon, so the file is what exists."""
-    name, equals, rest = text.partition("=")
-    places = [at for at, letter in enumerate(rest) if letter == ":" and at]
-    for at in places:
-        try:
-            return name.strip(), rest[:at], system(rest[at + 1 :])[1]
-        except UsageError:
-            continue
-    if not equals or not name.strip() or not places:
-        raise UsageError(f"cannot read --column {text!r}; write it like COMET=new:new.comet")
-    raise UsageError(f"no such file or directory: {rest[places[0] + 1 :]}")
 
 
 def _margin(text: str) -> tuple[str, float]:

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from lagging.cli.common import Talk, reading, spare, systems, talking, watched
-from lagging.cli.compare import read_columns
-from lagging.cli.drawing import drawing
+from lagging.cli.drawing import pairing, read_columns, with_columns
 from lagging.cli.logs import distinct, named_metrics
 from lagging.cli.longform import Cutting, cutting
 from lagging.columns import Column
@@ -23,7 +22,6 @@ from lagging.reporting import report
 from lagging.reporting.building import alone
 from lagging.run import TIMES, Run
 from lagging.scoring import Scores, score
-from lagging.stats import CORRECTIONS, TESTS
 
 __all__ = ["command"]
 
@@ -35,19 +33,8 @@ __all__ = ["command"]
     "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
 )
 @click.option("--title", default="", metavar="TEXT", help="Of the page.")
-@click.option("--base", metavar="NAME", help="Compare the others with this system only, not all pairs.")
-@click.option("--test", type=click.Choice(TESTS), help="The paired test.")
-@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several.")
-@click.option("--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help="Of p for many pairs.")
-@drawing
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="METRIC=NAME:FILE",
-    help="A score per segment of a system, such as COMET=new:new.comet; one for each system.",
-)
-@click.option("--lower", multiple=True, metavar="METRIC", help="This column is better when it is lower.")
+@pairing
+@with_columns
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @cutting
 @reading

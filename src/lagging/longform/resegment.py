@@ -108,7 +108,7 @@ def cut(
     for recording, row, segments in pairs:
         text, begin = whole.prediction[row] or "", int(whole.delays.offsets[row])  # type: ignore[index]
         units, starts, stops = _spans(text, whole.level)
-        stream = _stream(whole, segmentation, row, segments, units, starts, text)
+        stream = _stream(whole, segmentation, row, segments, units, starts, text, timed)
         boundaries = _at_words(ALIGNERS[name](stream), stream.glued)
         first[segments], count[segments] = begin + boundaries[:-1], np.diff(boundaries)
         for segment, a, b in zip(segments.tolist(), boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True):
@@ -174,9 +174,9 @@ def _stream(
     units: list[str],
     starts: list[int],
     text: str,
+    timed: bool,
 ) -> Stream:
     assert segmentation.reference is not None
-    timed = segmentation.unit != "none" and run.unit != "none"
     return Stream(
         units,
         [tokens(segmentation.reference[segment], run.level) for segment in segments.tolist()],

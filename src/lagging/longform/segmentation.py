@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.arrays import freeze
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
 from lagging.formats.options import Options
@@ -69,12 +70,7 @@ class Segmentation:
 
     def __post_init__(self) -> None:
         """Make every column read-only."""
-        for column in ("document", "offset", "duration", "id", "reference", "source", "line"):
-            values = getattr(self, column)
-            if values is not None and values.flags.writeable:
-                view = values.view()
-                view.flags.writeable = False
-                object.__setattr__(self, column, view)
+        freeze(self, ("document", "offset", "duration", "id", "reference", "source", "line"))
 
     @classmethod
     def from_lists(

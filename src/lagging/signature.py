@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lagging.errors import UsageError
 
-__all__ = ["Signature"]
+__all__ = ["Signature", "differing"]
 
 ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip")
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
@@ -118,3 +118,24 @@ class Signature:
     def __str__(self) -> str:
         """The fields, joined by |."""
         return "|".join([self.metric, *(f"{key}:{value}" for key, value in self.fields)])
+
+
+ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}
+"""Fields of a signature, or values of them, that do not make two scores incomparable."""
+
+
+def differing(one: Signature, other: Signature) -> list[str]:
+    """The fields by which two numbers were not made alike, so that they cannot be compared.
+
+    Example:
+        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.1.0")
+        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.1.0"))
+        ['length']
+    """
+
+    def made(signature: Signature) -> set[tuple[str, str]]:
+        fields = signature.without_interval().fields
+        kept = ((key, value) for key, value in fields if ASIDE.get(key) not in ("", value))
+        return {(key, "some" if key == "noref" else value) for key, value in kept}
+
+    return sorted({key for key, _ in made(one) ^ made(other)})

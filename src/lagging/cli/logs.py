@@ -8,7 +8,6 @@ from typing import Any
 
 from lagging.cli.common import Talk
 from lagging.cli.longform import Cutting
-from lagging.comparing import differing
 from lagging.conventions import Convention
 from lagging.defaults import default_metrics
 from lagging.errors import DataError, Fault, UsageError
@@ -16,6 +15,7 @@ from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
 from lagging.run import TIMES, Run
 from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores
+from lagging.signature import differing
 
 __all__ = ["distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from lagging.comparing.comparison import Comparison
-from lagging.comparing.systems import compare, differing
+from lagging.comparing.systems import compare
 from lagging.comparing.words import Together, verdict
 
-__all__ = ["Comparison", "Together", "compare", "differing", "verdict"]
+__all__ = ["Comparison", "Together", "compare", "verdict"]

@@ -29,18 +29,15 @@ from lagging.metrics import Metric, metric
 from lagging.published import PublishedScore
 from lagging.run import Run
 from lagging.scoring import Score, Scores, score
-from lagging.signature import Signature
+from lagging.signature import Signature, differing
 from lagging.stats import DEFAULT_TESTS, Interval, Paired, intervals, match, paired
 from lagging.stats.intervals import signed
 from lagging.stats.resamples import RESAMPLES, SEED
 
-__all__ = ["compare", "differing"]
+__all__ = ["compare"]
 
 ROUNDED = 0.01
 """Lengths of sources that differ by less are the same: tools round, or cut off the end."""
-
-ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}
-"""Fields of a signature, or values of them, that do not make two scores incomparable."""
 
 
 def compare(
@@ -218,23 +215,6 @@ def _not_common(systems: Mapping[str, Scores]) -> list[Note]:
         if without:
             notes.append(Note("not compared", f"{m!r}: it was not scored of {', '.join(without)}"))
     return notes
-
-
-def differing(one: Signature, other: Signature) -> list[str]:
-    """The fields by which two numbers were not made alike, so that they cannot be compared.
-
-    Example:
-        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.1.0")
-        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.1.0"))
-        ['length']
-    """
-
-    def made(signature: Signature) -> set[tuple[str, str]]:
-        fields = signature.without_interval().fields
-        kept = ((key, value) for key, value in fields if ASIDE.get(key) not in ("", value))
-        return {(key, "some" if key == "noref" else value) for key, value in kept}
-
-    return sorted({key for key, _ in made(one) ^ made(other)})
 
 
 def _unlike(systems: Mapping[str, Scores], wanted: Sequence[Metric] | None) -> list[Note]:

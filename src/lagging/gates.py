@@ -16,11 +16,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lagging.comparing import verdict
 from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring import Score, Scores
-from lagging.stats import Pair
+from lagging.stats import Pair, verdict
 from lagging.units import COUNTED
 
 __all__ = ["Gate", "failed", "gate", "worse"]

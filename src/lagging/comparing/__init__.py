@@ -5,6 +5,6 @@ from __future__ import annotations
 
 from lagging.comparing.comparison import Comparison
 from lagging.comparing.systems import compare
-from lagging.comparing.words import Together, verdict
+from lagging.comparing.words import Together
 
-__all__ = ["Comparison", "Together", "compare", "verdict"]
+__all__ = ["Comparison", "Together", "compare"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lagging import notebooks
 from lagging.comparing.letters import compact_letters
-from lagging.comparing.words import Together, verdict
+from lagging.comparing.words import Together
 from lagging.errors import MetricNameError, Note, UsageError, counted, did_you_mean, optional
 from lagging.metrics import Metric, metric_among
 from lagging.published import PublishedScore
 from lagging.scoring import Scores
 from lagging.signature import Signature
-from lagging.stats import DEFAULTS, Pair, Paired
+from lagging.stats import DEFAULTS, Pair, Paired, verdict
 from lagging.version import __version__
 
 if TYPE_CHECKING:

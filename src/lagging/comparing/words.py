@@ -8,28 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lagging.metrics import Metric
-from lagging.stats import Pair
+from lagging.stats import Pair, verdict
 from lagging.units import SHOWN, scale
 
-__all__ = ["Together", "amount", "verdict"]
+__all__ = ["Together", "amount"]
 
 DIGITS = {"ratio": 3, "score": 4}
 """After the point; else two."""
-
-
-def verdict(pair: Pair, alpha: float) -> str:
-    """What a pair says of b: "better", "worse" or "different" than a, "alike", or "untested".
-
-    "alike" means that no difference was shown, not that there is none; "different" is of metrics where neither
-    direction is better.
-    """
-    if math.isnan(pair.p_adjusted):
-        return "untested"
-    if pair.p_adjusted >= alpha:
-        return "alike"
-    if pair.metric.higher_is_better is None:
-        return "different"
-    return "better" if (pair.difference > 0) == pair.metric.higher_is_better else "worse"
 
 
 def amount(*values: float, unit: str, between: str = "–") -> str:

@@ -7,6 +7,7 @@ Everything is drawn from an explicit seed, and is the same on every machine and 
 from __future__ import annotations
 
 from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
+from lagging.stats.difference import verdict
 from lagging.stats.intervals import DEFAULTS, METHODS, Interval, interval, intervals, with_intervals
 from lagging.stats.joint import Resampled, resampled
 from lagging.stats.matching import Matched, match
@@ -33,5 +34,6 @@ __all__ = [
     "match",
     "paired",
     "resampled",
+    "verdict",
     "with_intervals",
 ]

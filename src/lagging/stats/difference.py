@@ -15,7 +15,7 @@ from lagging.stats.estimators import Estimator, Sums
 from lagging.stats.intervals import bca, bootstrap_t, constant, percentile, skewness, studentise
 from lagging.stats.wild import Wild
 
-__all__ = ["Pair"]
+__all__ = ["Pair", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,21 @@ def start(of: Metric, one: Score, other: Score, a: str, b: str) -> Pair:
         n=more + less + same,
         method="",
     )
+
+
+def verdict(pair: Pair, alpha: float) -> str:
+    """What a pair says of b: "better", "worse" or "different" than a, "alike", or "untested".
+
+    "alike" means that no difference was shown, not that there is none; "different" is of metrics where neither
+    direction is better.
+    """
+    if np.isnan(pair.p_adjusted):
+        return "untested"
+    if pair.p_adjusted >= alpha:
+        return "alike"
+    if pair.metric.higher_is_better is None:
+        return "different"
+    return "better" if (pair.difference > 0) == pair.metric.higher_is_better else "worse"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LAYERS = [
     {"schedule"},
     {"policies", "formats"},
     {"merging"},
-    {"longform"},
+    {"longform", "agents"},
     {"signature"},
     {"repeating"},
     {"scoring", "published"},

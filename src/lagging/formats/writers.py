@@ -16,7 +16,7 @@ from lagging.ragged import Ragged
 from lagging.run import Run
 from lagging.text import text_level
 
-__all__ = ["write_jsonl", "write_omnisteval", "write_simuleval"]
+__all__ = ["speech_record", "write_jsonl", "write_omnisteval", "write_simuleval"]
 
 
 def _plain(values: Iterable[float]) -> list[int | float | None]:
@@ -42,7 +42,7 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
             "source_length": as_numbers([float(run.source_length[row])])[0],
         }
         if run.durations is not None:
-            record = _speech(record, run.durations[row].tolist())
+            record = speech_record(record, run.durations[row].tolist())
         if run.unit == "none":
             record = {key: value for key, value in record.items() if key not in ("delays", "elapsed", "source_length")}
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -67,7 +67,7 @@ def _guessed_level(run: Run) -> str:
     return find_level(run.prediction[written].tolist(), run.delays.lengths[written].tolist())
 
 
-def _speech(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
+def speech_record(record: dict[str, Any], durations: list[float]) -> dict[str, Any]:
     """What SimulEval writes for output speech. A piece is played when it is there and the piece before has ended."""
     delays = record["delays"]
     intervals: list[list[float]] = []

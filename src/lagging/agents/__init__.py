@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents: run a simultaneous translator over a test set, and lose nothing.
+
+An agent is shown the source so far and answers what to write now; see `lagging.agents.protocol`. `run` takes one over a
+test set here and now; `lagging run` does it in processes of its own, that can be watched and ended.
+"""
+
+from __future__ import annotations
+
+from lagging.agents.protocol import DONE, Agent, Answer, BatchedAgent, Revise, State, Traits, Write, as_agent
+from lagging.agents.sentence import Limits
+
+__all__ = [
+    "DONE",
+    "Agent",
+    "Answer",
+    "BatchedAgent",
+    "Limits",
+    "Revise",
+    "State",
+    "Traits",
+    "Write",
+    "as_agent",
+]

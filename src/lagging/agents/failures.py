@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with an agent in a sentence, and how it is said. The run goes on with the next one."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+
+from lagging.errors import LaggingError
+
+__all__ = ["FAILURES", "Failure", "raised"]
+
+FAILURES = {
+    "raised": "the agent raised",
+    "wrong-type": "the agent's answer is not one of None, str, Write, Revise, or several of them",
+    "nothing-written": "the agent wrote nothing",
+    "never-finished": "the agent does not come to an end",
+    "after-finish": "the agent wrote after it had said that it was finished",
+    "erased-too-much": "the agent took back what it had never written",
+    "step-limit": "the agent took longer over a step than it may",
+    "sentence-limit": "the agent took longer over the sentence than it may",
+    "died": "the agent's process died",
+    "unreadable": "the source could not be read",
+    "connection": "the connection to the agent broke",
+}
+
+
+class Failure(LaggingError):
+    """A sentence that an agent could not translate.
+
+    Attributes:
+        kind: a key of FAILURES.
+        detail: what it was about.
+        trace: the traceback, of what the agent raised.
+    """
+
+    def __init__(self, kind: str, detail: str = "", trace: str = "") -> None:
+        super().__init__(f"{FAILURES[kind]}: {detail}" if detail else FAILURES[kind])
+        self.kind, self.detail, self.trace = kind, detail, trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """By its parts, so that it can go from one process to another."""
+        return (Failure, (self.kind, self.detail, self.trace))
+
+
+def raised(error: BaseException) -> Failure:
+    """What an agent raised, as a failure; its traceback begins in the agent's own code."""
+    if isinstance(error, Failure):
+        return error
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None and frame.tb_next is not None and _is_ours(frame):
+        frame = frame.tb_next
+    lines = traceback.format_exception(type(error), error, frame)
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return Failure("raised", said, "".join(lines))
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    return str(frame.tb_frame.f_globals.get("__name__", "")).startswith("lagging.agents.")

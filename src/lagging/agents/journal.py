@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a run, one line per sentence, that survives whatever ends the run.
+
+A line is appended, whole, before the next sentence begins; by whichever process has translated it, one at a time. What
+the system has taken is safe from the death of any process; `sync` makes it safe from the loss of power. A line that
+broke off all the same has no end, and so is closed by whoever writes next; when the run goes on, such pieces are put
+aside into `torn.txt`, and their sentences are translated again. In the end the lines are put in order.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from lagging.agents.locks import Lock
+from lagging.errors import LaggingError, UsageError
+from lagging.files import write_whole
+
+__all__ = ["LOG", "Journal", "State"]
+
+LOG = "instances.log"
+TORN = "torn.txt"
+
+
+class _Head(msgspec.Struct):
+    """As much of a line as tells which sentence it is."""
+
+    index: int
+    failed: str | None = None
+    kind: str | None = None
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+@dataclass
+class State:
+    """What a log holds.
+
+    Attributes:
+        at: where the line of each sentence begins, and how long it is.
+        failed: the sentences that failed, and their kind of failure.
+        torn: how many lines had broken off.
+        sorted: whether the lines are in order.
+    """
+
+    at: dict[int, tuple[int, int]] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+    torn: int = 0
+    sorted: bool = True
+
+
+class Journal:
+    """The log of a run in a folder.
+
+    Attributes:
+        path: the log.
+        lock: whoever writes to it has this.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOG
+        self.lock = Lock(folder / ".log.lock")
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            self._file = os.open(self.path, flags, 0o666)
+        except OSError as error:
+            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
+        self._synced = self.size()
+
+    def size(self) -> int:
+        """Bytes written."""
+        return os.fstat(self._file).st_size
+
+    def append(self, line: bytes) -> None:
+        """Write a line, whole. The caller has the lock.
+
+        Raises:
+            LaggingError: there was no room for all of it; what was written of it is taken back.
+        """
+        size = self.size()
+        if size and self._is_torn(size):
+            line = b"\n" + line
+        done = 0
+        try:
+            while done < len(line):
+                done += os.write(self._file, line[done:])
+        except OSError as error:
+            os.ftruncate(self._file, size)
+            raise LaggingError(f"cannot write {self.path}: {error.strerror or error}") from None
+
+    def _is_torn(self, size: int) -> bool:
+        os.lseek(self._file, size - 1, os.SEEK_SET)
+        return os.read(self._file, 1) != b"\n"
+
+    def sync(self) -> None:
+        """Have the system put what was written onto the disk, if there is anything new."""
+        if (size := self.size()) != self._synced:
+            os.fsync(self._file)
+            self._synced = size
+
+    def close(self) -> None:
+        """Sync, and let go."""
+        self.sync()
+        os.close(self._file)
+        self.lock.close()
+
+    def look(self) -> State:
+        """What the log holds. The caller has the lock, or is alone.
+
+        Raises:
+            LaggingError: a sentence is there twice.
+        """
+        state, start, last = State(), 0, -1
+        with self.path.open("rb") as file:
+            for line in file:
+                place, start = start, start + len(line)
+                head = _head(line)
+                if head is None:
+                    state.torn += bool(line.strip())
+                    state.sorted = False  # so that it is written anew, without
+                    continue
+                if head.index in state.at:
+                    raise LaggingError(f"{self.path} has the sentence {head.index} twice: somebody else wrote into it")
+                state.at[head.index] = place, len(line)
+                state.sorted &= head.index > last
+                last = head.index
+                if head.failed is not None:
+                    state.failed[head.index] = head.kind or ""
+        return state
+
+    def tidy(self, state: State, without: frozenset[int] = frozenset()) -> None:
+        """Put the lines in order, and what broke off aside. The caller has the lock, or is alone.
+
+        Args:
+            state: what the log holds.
+            without: sentences to leave out, because they are to be translated again.
+        """
+        if state.sorted and not without:
+            return
+        with self.path.open("rb") as old:
+            if state.torn:
+                torn = [line.rstrip(b"\n") + b"\n" for line in old if line.strip() and _head(line) is None]
+                with (self.path.parent / TORN).open("ab") as aside:
+                    aside.writelines(torn)
+            with write_whole(self.path, binary=True) as new:
+                for index in sorted(state.at):
+                    if index not in without:
+                        place, size = state.at[index]
+                        old.seek(place)
+                        new.write(old.read(size))
+                new.flush()
+                os.fsync(new.fileno())
+        os.close(self._file)
+        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+
+
+def _head(line: bytes) -> _Head | None:
+    """Which sentence a line is; None if it broke off."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        return _HEAD.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sentence as a line of `instances.log`: SimulEval's keys in SimulEval's order, then ours.
+
+What is ours: `unit` and `level`, so that nothing has to be guessed; of each step `arrivals` (how much source had been
+read) and `compute` (how many ms the agent took), and for each token the step that wrote it (`steps`), which make the
+queue clock exact; `starts` and `finishes` of each step, in ms since the source began; `erased` and `revisions`, where
+something was taken back; `failed`, where the agent did what it must not.
+
+Of speech, `elapsed` is what SimulEval means by it: what was read, and all computing so far. In real time it is when the
+token was there.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lagging.agents.failures import Failure
+from lagging.agents.sentence import MS, Sentence
+from lagging.errors import optional
+from lagging.files import write_whole
+from lagging.formats.writers import speech_record
+
+__all__ = ["TIMES", "encode", "record", "write_wav"]
+
+TIMES = ("elapsed", "compute", "starts", "finishes")
+"""What is measured, and so differs from one run to the next."""
+
+
+def record(
+    sentence: Sentence,
+    *,
+    shown: Any,
+    reference: str | None,
+    failure: Failure | None = None,
+    wav: Path | None = None,
+    times: bool = True,
+) -> dict[str, Any]:
+    """The line of a sentence that is over.
+
+    Args:
+        sentence: what happened.
+        shown: how the log names the source.
+        reference: the reference translation.
+        failure: why it failed, if it did; what was written by then does not count.
+        wav: where its output speech was written.
+        times: whether to tell what was measured.
+    """
+    source, speech_in, speech_out = sentence.source, sentence.source.sample_rate > 0, sentence.traits.target == "speech"
+    text, steps = ("", []) if failure is not None else _written(sentence, speech_out)
+    delays = [sentence.arrivals[step] for step in steps]
+    compute = [round(ns / MS, 4) for ns in sentence.compute]
+    if sentence.wall is not None:
+        starts, finishes = ([round(ms, 4) for ms in some] for some in (sentence.starts, sentence.finishes))
+        elapsed = finishes
+    else:
+        starts, finishes = _queued(sentence.arrivals, compute) if speech_in else ([], [])
+        elapsed = [round(read + spent, 4) for read, spent in zip(sentence.arrivals, accumulate(compute), strict=True)]
+    line: dict[str, Any] = {
+        "index": sentence.place,
+        "prediction": str(wav) if speech_out and wav is not None else text,
+        "delays": delays,
+        "elapsed": [elapsed[step] for step in steps] if speech_in and times else [0] * len(steps) * (not speech_in),
+        "prediction_length": len(steps),
+        "reference": reference,
+        "source": shown,
+        "source_length": source.length,
+    }
+    if speech_out:
+        durations = [1000 * len(p) / sentence.rates[0] for p in sentence.state.target] if failure is None else []
+        line = speech_record(line, durations)
+    line |= {"unit": "ms" if speech_in else "token", "level": "token" if speech_out else sentence.level}
+    if failure is None:
+        line |= {"arrivals": sentence.arrivals, **({"compute": compute} if times else {}), "steps": steps}
+        if times and starts:
+            line |= {"starts": starts, "finishes": finishes}
+        if not speech_out:
+            line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions}
+    else:
+        line |= {
+            "failed": str(failure),
+            "kind": failure.kind,
+            **({"traceback": failure.trace} if failure.trace else {}),
+        }
+    return line
+
+
+def _written(sentence: Sentence, speech_out: bool) -> tuple[str, list[int]]:
+    return ("", sentence.hypothesis.owners) if speech_out else sentence.hypothesis.finish()
+
+
+def _queued(arrivals: list[float], compute: list[float]) -> tuple[list[float], list[float]]:
+    """When each step would begin and end: not before its source is there, nor before the step before has ended."""
+    starts, finishes, end = [], [], 0.0
+    for arrival, took in zip(arrivals, compute, strict=True):
+        starts.append(start := round(max(arrival, end), 4))
+        finishes.append(end := round(start + took, 4))
+    return starts, finishes
+
+
+def encode(line: dict[str, Any]) -> bytes:
+    """A line of JSON, with its end."""
+    return msgspec.json.encode(line) + b"\n"
+
+
+def write_wav(path: Path, sentence: Sentence, intervals: list[list[float]]) -> None:
+    """What was spoken, as one sound file: it begins with the first piece, and has silence between pieces."""
+    soundfile = optional("soundfile", "speech")
+    rate = sentence.rates[0] if sentence.rates else 16_000
+    first = intervals[0][0] if intervals else 0.0
+    total = round((sum(intervals[-1]) - first) * rate / 1000) if intervals else 0
+    samples = np.zeros(total, dtype=np.float32)
+    for (start, _), piece in zip(intervals, sentence.state.target, strict=True):
+        at = min(round((start - first) * rate / 1000), total - len(piece))
+        samples[at : at + len(piece)] = piece
+    with write_whole(path, binary=True) as file:
+        soundfile.write(file, samples, rate, format="WAV")

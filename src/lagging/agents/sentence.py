@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sentence: READ and WRITE by turns, until the agent has finished.
+
+`Sentence.steps()` is the loop, and the only one. It gives out a state whenever the agent is to be asked, and takes its
+answer and how long that took. So one sentence can be driven alone, or many at once for an agent that takes them in
+batches; the agent may be here or on another machine, and nobody else's time is counted but the agent's.
+
+Time is simulated, unless it is real: a step's source arrives when that much of the source has been spoken, and what was
+measured is how long the agent computed. Arrival and computing time are what the queue clock needs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from types import GeneratorType
+from typing import Any, Protocol
+
+from lagging.agents.failures import Failure, raised
+from lagging.agents.hypothesis import Hypothesis
+from lagging.agents.protocol import Answer, Revise, State, Timed, Traits, Write
+from lagging.agents.sources import Spoken, Written, as_floats
+
+__all__ = ["Limits", "Sentence", "drive", "drive_batch"]
+
+NS = 1_000_000_000
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far an agent may go.
+
+    Attributes:
+        step: seconds for one answer.
+        sentence: seconds of computing for a sentence.
+        tokens: how many tokens, and revisions, a sentence may have; if not given, 1000 and 10 for each source token or
+            tenth of a second.
+    """
+
+    step: float = 300.0
+    sentence: float = 3600.0
+    tokens: int | None = None
+
+    def of(self, source: Written | Spoken) -> int:
+        """How many tokens a translation of this source may have."""
+        if self.tokens is not None:
+            return self.tokens
+        return 1000 + int(10 * source.length if isinstance(source, Written) else source.length / 10)
+
+
+class Pulse(Protocol):
+    """Where it is noted that a step has begun, for somebody who watches: when, in ns; 0 if none is under way."""
+
+    def __setitem__(self, place: int, value: int, /) -> None:
+        """Set it."""
+
+
+class Wall:
+    """Real time: source that has not been spoken yet is waited for."""
+
+    def __init__(self, pace: float = 1.0) -> None:
+        """`pace`: ms that a unit of the source lasts; 1 for speech, whose unit is the ms."""
+        self.pace = pace
+        self.begin = time.perf_counter_ns()
+
+    def wait(self, read: float) -> None:
+        """Until so much has been spoken."""
+        left = self.begin + read * self.pace * MS - time.perf_counter_ns()
+        if left > 0:
+            time.sleep(left / NS)
+
+    def now(self) -> float:
+        """Ms since the source began."""
+        return (time.perf_counter_ns() - self.begin) / MS
+
+
+@dataclass(eq=False)
+class Sentence:
+    """A sentence under way, and, when it is over, what happened in it.
+
+    Attributes:
+        source: what is listened to.
+        traits: of the agent.
+        limits: how far it may go.
+        place: number in the test set.
+        joined_by, level: how what it writes becomes a text, and what of it is counted.
+        reference: for agents that must see it.
+        wall: real time; None if it is simulated.
+        state: what the agent sees.
+        arrivals: of each step, how much source had been read.
+        compute: how long it took, in ns.
+        starts, finishes: when it began and ended, in ms since the source began; in real time only.
+        hypothesis: what stands written.
+        pieces: of output speech, the samples; with `rates` and the step that wrote each (`owners`).
+    """
+
+    source: Written | Spoken
+    traits: Traits
+    limits: Limits = Limits()
+    place: int = 0
+    joined_by: str = "word"
+    level: str = "word"
+    reference: str | None = None
+    wall: Wall | None = None
+    arrivals: list[float] = field(default_factory=list)
+    compute: list[int] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    finishes: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Open the state."""
+        self.state = State(self.source.seen, self.place, self.source.sample_rate, self.reference)
+        self.hypothesis = Hypothesis(self.state.target, self.joined_by, self.level)
+        self.rates: list[int] = []
+        self.done = False
+        self._most = self.limits.of(self.source)
+        self._acts = 0
+
+    def steps(self) -> Generator[State, tuple[Answer, int], None]:
+        """The loop: gives the state out when the agent is to be asked, takes its answer and the ns that it took.
+
+        Raises:
+            Failure: the agent has done what it must not.
+        """
+        source, state, wall = self.source, self.state, self.wall
+        arrivals, compute = self.arrivals, self.compute
+        chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
+        most_ns, sentence_ns = int(self.limits.step * NS), int(self.limits.sentence * NS)
+        idle = spent = 0
+        self._read()
+        while True:
+            if wall is not None:
+                self.starts.append(wall.now())
+            answer, took = yield state
+            step = len(compute)
+            if type(answer) is Timed:
+                answer, took = answer.answer, int(answer.seconds * NS)
+            compute.append(took)
+            arrivals.append(source.read)
+            spent += took
+            if wall is not None:
+                self.finishes.append(wall.now())
+            if took > most_ns:
+                raise Failure("step-limit", f"{took / NS:.3g} s, and the limit is {self.limits.step:g} s")
+            if spent > sentence_ns:
+                raise Failure("sentence-limit", f"{spent / NS:.3g} s, and the limit is {self.limits.sentence:g} s")
+            if answer is None:
+                wrote = False
+            elif text and type(answer) is str:
+                wrote = hypothesis.write(answer, step)
+            else:
+                wrote = self._act(answer, step)
+            if wrote:
+                self._acts += 1
+                if len(hypothesis.pieces) > self._most or self._acts > self._most:
+                    raise Failure("never-finished", f"{self._most} tokens or writes, which is the limit")
+            if self.done:
+                return
+            if state.finished:
+                if wrote:
+                    idle = 0
+                elif idle == self.traits.patience:
+                    if self.traits.must_finish:
+                        raise Failure(
+                            "never-finished", f"asked {idle + 1} times after the source had ended, it read on"
+                        )
+                    return
+                else:
+                    idle += 1
+            elif not wrote or chunkwise:
+                self._read()
+
+    def _read(self) -> None:
+        source, state = self.source, self.state
+        state.source = source.advance()
+        state.finished = source.finished
+        if self.wall is not None:
+            self.wall.wait(source.read)
+
+    def _act(self, answer: Any, step: int) -> bool:
+        """Take any answer over; whether something was written by it."""
+        if isinstance(answer, (list, tuple)):
+            wrote = False
+            for one in answer:
+                if self.done and not _is_nothing(one):
+                    raise Failure("after-finish", _short(one))
+                if one is not None:
+                    wrote |= self._act(one, step)
+            return wrote
+        if isinstance(answer, Write):
+            return self._write(answer, step)
+        if isinstance(answer, Revise):
+            self._check_text(answer.content)
+            changed = self.hypothesis.revise(answer.content, step)
+            self.done = answer.finished
+            return changed
+        if _is_content(answer):
+            return self._write(Write(answer), step)
+        raise Failure("wrong-type", _short(answer))
+
+    def _write(self, answer: Write, step: int) -> bool:
+        content, count = answer.content, answer.erase
+        if not isinstance(count, int) or count < 0:
+            raise Failure("wrong-type", f"erase={_short(count)}")
+        if self.traits.target == "speech":
+            return self._speak(answer, step)
+        self._check_text(content)
+        if count:
+            self.hypothesis.erase(count)
+        self.done = answer.finished
+        return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
+
+    def _speak(self, answer: Write, step: int) -> bool:
+        if isinstance(answer.content, str) and answer.content:
+            raise Failure("wrong-type", f"{_short(answer.content)}, from an agent that writes speech")
+        if answer.erase:
+            raise Failure("erased-too-much", "speech cannot be taken back")
+        samples = as_floats(answer.content if not isinstance(answer.content, str) else ())
+        self.done = answer.finished
+        if not len(samples):
+            return False
+        rate = answer.sample_rate or self.traits.sample_rate
+        if not rate:
+            raise Failure("wrong-type", "speech without a sample_rate: give Write(samples, sample_rate=…)")
+        if self.rates and rate != self.rates[0]:
+            raise Failure("wrong-type", f"speech at {rate} samples a second, after speech at {self.rates[0]}")
+        self.state.target.append(samples)
+        self.hypothesis.owners.append(step)
+        self.rates.append(rate)
+        return True
+
+    def _check_text(self, content: Any) -> None:
+        if self.traits.target == "speech":
+            raise Failure("wrong-type", f"{_short(content)}, from an agent that writes speech")
+        if isinstance(content, str):
+            return
+        if not isinstance(content, (list, tuple)) or not all(isinstance(piece, str) for piece in content):
+            raise Failure("wrong-type", _short(content))
+
+    def drain(self, answers: Iterator[Answer]) -> list[Answer]:
+        """What an agent yields in one step; not for ever."""
+        return list(islice(answers, self._most + 2))
+
+    def finish(self) -> None:
+        """Look at what stands in the end.
+
+        Raises:
+            Failure: nothing does, though there was something to translate.
+        """
+        if not self.state.target and self.source.length:
+            raise Failure("nothing-written")
+
+
+def _is_content(answer: Any) -> bool:
+    """A text or samples, and not several answers."""
+    return isinstance(answer, str) or hasattr(answer, "__array__")
+
+
+def _is_nothing(answer: Any) -> bool:
+    return (
+        answer is None
+        or (isinstance(answer, Write) and not answer.erase and not len(answer.content))
+        or (isinstance(answer, str) and not answer)
+    )
+
+
+def _short(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= 80 else f"{said[:77]}…"
+
+
+def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
+    """Take a sentence through to its end, with an agent that takes one at a time.
+
+    Args:
+        agent: with `policy`, and perhaps `reset`.
+        sentence: the sentence; afterwards it holds what happened.
+        pulse: where to note when a step begins.
+
+    Raises:
+        Failure: the agent has done what it must not.
+
+    Example:
+        >>> class Wait1:
+        ...     def policy(self, state):
+        ...         if len(state.target) < len(state.source):
+        ...             return state.source[len(state.target)].upper()
+        >>> sentence = Sentence(Written(["see", "you"]), Traits())
+        >>> drive(Wait1(), sentence)
+        >>> sentence.hypothesis.finish(), sentence.arrivals
+        (('SEE YOU', [0, 2]), [1, 1, 2, 2])
+    """
+    watch: Pulse = [0] if pulse is None else pulse
+    now, policy = time.perf_counter_ns, agent.policy
+    loop = sentence.steps()
+    send = loop.send
+    try:
+        if (reset := getattr(agent, "reset", None)) is not None:
+            watch[0] = now()
+            reset()
+        state = next(loop)
+        while True:
+            watch[0] = begin = now()
+            answer = policy(state)
+            if type(answer) is GeneratorType:
+                answer = sentence.drain(answer)
+            took = now() - begin
+            watch[0] = 0
+            try:
+                send((answer, took))
+            except StopIteration:
+                break
+    except (Exception, SystemExit) as error:  # whatever an agent raises is the agent's, and is recorded
+        raise raised(error) from None
+    finally:
+        watch[0] = 0
+    sentence.finish()
+
+
+def drive_batch(
+    agent: Any, sentences: Iterable[Sentence], width: int, pulse: Pulse | None = None
+) -> Iterator[tuple[Sentence, Failure | None]]:
+    """Take sentences through to their end, up to `width` of them at a time, with an agent that takes many at once.
+
+    All sentences of a step are charged the whole time that the step took: that is what somebody who listens to one of
+    them waits for. If the agent raises, the sentences are tried one by one, and those fail that it raises for.
+
+    Args:
+        agent: with `policies`.
+        sentences: what to translate, opened when there is room.
+        width: how many to keep open.
+        pulse: where to note when a step begins.
+
+    Yields:
+        Each sentence when it is over, and how it failed, if it did.
+
+    Example:
+        >>> class Copy:
+        ...     def policies(self, states):
+        ...         return [state.source[len(state.target):] for state in states]
+        >>> two = [Sentence(Written(text.split()), Traits(batched=True)) for text in ("see you", "no")]
+        >>> for sentence, failure in drive_batch(Copy(), two, width=2):
+        ...     print(sentence.hypothesis.finish()[0], failure)
+        no None
+        see you None
+    """
+    watch: Pulse = [0] if pulse is None else pulse
+    waiting = iter(sentences)
+    open_now: list[tuple[Sentence, Generator[State, tuple[Answer, int], None]]] = []
+    while True:
+        for sentence in islice(waiting, width - len(open_now)):
+            loop = sentence.steps()
+            next(loop)
+            open_now.append((sentence, loop))
+        if not open_now:
+            return
+        still = []
+        for (sentence, loop), answer, took in _ask(agent, open_now, watch):
+            try:
+                if isinstance(answer, Failure):
+                    raise answer
+                loop.send((answer, took))
+                still.append((sentence, loop))
+            except StopIteration:
+                try:
+                    sentence.finish()
+                    yield sentence, None
+                except Failure as failure:
+                    yield sentence, failure
+            except Failure as failure:
+                yield sentence, failure
+        open_now = still
+
+
+def _ask(agent: Any, some: list[Any], watch: Pulse) -> Iterator[tuple[Any, Answer | Failure, int]]:
+    """The answers for some sentences at once, or, where the agent raises, for one after the other."""
+    watch[0] = begin = time.perf_counter_ns()
+    answers: Any
+    try:
+        answers = agent.policies([sentence.state for sentence, _ in some])
+        took = time.perf_counter_ns() - begin
+        if not isinstance(answers, (list, tuple)) or len(answers) != len(some):
+            said = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else _short(answers)
+            raise Failure("wrong-type", f"{said} for {len(some)} sentences")
+    except (Exception, SystemExit) as error:
+        if len(some) > 1:
+            for one in some:
+                yield from _ask(agent, [one], watch)
+            return
+        answers, took = [raised(error)], time.perf_counter_ns() - begin
+    finally:
+        watch[0] = 0
+    for one, answer in zip(some, answers, strict=True):
+        yield one, answer, took

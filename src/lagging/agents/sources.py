@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent listens to: sentences of text or of speech, given out a piece at a time.
+
+Text is given out word by word (or by characters, or by the pieces of a SentencePiece model), speech in chunks of so many
+milliseconds. A sound file is read once, when its turn comes, into one array of float32; an agent sees the part of it that
+has been read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lagging.agents.failures import Failure
+from lagging.errors import UsageError, counted, optional
+from lagging.text import load_spm, tokens
+
+__all__ = ["Speech", "Spoken", "Text", "Written", "lines_of", "open_source"]
+
+SOURCE_LEVELS = ("word", "char", "spm")
+
+
+def lines_of(path: str | Path) -> list[str]:
+    """The lines of a file of UTF-8, also if it is compressed.
+
+    Raises:
+        UsageError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = Path(path).read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8: byte {error.start + 1}") from None
+    lines = text.split("\n")  # and at nothing else: a text may hold other line ends of Unicode
+    if lines and not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+# ---- one sentence -------------------------------------------------------------------------------------------------
+
+
+class Written:
+    """A sentence of text, given out some units at a time.
+
+    Attributes:
+        seen: what has been read; the list that the agent sees.
+        read: how much that is, in source tokens.
+        length: |x|.
+        finished: whether that is all.
+    """
+
+    __slots__ = ("_chunk", "_units", "finished", "length", "read", "seen")
+    sample_rate = 0
+
+    def __init__(self, units: list[str], chunk: int = 1) -> None:
+        self._units, self._chunk = units, chunk
+        self.seen: list[str] = []
+        self.read = 0
+        self.length = len(units)
+        self.finished = not units
+
+    def advance(self) -> list[str]:
+        """Read on; what has been read."""
+        read = self.read
+        self.seen += self._units[read : read + self._chunk]
+        self.read = read = min(read + self._chunk, self.length)
+        self.finished = read == self.length
+        return self.seen
+
+
+class Spoken:
+    """A recording, given out some milliseconds at a time; the same attributes, in ms."""
+
+    __slots__ = ("_at", "_chunk", "_samples", "finished", "length", "read", "sample_rate", "seen")
+
+    def __init__(self, samples: Any, sample_rate: int, chunk: float) -> None:
+        samples.flags.writeable = False
+        self._samples, self.sample_rate = samples, sample_rate
+        self._chunk = math.ceil(chunk / 1000 * sample_rate)
+        self._at = 0
+        self.seen = samples[:0]
+        self.read = 0.0
+        self.length = len(samples) * 1000 / sample_rate
+        self.finished = not len(samples)
+
+    def advance(self) -> Any:
+        """Read on; what has been read."""
+        self._at = min(self._at + self._chunk, len(self._samples))
+        self.read = self._at * 1000 / self.sample_rate
+        self.finished = self._at == len(self._samples)
+        self.seen = self._samples[: self._at]
+        return self.seen
+
+
+# ---- a test set ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Text:
+    """The sentences of a text file, one a line.
+
+    Attributes:
+        lines: the sentences.
+        level: what is read at a time: "word", "char", or the pieces of a model ("spm-…").
+        chunk: how many of them.
+    """
+
+    lines: Sequence[str]
+    level: str = "word"
+    chunk: int = 1
+
+    unit = "token"
+    kind = "text"
+
+    def __len__(self) -> int:
+        """Number of sentences."""
+        return len(self.lines)
+
+    def open(self, place: int) -> Written:
+        """A sentence, from its beginning."""
+        line = self.lines[place]
+        return Written(line.split() if self.level == "word" else tokens(line, self.level), self.chunk)
+
+    def shown(self, place: int) -> str:
+        """How the log names the source: by itself."""
+        return " ".join(self.lines[place].split()) if self.level == "word" else self.lines[place]
+
+
+@dataclass(frozen=True)
+class Speech:
+    """Sound files, one a line of a list.
+
+    Attributes:
+        paths: the files.
+        chunk: how many ms are read at a time.
+    """
+
+    paths: Sequence[str]
+    chunk: float = 500
+
+    unit = "ms"
+    kind = "speech"
+
+    def __len__(self) -> int:
+        """Number of recordings."""
+        return len(self.paths)
+
+    def open(self, place: int) -> Spoken:
+        """A recording, read once."""
+        soundfile = optional("soundfile", "speech")
+        try:
+            samples, rate = soundfile.read(self.paths[place], dtype="float32")
+        except (OSError, soundfile.SoundFileError) as error:
+            raise Failure("unreadable", str(error)) from None
+        if samples.ndim > 1:
+            raise Failure("unreadable", f"{self.paths[place]} has {samples.shape[1]} channels, agents hear one")
+        return Spoken(samples, rate, self.chunk)
+
+    def shown(self, place: int) -> list[str]:
+        """How the log names the source: its file, and what SimulEval's logs say of it."""
+        info = optional("soundfile", "speech").info(self.paths[place])
+        return [
+            self.paths[place],
+            f"samplerate: {info.samplerate} Hz",
+            f"channels: {info.channels}",
+            f"duration: {info.frames / info.samplerate:.3f} s",
+        ]
+
+    def check(self, name: str) -> None:
+        """Look at the head of every file, and say at once what is wrong with any."""
+        soundfile = optional("soundfile", "speech")
+        wrong = []
+        for number, path in enumerate(self.paths, 1):
+            try:
+                if (channels := soundfile.info(path).channels) != 1:
+                    wrong.append(f"{name}:{number}: {path} has {channels} channels; agents hear one: mix them first")
+            except (OSError, soundfile.SoundFileError) as error:
+                wrong.append(f"{name}:{number}: {error}")
+        if wrong:
+            more = f"\n  and {len(wrong) - 10} more" if len(wrong) > 10 else ""
+            raise UsageError(
+                f"{counted(len(wrong), 'sound file')} cannot be used:\n  " + "\n  ".join(wrong[:10]) + more
+            )
+
+
+def open_source(
+    path: str | Path,
+    kind: str = "text",
+    *,
+    level: str = "word",
+    spm_model: str | Path | None = None,
+    chunk: float | None = None,
+) -> Text | Speech:
+    """The test set in a file: sentences of text, or a list of sound files.
+
+    Args:
+        path: one sentence, or the path of one sound file, a line. Paths are as given, or else from where the list is.
+        kind: "text" or "speech".
+        level: of text, what is read at a time: "word", "char", or "spm" with a model.
+        spm_model: the SentencePiece model.
+        chunk: how much is read at a time: source tokens (1 if not given), or ms (500).
+
+    Raises:
+        UsageError: a file cannot be read, or makes no sense.
+    """
+    lines = lines_of(path)
+    if not lines:
+        raise UsageError(f"{path} is empty: there is nothing to translate")
+    if kind == "speech":
+        if chunk is not None and not (chunk >= 1 and math.isfinite(chunk)):
+            raise UsageError(f"a chunk of speech is 1 ms or more, but got {chunk}")
+        blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
+        if blank:
+            raise UsageError(f"{path}:{blank[0]}: there is no sound file on this line")
+        beside = [Path(path).parent / line.strip() for line in lines]
+        files = [
+            line.strip() if Path(line.strip()).exists() else str(file) for line, file in zip(lines, beside, strict=True)
+        ]
+        speech = Speech(files, 500 if chunk is None else chunk)
+        speech.check(str(path))
+        return speech
+    if level not in SOURCE_LEVELS:
+        raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
+    if (level == "spm") != (spm_model is not None):
+        raise UsageError("a SentencePiece model goes with the level spm, and the level spm with a model")
+    if chunk is not None and (chunk != int(chunk) or chunk < 1):
+        raise UsageError(f"text is read 1 or more tokens at a time, but got {chunk}")
+    return Text(lines, load_spm(spm_model) if spm_model is not None else level, int(chunk or 1))
+
+
+def as_floats(samples: Any) -> Any:
+    """Samples that an agent wrote, as one row of float32."""
+    array = np.asarray(samples, dtype=np.float32)
+    if array.ndim != 1:
+        raise Failure("wrong-type", f"samples of speech are one row of numbers, but these have {array.ndim} dimensions")
+    return array

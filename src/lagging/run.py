@@ -82,6 +82,7 @@ class Run:
             never was.
         due_partial: when its source was spoken, by the partial transcripts.
         line: line of the segment in the file it came from.
+        group: what a segment is grouped by, if that was asked for: its labels, as `lagging.formats.columns` joins them.
         unit: "token" or "ms": of delays and source_length; "none" if there are no times, and all of these are NaN.
         level: what a target token is: "word", "char", "token" (the log's own), or a SentencePiece model ("spm-…").
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
@@ -117,6 +118,7 @@ class Run:
     due_partial: Ragged | None = None
     shown: Ragged | None = None
     line: Ints | None = None
+    group: Texts | None = None
     unit: str = "token"
     level: str = "token"
     seg: str = "none"
@@ -374,13 +376,13 @@ class Run:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that it has, without those that say nothing of a Run without times.
 
-        The line belongs to a file, and is none of them.
+        The line belongs to a file, the group to a question: they are none of them.
 
         Example:
             >>> Run.from_delays([[1, 2]], source_length=[2], elapsed=[[3, 4]]).columns
             ('id', 'delays', 'source_length', 'elapsed')
         """
-        aside = ("line", *(("delays", "source_length") if self.unit == "none" else ()))
+        aside = ("line", "group", *(("delays", "source_length") if self.unit == "none" else ()))
         return tuple(column for column in COLUMNS if column not in aside and getattr(self, column) is not None)
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -419,15 +421,15 @@ LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", *TIMES.values()
 """Columns of a list per segment, beside the delays."""
 PER_TOKEN = ("elapsed", "durations", "steps", *TIMES.values())
 """Those that have an entry per target token."""
-COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line")
+COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line", "group")
 """All of them, in the order in which tables have them."""
 WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
 def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
     """What stands for a column that a Run does not have; None if nothing can."""
-    if column in TEXTS or column in NUMBERS:
-        return np.full(len(run), None if column in TEXTS else np.nan)
+    if column in (*TEXTS, *NUMBERS, "group"):
+        return np.full(len(run), np.nan if column in NUMBERS else None)
     # where nothing was written, the list per token that is not there is empty
     return run.delays if column in PER_TOKEN and not len(run.delays.values) else None
 

@@ -69,6 +69,11 @@ class Undefined(int):
         """The segments without a value."""
         return tuple(i for ids in self.reasons.values() for i in ids)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many segments each reason concerns."""
+        return {reason: len(ids) for reason, ids in self.reasons.items()}
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with the reasons."""
         return Undefined, (self.reasons,)

@@ -17,7 +17,21 @@ from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
 from lagging.validation import add_counts
 
-__all__ = ["COUNTS", "Matched", "listed", "match", "number", "restored", "scalars", "strange", "usable"]
+__all__ = [
+    "COUNTS",
+    "KNOWN",
+    "Matched",
+    "joined_labels",
+    "label",
+    "labels_of",
+    "listed",
+    "match",
+    "number",
+    "restored",
+    "scalars",
+    "strange",
+    "usable",
+]
 
 ALIASES = {
     "id": ("index", "idx", "segment", "segment_id", "sentence_id"),
@@ -37,7 +51,7 @@ SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin"
 COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
 """Those that count, by name, what was done to it."""
 
-KNOWN = (*(c for c in COLUMNS if c != "line"), *SCALARS)
+KNOWN = (*(c for c in COLUMNS if c not in ("line", "group")), *SCALARS)
 
 WRONG_LIST = {"delays": ("delays-not-a-list", "bad-delay"), **{c: (w, w) for c, w in WRONG.items()}}
 """Kinds of fault of a column of lists: one that is no list, and one whose entries are no numbers."""
@@ -55,10 +69,14 @@ class Matched:
     Attributes:
         places: position of each column that is known, by our name for it.
         unknown: names of the others.
+        by: position of each column that segments are grouped by.
+        absent: names that were asked for, by `--column-map` or `--by`, and are not there.
     """
 
     places: Mapping[str, int]
     unknown: tuple[str, ...]
+    by: tuple[int, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def plain_name(name: str) -> str:
@@ -71,21 +89,51 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def match(names: Sequence[str]) -> Matched:
+def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by: Sequence[str] = ()) -> Matched:
     """Find our columns among the names that a table has.
+
+    Args:
+        names: of the table's columns.
+        column_map: what the table calls a column of ours.
+        by: the columns, by the table's names or ours, that segments are grouped by.
 
     Example:
         >>> match(["index", "hyp", "delays", "src len", "BLEU"]).places
         {'id': 0, 'delays': 2, 'source_length': 3, 'prediction': 1}
+        >>> match(["id", "emission_ms", "source_length", "lang"], {"delays": "emission_ms"}, by=["lang"])
+        Matched(places={'id': 0, 'delays': 1, 'source_length': 2}, unknown=(), by=(3,), absent=())
     """
     found = [plain_name(name) for name in names]
+    mapped = dict(column_map or {})
     places: dict[str, int] = {}
+    absent = []
     for column in KNOWN:
-        called = next((n for n in (column, *ALIASES.get(column, ())) if n in found), None)
-        if called is not None:
-            places[column] = found.index(called)
-    taken = set(places.values())
-    return Matched(places, tuple(names[place] for place in range(len(names)) if place not in taken))
+        called = (mapped[column],) if column in mapped else (column, *ALIASES.get(column, ()))
+        place = next((at for name in called if (at := _place(name, names, found)) is not None), None)
+        if place is not None:
+            places[column] = place
+        elif column in mapped:
+            absent.append(mapped[column])
+    grouped = []
+    for name in by:
+        at = _place(name, names, found)
+        at = places.get(plain_name(name)) if at is None else at
+        if at is None:
+            absent.append(name)
+        else:
+            grouped.append(at)
+    if places.get("name") in grouped:
+        del places["name"]  # systems that are told apart are not one system
+    taken = {*places.values(), *grouped}
+    unknown = tuple(names[place] for place in range(len(names)) if place not in taken)
+    return Matched(places, unknown, tuple(grouped), tuple(absent))
+
+
+def _place(name: str, names: Sequence[str], plain: Sequence[str]) -> int | None:
+    """Where a column is, by its name, or one that differs in case, spaces and hyphens only."""
+    if name in names:
+        return list(names).index(name)
+    return plain.index(plain_name(name)) if plain_name(name) in plain else None
 
 
 def usable(matched: Matched, names: Sequence[str], options: Options, path: str, line: int | None = None) -> bool:
@@ -97,6 +145,9 @@ def usable(matched: Matched, names: Sequence[str], options: Options, path: str, 
     if "prediction" not in matched.places or near.get("delays") != "":
         for column, other in near.items():
             faults.append(Fault("missing-column", f"no `{column}`{other or f' among: {_listed(names)}'}", path, line))
+    for name in matched.absent:
+        hint = did_you_mean(name, names) if names else ""
+        faults.append(Fault("missing-column", f"no `{name}`.{hint}", path, line))
     options.faults.add(*faults)
     if matched.unknown and not faults:
         text = f"{_listed(matched.unknown)}: ignored, in {path}"
@@ -114,6 +165,45 @@ def _listed(names: Sequence[str]) -> str:
     """Names of columns as a message shows them."""
     text = ", ".join(name.strip() or "(a column without a name)" for name in names)
     return text if len(text) <= 200 else text[:199] + "…"
+
+
+# ---- groups -----------------------------------------------------------------------------------------------------
+
+BETWEEN, NOTHING = "\x1f", "\x00"
+"""What stands between the labels of a segment in `Run.group`, and what stands for a label that there is not."""
+
+
+def label(value: object) -> str | None:
+    """What a segment is labelled by, as text; None if there is nothing.
+
+    Example:
+        >>> label("de-en"), label(3), label(3.0), label(True), label(None)
+        ('de-en', '3', '3', 'true', None)
+    """
+    if value is None or value is msgspec.UNSET or value != value:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else str(value)
+
+
+def joined_labels(labels: Sequence[str | None]) -> str:
+    """Labels as one text, as `Run.group` has it."""
+    return BETWEEN.join(NOTHING if text is None else text.replace(BETWEEN, " ") for text in labels)
+
+
+def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
+    """The labels that were joined.
+
+    Example:
+        >>> labels_of(joined_labels(["de-en", None]), 2)
+        ('de-en', None)
+    """
+    if text is None:
+        return (None,) * columns
+    return tuple(None if part == NOTHING else part for part in text.split(BETWEEN))
 
 
 # ---- cells ------------------------------------------------------------------------------------------------------

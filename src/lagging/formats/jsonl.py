@@ -38,11 +38,12 @@ SEGMENTS_PER_PART = 1 << 14
 
 @dataclass
 class Rows:
-    """Decoded lines: the line number of each, and its place among the lines that are not blank."""
+    """Decoded lines: the line number of each, its place among the lines that are not blank, and its group, if asked."""
 
     rows: list[Any] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
 
 class Decoder(Protocol):
@@ -71,7 +72,7 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
     sample = Rows()
     chunks = decoder.chunks()
     for rows in chunks:
-        for column in ("rows", "lines", "places"):
+        for column in ("rows", "lines", "places", "groups"):
             getattr(sample, column).extend(getattr(rows, column))
         if len(sample.rows) >= SAMPLE and (any(row.delays for row in sample.rows) or len(sample.rows) >= 16 * SAMPLE):
             break
@@ -212,12 +213,14 @@ class Reader:
                 [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
             )
             delays = [[] if facts.untimed else row.delays or [] for row in rows]
+            groups = [decoded.groups[r] for r in kept] if decoded.groups else []
         else:
-            places = decoded.places
+            places, groups = decoded.places, decoded.groups
         lengths = list(map(len, delays))
         held["delays"].append(_flat(list(chain.from_iterable(delays))))
         held["length"] += lengths
         held["line"] += lines
+        held["group"] += groups
         held["id"] += names if facts.has_id else places
         held["source_length"] += sizes
         held["prediction"] += texts
@@ -303,6 +306,7 @@ class Reader:
             source=labels(held["source"]) if "source" in facts.columns else None,
             document=labels(held["document"]) if "document" in facts.columns else None,
             line=np.array(held["line"], dtype=np.int64),
+            group=np.array(held["group"], dtype=object) if held["group"] else None,
             **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},
             **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lagging.errors import Fault, Faults, Note
@@ -32,6 +32,8 @@ class Options:
         stop: whether parts stop coming after a fault.
         refused: name, line and file of the lines with a fault of their own, whose names count all the same.
         placed: how many segments the files before had, for files whose segments have no names.
+        by: names of the columns that segments are grouped by.
+        column_map: what tables, or the keys of JSON, call a column of ours, where it is no name that is known.
         torn: places of last lines that break off, and were left out because that was asked for.
     """
 
@@ -48,6 +50,8 @@ class Options:
     placed: int = 0
     strip: tuple[str, ...] = ()
     torn: list[str] = field(default_factory=list)
+    by: tuple[str, ...] = ()
+    column_map: Mapping[str, str] = field(default_factory=dict)
 
     def refuse(self, trouble: Iterable[Trouble], source: Source, line: int, name: int | str | None) -> None:
         """Record the faults of a line, which is left out."""

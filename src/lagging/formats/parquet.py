@@ -10,7 +10,7 @@ their lists go from Arrow's memory into a Run without a copy. The line of a segm
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ from lagging.formats.columns import (
     SCALARS,
     WRONG_LIST,
     WRONG_NUMBER,
+    joined_labels,
+    label,
     match,
     restored,
     scalars,
@@ -45,7 +47,7 @@ from lagging.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["recognise", "scan", "write_arrow", "write_parquet"]
+__all__ = ["from_batches", "recognise", "scan", "write_arrow", "write_parquet"]
 
 KEY = b"lagging"
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
@@ -74,6 +76,19 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
             yield from restored(_runs(source, options, schema, batches, said), said)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
+
+
+def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options: Options) -> Iterator[Run]:
+    """The segments of batches of one schema that are in memory; faults go into `options.faults`."""
+    schema = batches[0].schema
+
+    def some(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        size = jsonl.SEGMENTS_PER_PART
+        chosen = (batch.select(names) for batch in batches)
+        return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
+
+    said = _said(schema, source, options)
+    yield from restored(_runs(source, options, schema, some, said), said)
 
 
 Batches = Callable[[list[str]], Iterator["pyarrow.RecordBatch"]]
@@ -131,7 +146,7 @@ def _runs(
     source: Source, options: Options, schema: pyarrow.Schema, batches: Batches, said: dict[str, Any]
 ) -> Iterator[Run]:
     """The parts, once it is settled from the first of them what the table is."""
-    matched = match(schema.names)
+    matched = match(schema.names, options.column_map, options.by)
     if not usable(matched, schema.names, options, source.path):
         return
     types = {column: schema.field(place).type for column, place in matched.places.items()}
@@ -140,8 +155,11 @@ def _runs(
         options.faults.add(*misfits)
         return
     read = [c for c in types if c not in COUNTS and (c not in OPTIONAL or wanted(c, options, "ms"))]
-    names = [schema.names[matched.places[column]] for column in read]
-    tables = (_Table(source, options, said, read, row, batch) for row, batch in _numbered(batches(names), source))
+    names = {column: schema.names[matched.places[column]] for column in read}
+    by = tuple(schema.names[place] for place in matched.by)
+    wanted_names = list(dict.fromkeys((*names.values(), *by)))
+    parts = _numbered(batches(wanted_names), source)
+    tables = (_Table(source, options, said, names, by, row, batch) for row, batch in parts)
     sample: list[_Table] = []
     for table in tables:
         sample.append(table)
@@ -246,12 +264,13 @@ def _decoded(value: bytes) -> str | bytes:
 
 @dataclass
 class _Table:
-    """Some rows of a file, by column."""
+    """Some rows of a file, by column: `read` says what the file calls each that is read, `by` those of the groups."""
 
     source: Source
     options: Options
     said: dict[str, Any]
-    read: list[str]
+    read: dict[str, str]
+    by: tuple[str, ...]
     before: int
     batch: Any
 
@@ -260,7 +279,8 @@ class _Table:
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
         self.faults: dict[int, list[Trouble]] = {}
-        for column, array in zip(self.read, self.batch.columns, strict=True):
+        for column, name in self.read.items():
+            array = self.batch.column(name)
             if column == "delays" or column in LISTS:
                 ragged, self.missing[column], null = _ragged(array)
                 self.columns[column] = ragged
@@ -273,6 +293,8 @@ class _Table:
                 self.columns[column], self.missing[column] = _floats(array)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
+        labels = [[label(value) for value in _python(self.batch.column(name))] for name in self.by]
+        self.groups = [joined_labels(of) for of in zip(*labels, strict=True)]
         for column in (c for c in NEEDED if c not in self.columns):
             nothing = _ragged if column == "delays" else _floats
             self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
@@ -343,6 +365,7 @@ class _Table:
             if "reference" in texts
             else None,
             line=rows[some],
+            group=np.array(self.groups, dtype=object)[some] if self.by else None,
         )
 
     def _there(self, column: str) -> npt.NDArray[np.bool_]:

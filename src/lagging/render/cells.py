@@ -101,7 +101,7 @@ def undefined(scores: Sequence[Scores]) -> list[str]:
         by_reason: dict[str, list[str]] = {}
         for score in one:
             if score.undefined:
-                reasons = ", ".join(f"{reason} {len(ids)}" for reason, ids in score.undefined.reasons.items())
+                reasons = ", ".join(f"{reason} {count}" for reason, count in score.undefined.counts.items())
                 text = f"undefined in {int(score.undefined)} of {score.n} segments ({reasons})"
                 by_reason.setdefault(text, []).append(repr(score.metric))
         lines += [f"{one.system}: {', '.join(names)} {text}" for text, names in by_reason.items()]

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow batches in, Arrow batches out: a row per segment with its scores, or a row per group and metric that adds up.
+
+Pure functions of a batch, so that they can run wherever batches are: over a file, a dataset, a Flight server, or on the
+executors of Spark (`mapInArrow`). Lists go from Arrow's memory to the kernels without a copy. Needs pyarrow (the extra
+`arrow`).
+
+    score_batch   batch of segments → batch of segment scores
+    tally_batch   batch of segments → batch of tallies, one per group and metric
+    merge_tallies batches of tallies → one batch of tallies; in any order, in any number of steps
+    finish_tallies batch of tallies → batch of scores, with intervals and percentiles
+
+A batch is a part of something larger, and cannot be looked at to find out what that is. So what is guessed of a file
+must be said of a batch: its segments have ids, and the unit, if neither a column nor the metadata tell it, is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lagging.conventions import Convention
+from lagging.errors import DataError, Fault, UsageError, optional
+from lagging.formats.columns import joined_labels, labels_of
+from lagging.formats.options import Options
+from lagging.formats.parquet import from_batches
+from lagging.formats.source import Source
+from lagging.metrics import Metric, metric
+from lagging.run import Run, check_units
+from lagging.scoring import DEFAULT_METRICS, Scorer
+from lagging.tallies import PERCENTILES, RESAMPLES, SEED, Tallies, Tally
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = [
+    "finish_tallies",
+    "merge_tallies",
+    "score_batch",
+    "scores_schema",
+    "tallies_schema",
+    "tally_batch",
+    "totals_schema",
+]
+
+Metrics = Iterable[str | Metric]
+PATH = "<batch>"
+
+
+def _arrow() -> Any:
+    return optional("pyarrow", "arrow")
+
+
+# ---- schemas ----------------------------------------------------------------------------------------------------
+
+
+def scores_schema(metrics: Metrics = DEFAULT_METRICS, *, by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `score_batch` returns."""
+    pa = _arrow()
+    named = [(repr(metric(m)), pa.float64()) for m in metrics]
+    labels = [(name, pa.string()) for name in by]
+    told = [("reasons", pa.map_(pa.string(), pa.string())), ("fault", pa.string())]
+    return pa.schema([("id", pa.string()), *labels, *named, *told])
+
+
+def tallies_schema(*, by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `tally_batch` and `merge_tallies` return."""
+    pa = _arrow()
+    labels = [(name, pa.string()) for name in by]
+    return pa.schema([*labels, ("metric", pa.string()), ("n", pa.int64()), ("tally", pa.binary())])
+
+
+def totals_schema(*, by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `finish_tallies` returns."""
+    pa = _arrow()
+    labels = [(name, pa.string()) for name in by]
+    numbers = ["score", "low", "high", *(f"p{p:g}" for p in PERCENTILES), "least", "most"]
+    counts = [("n", pa.int64()), ("undefined", pa.int64()), ("reasons", pa.map_(pa.string(), pa.int64()))]
+    said = [("unit", pa.string()), *counts, ("signature", pa.string())]
+    return pa.schema([*labels, ("metric", pa.string()), *((name, pa.float64()) for name in numbers), *said])
+
+
+# ---- segments ---------------------------------------------------------------------------------------------------
+
+
+def score_batch(
+    batch: pyarrow.RecordBatch,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    convention: str | Convention = "paper",
+    columns: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    level: str | None = None,
+    by: Sequence[str] = (),
+    repair: Sequence[str] = (),
+    on_error: str = "fail",
+) -> pyarrow.RecordBatch:
+    """The scores of the segments of a batch.
+
+    Args:
+        batch: a row per segment: `id`, `delays`, `source_length`, and whatever else the metrics need.
+        metrics: names or Metric records.
+        convention: as in `lagging.score`.
+        columns: what the batch calls a column of ours, where it is not a name that is known.
+        unit: "token" or "ms", if neither a column nor the metadata of the schema say it.
+        level: what a target token is; found out from the predictions if not given.
+        by: columns to hand on, as text.
+        repair: names of repairs, as in `lagging.read`.
+        on_error: "fail" raises every fault at once; "quarantine" gives rows with faults no scores, and says in `fault`
+            what is wrong with them.
+
+    Returns:
+        As many rows as the batch has, in its order: `id` and the columns of `by` as text; a column per metric, null
+        where a segment has no value; `reasons` why not, by metric; `fault`, null for rows without.
+
+    Raises:
+        DataError: with row, segment and token of every fault.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"id": ["a", "b"], "delays": [[4, 4, 4, 4, 5], []], "source_length": [5, 5], "lang": ["de", "cs"]}
+        >>> score_batch(pa.RecordBatch.from_pydict(rows), ["AL", "DAL"], unit="token", by=["lang"]).to_pylist()[0]
+        {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
+    """
+    pa = _arrow()
+    asked = list(dict.fromkeys(metric(m) for m in metrics))
+    runs, faults = _runs(batch, columns, unit, level, by, repair, on_error)
+    rows = batch.num_rows
+    found = {repr(m): np.full(rows, np.nan) for m in asked}
+    names: list[str | None] = [None] * rows
+    labels: list[tuple[str | None, ...]] = [(None,) * len(by)] * rows
+    reasons: list[dict[str, str]] = [{} for _ in range(rows)]
+    for run in runs:
+        assert run.line is not None
+        at = run.line - 1
+        scorer = Scorer(asked, convention, alone=True)
+        scorer.add(run)
+        for score in scorer.result():
+            found[repr(score.metric)][at] = score.segments
+            if score.undefined:
+                place = dict(zip(run.id.tolist(), at.tolist(), strict=True))
+                for reason, ids in score.undefined.reasons.items():
+                    for name in ids:
+                        reasons[place[name]][repr(score.metric)] = reason
+        for place, name in zip(at.tolist(), run.id.tolist(), strict=True):
+            names[place] = str(name)
+        if run.group is not None:
+            for place, text in zip(at.tolist(), run.group.tolist(), strict=True):
+                labels[place] = labels_of(text, len(by))
+    for row, (name, group, _) in faults.items():
+        names[row], labels[row] = name, group
+    columns_of = zip(*labels, strict=True) if rows else [()] * len(by)
+    arrays = [
+        pa.array(names, pa.string()),
+        *(pa.array(column, pa.string()) for column in columns_of),
+        *(pa.array(values, from_pandas=True) for values in found.values()),
+        pa.array([list(said.items()) or None for said in reasons], pa.map_(pa.string(), pa.string())),
+        pa.array([faults[row][2] if row in faults else None for row in range(rows)], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=scores_schema(asked, by=by))
+
+
+Faulty = dict[int, tuple[str | None, tuple[str | None, ...], str]]
+"""Rows with faults, from 0: id, labels, and what is wrong."""
+
+
+def _runs(
+    batch: pyarrow.RecordBatch,
+    columns: Mapping[str, str] | None,
+    unit: str | None,
+    level: str | None,
+    by: Sequence[str],
+    repair: Sequence[str],
+    on_error: str,
+) -> tuple[list[Run], Faulty]:
+    """The segments of a batch, and the rows that are none because something is wrong with them."""
+    if on_error not in ("fail", "quarantine"):
+        raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
+    check_units(unit, level)
+    if not batch.num_rows:
+        return [], {}
+    options = Options("arrow", level, unit, tuple(repair), by=tuple(by), column_map=dict(columns or {}))
+    runs = [run for run in from_batches([batch], Source(PATH, None), options) if len(run)]
+    told = {run.origin.description for run in runs if "guessed" in run.origin.description}
+    if told:
+        raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({told.pop()})")
+    faults = options.faults
+    if not faults:
+        return _named(runs, batch, columns), {}
+    if on_error == "fail" or any(fault.line is None for fault in faults.kept):
+        raise DataError(faults)
+    raise NotImplementedError
+
+
+def _named(runs: list[Run], batch: pyarrow.RecordBatch, columns: Mapping[str, str] | None) -> list[Run]:
+    from lagging.formats.columns import match
+
+    if "id" not in match(batch.schema.names, columns).places:
+        raise DataError(Fault("missing-column", "no `id`: segments of a batch cannot be named by their place", PATH))
+    return runs
+
+
+# ---- tallies ----------------------------------------------------------------------------------------------------
+
+
+def tally_batch(
+    batch: pyarrow.RecordBatch,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    convention: str | Convention = "paper",
+    columns: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    level: str | None = None,
+    by: Sequence[str] = (),
+    repair: Sequence[str] = (),
+    on_error: str = "fail",
+    seed: int | None = SEED,
+) -> pyarrow.RecordBatch:
+    """What a batch adds to the scores of a log: a row per group and metric, as `merge_tallies` adds them up.
+
+    Args:
+        batch, metrics, convention, columns, unit, level, repair: as in `score_batch`.
+        by: the columns to group by; a group is the segments that have the same in all of them.
+        on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out.
+        seed: of the intervals; None for none, which is quicker.
+
+    Returns:
+        The columns of `by`, `metric`, `n`, and `tally`: a `lagging.tallies.Tally` as bytes.
+
+    Raises:
+        DataError: with row, segment and token of every fault.
+        MetricError: a metric cannot be tallied.
+    """
+    tallies = Tallies(metrics, convention, by=by, seed=seed)
+    runs, _ = _runs(batch, columns, unit, level, by, repair, on_error)
+    for run in runs:
+        tallies.add(run)
+    return _as_batch(tallies)
+
+
+def merge_tallies(batches: Iterable[pyarrow.RecordBatch], *, by: Sequence[str] = ()) -> pyarrow.RecordBatch:
+    """Tallies added up, a row per group and metric: the same for any order, and any number of steps."""
+    found: dict[tuple[str | None, ...], dict[str, Tally]] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            into = found.setdefault(tuple(row[name] for name in by), {})
+            one = Tally.from_bytes(row["tally"])
+            into[row["metric"]] = into[row["metric"]] + one if row["metric"] in into else one
+    return _rows(found, by)
+
+
+def finish_tallies(
+    batch: pyarrow.RecordBatch, *, by: Sequence[str] = (), level: float = 0.95, resamples: int = RESAMPLES
+) -> pyarrow.RecordBatch:
+    """The scores of merged tallies: value, interval, percentiles of the segments' values, counts, signature.
+
+    Args:
+        batch: what `merge_tallies` returns.
+        by: the columns of the groups.
+        level, resamples: of the intervals.
+    """
+    pa = _arrow()
+    rows = []
+    for row in batch.to_pylist():
+        one = Tally.from_bytes(row["tally"])
+        score = one.score(None, None if one.seed is None else one.interval(level, resamples))
+        numbers = {f"p{p:g}": _known(value) for p, value in score.percentiles.items()}
+        rows.append(
+            {name: row[name] for name in by}
+            | {"metric": row["metric"], "score": _known(score.value), "low": score.low, "high": score.high, **numbers}
+            | {"least": _known(score.least), "most": _known(score.most), "unit": score.unit, "n": score.n}
+            | {"undefined": int(score.undefined), "reasons": list(score.undefined.counts.items())}
+            | {"signature": str(score.signature)}
+        )
+    return pa.RecordBatch.from_pylist(rows, schema=totals_schema(by=by))
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _as_batch(tallies: Tallies) -> pyarrow.RecordBatch:
+    found = {group: {repr(m): one for m, one in of.items()} for group, of in tallies.groups.items()}
+    return _rows(found, tallies.by)
+
+
+def _rows(found: Mapping[tuple[str | None, ...], Mapping[str, Tally]], by: Sequence[str]) -> pyarrow.RecordBatch:
+    rows = []
+    for group in sorted(found, key=joined_labels):
+        for name, one in found[group].items():
+            said = {"metric": name, "n": one.n, "tally": one.to_bytes()}
+            rows.append(dict(zip(by, group, strict=True)) | said)
+    return _arrow().RecordBatch.from_pylist(rows, schema=tallies_schema(by=by))

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From scored segments to their tallies, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from lagging.conventions import Convention, convention
+from lagging.errors import MetricError, Note, UsageError, merge_notes
+from lagging.formats.columns import labels_of
+from lagging.metrics import Metric, metric
+from lagging.ragged import Floats, Ints, Ragged
+from lagging.run import Ids, Run
+from lagging.scoring import Score, Scorer, missing
+from lagging.tallies.additive import (
+    LARGE,
+    LOTS,
+    RESAMPLES,
+    SEED,
+    buckets,
+    carried,
+    exact,
+    lots,
+    points,
+)
+from lagging.tallies.record import Reasons, Tallied, Tally, few
+
+__all__ = ["Group", "Tallies", "check_metrics", "tally"]
+
+Group = tuple[str | None, ...]
+"""The labels of a group, in the order of the columns that it goes by."""
+
+
+# ---- from segments ----------------------------------------------------------------------------------------------
+
+
+def check_metrics(metrics: Iterable[str | Metric], convention_: str | Convention = "paper") -> list[Metric]:
+    """The metrics; those that cannot be tallied are refused by name.
+
+    Example:
+        >>> check_metrics(["AL", "LagPercentile"])
+        Traceback (most recent call last):
+        lagging.errors.MetricError: LagPercentile cannot be tallied: it pools the tokens of all segments
+    """
+    chosen, found = convention(convention_), list(dict.fromkeys(metric(m) for m in metrics))
+    for m in found:
+        settled = chosen.settle(m)
+        why = ""
+        if settled.whole:
+            why = "the value of a segment depends on the other segments"
+        elif settled.pool is not None:
+            why = "it pools the tokens of all segments"
+        elif callable(settled.aggregate) and settled.from_sums is None:
+            why = "its value is no function of sums over the segments"
+        if why:
+            raise MetricError(f"{m!r} cannot be tallied: {why}")
+    return found
+
+
+def tally(score: Score, *, told: bool = True, seed: int | None = SEED) -> Tally:
+    """The tally of the segments of a score.
+
+    Args:
+        score: a score, with its statistics.
+        told: whether anything was written in these segments.
+        seed: of the lots for an interval; None for none.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[4, 5, 5, 5, 5], [4, 4, 4, 4, 5]], source_length=[5, 5])
+        >>> one, other = (tally(lagging.score(run[[row]], ["AL"])["AL"]) for row in (0, 1))
+        >>> (one + other).value == lagging.score(run, ["AL"])["AL"].value
+        True
+    """
+    return _tallied(score, np.zeros(score.n, dtype=np.int64), 1, told, seed)[0]
+
+
+def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | None) -> list[Tally]:
+    """The tallies of the segments of each group."""
+    rows = score.statistics
+    if isinstance(rows, Ragged):
+        raise MetricError(f"{score.metric!r} cannot be tallied: it pools the tokens of all segments")
+    there = ~missing(rows)
+    some, of = rows[there], group[there]
+    finite = np.isfinite(some)
+    sums = [exact(np.where(ok, column, 0.0), of, groups) for column, ok in zip(some.T, finite.T, strict=True)]
+    endless = np.zeros((groups, rows.shape[1]))
+    for column, ok in enumerate(finite.T):
+        np.add.at(endless[:, column], of[~ok], some[~ok, column])
+    values = score.segments[there]
+    known = ~np.isnan(values)  # a segment may add to the corpus, and have no value of its own
+    values, whose = values[known], of[known]
+    least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(least, whose, values)
+    np.maximum.at(most, whose, values)
+    histograms: list[dict[int, int]] = [{} for _ in range(groups)]
+    bounded = np.clip(values, -np.finfo(float).max, np.finfo(float).max)
+    pairs, counts = np.unique(np.stack([whose, buckets(bounded)]), axis=1, return_counts=True)
+    for at, bucket, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        histograms[at][bucket] = count
+    kept: list[Ints | None] = [None] * groups
+    if seed is not None:
+        kept = [*_in_lots(score.ids[there], np.where(finite, some, 0), of, groups, seed)]
+    n, with_value = np.bincount(group, minlength=groups), np.bincount(of, minlength=groups)
+    undefined = _reasons(score, group, groups)
+    return [
+        Tally(
+            metric=score.metric,
+            settled=score.settled,
+            unit=score.unit,
+            signature=score.signature.of(int(n[g])),
+            told=told,
+            n=int(n[g]),
+            some=int(with_value[g]),
+            undefined=undefined[g],
+            sums=tuple(column[g] for column in sums),
+            endless=tuple(endless[g].tolist()),
+            histogram=histograms[g],
+            least=float(least[g]),
+            most=float(most[g]),
+            seed=seed,
+            lots=kept[g],
+        )
+        for g in range(groups)
+    ]
+
+
+def _in_lots(ids: Ids, rows: Floats, group: Ints, groups: int, seed: int) -> list[Ints]:
+    """The sums over each lot, of each group."""
+    lot = lots(ids, seed)
+    added = points(np.column_stack([np.clip(rows, -LARGE * 2**10, LARGE * 2**10), np.ones(len(rows))]))
+    out = np.zeros((groups * LOTS, *added.shape[1:]), dtype=np.int64)
+    place = group * LOTS + lot
+    order = np.argsort(place, kind="stable")
+    found, first = np.unique(place[order], return_index=True)
+    if len(found):
+        out[found] = np.add.reduceat(added[order], first, axis=0)
+    return list(carried(out.reshape(groups, LOTS, *added.shape[1:])))
+
+
+def _reasons(score: Score, group: Ints, groups: int) -> list[Reasons]:
+    """How many segments of each group have no value, and why; and the names of some."""
+    out: list[dict[str, tuple[int, tuple[int | str, ...]]]] = [{} for _ in range(groups)]
+    if score.undefined:
+        where = dict(zip(score.ids.tolist(), group.tolist(), strict=True))
+        for reason, ids in score.undefined.reasons.items():
+            for g in range(groups):
+                names = [name for name in ids if where[name] == g]
+                if names:
+                    out[g][reason] = (len(names), few(names))
+    return list(out)
+
+
+class Tallies:
+    """The tallies of a log, by group and metric.
+
+    Args:
+        metrics, convention_: as in `lagging.score`.
+        by: names of the columns that groups go by; the labels are in `Run.group`.
+        seed: of the lots for intervals; None for no intervals.
+
+    Example:
+        >>> import lagging
+        >>> tallies = Tallies(["AL", "DAL"])
+        >>> for delays in ([4, 5, 5, 5, 5], [4, 4, 4, 4, 5]):
+        ...     tallies.add(lagging.Run.from_delays([delays], source_length=[5]))
+        >>> [(score.metric, score.value, score.n) for _, scores in tallies.scores() for score in scores]
+        [(AL, 3.1, 2), (DAL, 4.0, 2)]
+    """
+
+    def __init__(
+        self,
+        metrics: Iterable[str | Metric],
+        convention_: str | Convention = "paper",
+        *,
+        by: Sequence[str] = (),
+        seed: int | None = SEED,
+    ) -> None:
+        self.convention = convention(convention_)
+        self.metrics = check_metrics(metrics, self.convention)
+        if not self.metrics:
+            raise UsageError("no metric was asked for")
+        self.by, self.seed = tuple(by), seed
+        self.groups: dict[Group, dict[Metric, Tally]] = {}
+        self.notes: tuple[Note, ...] = ()
+
+    def add(self, run: Run) -> None:
+        """Score some more segments."""
+        labels, group = _groups(run, len(self.by))
+        scorer = Scorer(self.metrics, self.convention, alone=True)
+        scorer.add(run)
+        scores = scorer.result()
+        self.notes = merge_notes([*self.notes, *scores.notes])
+        told = len(run.delays.values) > 0
+        for score in scores:
+            for at, one in enumerate(_tallied(score, group, len(labels), told, self.seed)):
+                self.take(labels[at], one)
+
+    def take(self, group: Group, one: Tally) -> None:
+        """Add a tally to its group."""
+        into = self.groups.setdefault(group, {})
+        into[one.metric] = into[one.metric] + one if one.metric in into else one
+
+    def __add__(self, other: Tallies) -> Tallies:
+        """The tallies of the segments of both."""
+        out = Tallies(self.metrics, self.convention, by=self.by, seed=self.seed)
+        for some in (self, other):
+            for group, of in some.groups.items():
+                for one in of.values():
+                    out.take(group, one)
+        out.notes = merge_notes([*self.notes, *other.notes])
+        return out
+
+    def scores(
+        self, *, level: float = 0.95, resamples: int = RESAMPLES
+    ) -> Iterator[tuple[dict[str, str | None], list[Tallied]]]:
+        """The labels and the scores of each group, in the order of their labels; with intervals, if there is a seed."""
+        for group in sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels]):
+            labels = dict(zip(self.by, group, strict=True))
+            yield (
+                labels,
+                [
+                    one.score(labels, None if self.seed is None else one.interval(level, resamples))
+                    for one in (self.groups[group][m] for m in self.metrics)
+                ],
+            )
+
+    def total(self) -> Tallies:
+        """All groups as one."""
+        out = Tallies(self.metrics, self.convention, seed=self.seed)
+        for m in self.metrics:
+            if self.groups:
+                out.take((), reduce(add, (of[m] for of in self.groups.values())))
+        out.notes = self.notes
+        return out
+
+
+def _groups(run: Run, columns: int) -> tuple[list[Group], Ints]:
+    """The groups of a Run, and which of them each segment is in."""
+    if not columns or run.group is None:
+        return [(None,) * columns], np.zeros(len(run), dtype=np.int64)
+    texts = run.group
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(text, len(places)) for text in texts.tolist()], dtype=np.int64)
+    return [labels_of(text, columns) for text in places], codes

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tally: what is kept of segments that were scored by one metric, and how two of them add up."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import add
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lagging.errors import UsageError
+from lagging.metrics import Metric, metric
+from lagging.ragged import Ints
+from lagging.scoring import Score, Undefined
+from lagging.signature import ORDER, Signature
+from lagging.stats.estimators import Ratio, Sums
+from lagging.stats.intervals import Interval, finish
+from lagging.tallies.additive import (
+    LARGE,
+    LOTS,
+    POINT,
+    RESAMPLES,
+    carried,
+    middle,
+    rounded,
+    weights,
+)
+
+__all__ = ["NAMED", "PERCENTILES", "Counted", "Reasons", "Tallied", "Tally", "few"]
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0)
+NAMED = 5
+"""How many segments without a value are named, for each reason."""
+
+Reasons = Mapping[str, tuple[int, tuple[int | str, ...]]]
+"""How many segments have no value, by reason, and the names of some."""
+
+# ---- a tally ----------------------------------------------------------------------------------------------------
+
+
+class _State(msgspec.Struct, array_like=True):
+    """A tally as it travels."""
+
+    metric: str
+    settled: str
+    unit: str
+    signature: str
+    told: bool
+    n: int
+    undefined: dict[str, tuple[int, list[int | str]]]
+    sums: list[bytes]
+    endless: list[float]
+    some: int
+    histogram: dict[int, int]
+    least: float
+    most: float
+    seed: int | None
+    lots: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What is kept of some segments that were scored by one metric; `a + b` is that of the segments of both.
+
+    Attributes:
+        metric, settled: the metric as asked for, and with what the convention set.
+        unit: of its values.
+        signature: how they were made.
+        told: whether anything was written in these segments; if not, they do not say what unit and level are.
+        n, some: number of segments, and of those that have a value.
+        undefined: how many have no value, by reason, and the names of some of them.
+        sums: of each column of the statistics, exact, in whole numbers of 2⁻¹¹²⁷.
+        endless: of each column, the sum of what is not finite.
+        histogram: how many values lie in each bucket.
+        least, most: of the values.
+        seed: of the lots; None if there is to be no interval.
+        lots: sums over each lot (rows) of each column, and of the number of segments with a value.
+    """
+
+    metric: Metric
+    settled: Metric
+    unit: str
+    signature: Signature
+    told: bool
+    n: int
+    some: int
+    undefined: Reasons
+    sums: tuple[int, ...]
+    endless: tuple[float, ...]
+    histogram: Mapping[int, int]
+    least: float
+    most: float
+    seed: int | None = None
+    lots: Ints | None = field(default=None, repr=False)
+
+    def __add__(self, other: Tally) -> Tally:
+        """The tally of the segments of both."""
+        if self.metric != other.metric or self.settled != other.settled:
+            raise UsageError(f"a tally of {self.settled!r} cannot be added to one of {other.settled!r}")
+        if self.seed != other.seed:
+            raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
+        told = self if self.told or not other.told else other
+        width = max(len(self.sums), len(other.sums))
+        joined = None
+        if self.lots is not None and other.lots is not None:
+            joined = carried(_widened(self.lots, width) + _widened(other.lots, width))
+        histogram = dict(self.histogram)
+        for bucket, count in other.histogram.items():
+            histogram[bucket] = histogram.get(bucket, 0) + count
+        return replace(
+            self,
+            unit=told.unit,
+            signature=_joined(self, other),
+            told=self.told or other.told,
+            n=self.n + other.n,
+            some=self.some + other.some,
+            undefined=_both(self.undefined, other.undefined),
+            sums=tuple(map(add, _filled(self.sums, width), _filled(other.sums, width))),
+            endless=tuple(map(add, _filled(self.endless, width), _filled(other.endless, width))),
+            histogram=histogram,
+            least=min(self.least, other.least),
+            most=max(self.most, other.most),
+            lots=joined,
+        )
+
+    @property
+    def value(self) -> float:
+        """The corpus value; NaN if no segment has one."""
+        if not self.some:
+            return math.nan
+        sums = [rounded(total) + endless for total, endless in zip(self.sums, self.endless, strict=True)]
+        if callable(self.settled.aggregate):
+            assert self.settled.from_sums is not None  # `check_metrics` refuses others
+            return float(self.settled.from_sums(np.array(sums)))
+        bottom = sums[1] if self.settled.ratio else self.some
+        return sums[0] / bottom if bottom else math.nan
+
+    def percentile(self, p: float) -> float:
+        """The value that p of 100 segments do not exceed, within 0.4 %; NaN if no segment has one."""
+        if not self.some:
+            return math.nan
+        rank, below = max(1, math.ceil(p / 100 * self.some)), 0
+        for bucket in sorted(self.histogram):
+            below += self.histogram[bucket]
+            if below >= rank:
+                return min(max(middle(bucket), self.least), self.most)
+        return self.most
+
+    def interval(self, level: float = 0.95, resamples: int = RESAMPLES) -> Interval:
+        """An interval by the Poisson bootstrap over the lots; NaN, with the reason, where there is none."""
+        made = Interval(math.nan, math.nan, "poisson", "segment", level, resamples, self.seed or 0, self.some)
+        if self.lots is None:
+            return replace(made, reason="nothing was kept for one")
+        sums = self.lots[..., 0] + self.lots[..., 1] * 2.0**-POINT
+        if any(map(bool, self.endless)) or np.abs(sums).max() >= LARGE * 2**16:
+            return replace(made, reason="some segments have an infinite value, or nearly")
+        if callable(self.settled.aggregate):
+            from_sums = self.settled.from_sums
+            assert from_sums is not None
+            e = Sums(sums, lambda s: np.where(s[..., -1] > 0, from_sums(s[..., :-1]), np.nan))
+        elif self.settled.ratio:
+            e = Ratio.of(sums[:, [0, 1, -1]])
+        else:
+            e = Ratio.of(sums[:, [0, -1, -1]])
+        drawn = e.values(weights(resamples, self.seed or 0))
+        found = finish(replace(made, method="bca"), self.value, e, drawn, None)
+        return replace(found, method="poisson")
+
+    def score(self, group: Mapping[str, str | None] | None = None, interval: Interval | None = None) -> Tallied:
+        """As a score, which has the value but no segments."""
+        low, high, signature = None, None, self.signature
+        if interval is not None and not math.isnan(interval.low):
+            low, high = interval.low, interval.high
+            ci = f"{100 * interval.level:.10g}"
+            signature = signature.with_interval(
+                ci=ci, by="segment", method="poisson", bs=interval.resamples, seed=interval.seed
+            )
+        return Tallied(
+            metric=self.metric,
+            value=self.value,
+            statistics=np.empty((0, len(self.sums))),
+            ids=np.empty(0, dtype=np.int64),
+            undefined=Counted(self.undefined),
+            unit=self.unit,
+            signature=signature,
+            settled=self.settled,
+            low=low,
+            high=high,
+            count=self.n,
+            group=dict(group or {}),
+            percentiles={p: self.percentile(p) for p in PERCENTILES},
+            least=self.least if self.some else math.nan,
+            most=self.most if self.some else math.nan,
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads on any machine: MessagePack."""
+        kept = b"" if self.lots is None else zlib.compress(self.lots.astype("<i8").tobytes(), 1)
+        state = _State(
+            repr(self.metric),
+            repr(self.settled),
+            self.unit,
+            str(self.signature),
+            self.told,
+            self.n,
+            {reason: (count, list(names)) for reason, (count, names) in self.undefined.items()},
+            [total.to_bytes(total.bit_length() // 8 + 1, "little", signed=True) for total in self.sums],
+            list(self.endless),
+            self.some,
+            dict(self.histogram),
+            self.least,
+            self.most,
+            self.seed,
+            kept,
+        )
+        return msgspec.msgpack.encode(state)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Tally:
+        """Read back what `to_bytes` wrote."""
+        s = msgspec.msgpack.decode(data, type=_State)
+        kept = None
+        if s.lots:
+            kept = np.frombuffer(zlib.decompress(s.lots), "<i8").astype(np.int64).reshape(LOTS, -1, 2)
+        return cls(
+            metric=metric(s.metric),
+            settled=metric(s.settled),
+            unit=s.unit,
+            signature=Signature.parse(s.signature),
+            told=s.told,
+            n=s.n,
+            some=s.some,
+            undefined={reason: (count, tuple(names)) for reason, (count, names) in s.undefined.items()},
+            sums=tuple(int.from_bytes(total, "little", signed=True) for total in s.sums),
+            endless=tuple(s.endless),
+            histogram=s.histogram,
+            least=s.least,
+            most=s.most,
+            seed=s.seed,
+            lots=kept,
+        )
+
+
+def _filled(column: Sequence[Any], width: int) -> Sequence[Any]:
+    """Sums of segments that are all undefined may have fewer columns."""
+    return [*column, *([0] * (width - len(column)))]
+
+
+def _widened(points: Ints, width: int) -> Ints:
+    more = np.zeros((LOTS, width + 1 - points.shape[1], 2), dtype=np.int64)
+    return np.concatenate([points[:, :-1], more, points[:, -1:]], axis=1) if more.size else points
+
+
+def _both(one: Reasons, other: Reasons) -> Reasons:
+    out = dict(one)
+    for reason, (count, names) in other.items():
+        before, known = out.get(reason, (0, ()))
+        out[reason] = (before + count, few((*known, *names)))
+    return out
+
+
+def few(names: Iterable[int | str]) -> tuple[int | str, ...]:
+    """The same few of some names, whatever their order."""
+    return tuple(sorted(names, key=lambda name: (len(str(name)), str(name)))[:NAMED])
+
+
+ADDED = ("n", "noref", "repair", "strip", "eos")
+
+
+def _joined(one: Tally, other: Tally) -> Signature:
+    """How the scores of both were made: what was done to some segments was done; all else must agree."""
+    a, b = one.signature, other.signature
+    fields, others = dict(a.fields), dict(b.fields)
+    fixed, too = ({k: v for k, v in f.items() if k not in ADDED} for f in (fields, others))
+    if one.told and other.told and (fixed != too or a.metric != b.metric):
+        differ = sorted(k for k in {*fixed, *too} if fixed.get(k) != too.get(k))
+        both = " and ".join(", ".join(f"{k}:{f.get(k, 'none')}" for k in differ) for f in (fixed, too))
+        raise UsageError(f"segments in {both}: their scores cannot be averaged")
+    base = fixed if one.told or not other.told else too
+    known: dict[str, str | None] = dict(base)
+    for key in ("repair", "strip"):
+        known[key] = "+".join(sorted({p for f in (fields, others) for p in f.get(key, "").split("+") if p})) or None
+    without = sum(int(f.get("noref", 0)) for f in (fields, others))
+    known["noref"] = str(without) if without else None
+    marks = {f["eos"] for f in (fields, others) if "eos" in f}
+    known["eos"] = "stripped" if "stripped" in marks else "kept" if marks else None
+    version = str(known.pop("v"))
+    more = tuple((k, v) for k, v in base.items() if k not in (*ORDER, "n", "v"))
+    return Signature.make(a.metric, known, more, one.n + other.n, version)
+
+
+# ---- as scores --------------------------------------------------------------------------------------------------
+
+
+class Counted(Undefined):
+    """How many segments have no value; of which only some are named.
+
+    Attributes:
+        counts: how many, by reason; `reasons` has the names of some.
+    """
+
+    _counts: dict[str, int]
+
+    def __new__(cls, reasons: Reasons) -> Counted:
+        """Add up the counts of all reasons."""
+        self = int.__new__(cls, sum(count for count, _ in reasons.values()))
+        self.reasons = {reason: names for reason, (_, names) in reasons.items()}
+        self._counts = {reason: count for reason, (count, _) in reasons.items()}
+        return self
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many segments each reason concerns."""
+        return self._counts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with the reasons."""
+        return Counted, ({reason: (self._counts[reason], names) for reason, names in self.reasons.items()},)
+
+
+@dataclass(frozen=True, eq=False)
+class Tallied(Score):
+    """A score without its segments.
+
+    Attributes:
+        count: number of segments.
+        group: what they have in common, by column.
+        percentiles: of the segments' values: 50, 90, 95 and 99, within 0.4 %.
+        least, most: of the segments' values.
+    """
+
+    count: int = 0
+    group: Mapping[str, str | None] = field(default_factory=dict)
+    percentiles: Mapping[float, float] = field(default_factory=dict)
+    least: float = math.nan
+    most: float = math.nan
+
+    @property
+    def n(self) -> int:
+        """Number of segments, undefined ones included."""
+        return self.count

@@ -7,7 +7,10 @@ test set here and now; `lagging run` does it in processes of its own, that can b
 
 from __future__ import annotations
 
+from lagging.agents.jobs import Job, Settings
+from lagging.agents.loading import Spec
 from lagging.agents.protocol import DONE, Agent, Answer, BatchedAgent, Revise, State, Traits, Write, as_agent
+from lagging.agents.running import Progress, Result, run, run_job
 from lagging.agents.sentence import Limits
 
 __all__ = [
@@ -15,10 +18,17 @@ __all__ = [
     "Agent",
     "Answer",
     "BatchedAgent",
+    "Job",
     "Limits",
+    "Progress",
+    "Result",
     "Revise",
+    "Settings",
+    "Spec",
     "State",
     "Traits",
     "Write",
     "as_agent",
+    "run",
+    "run_job",
 ]

@@ -17,6 +17,7 @@ FAILURES = {
     "never-finished": "the agent does not come to an end",
     "after-finish": "the agent wrote after it had said that it was finished",
     "erased-too-much": "the agent took back what it had never written",
+    "changed-state": "the agent changed what it was only shown",
     "step-limit": "the agent took longer over a step than it may",
     "sentence-limit": "the agent took longer over the sentence than it may",
     "died": "the agent's process died",
@@ -50,9 +51,9 @@ def raised(error: BaseException) -> Failure:
     frame: TracebackType | None = error.__traceback__
     while frame is not None and frame.tb_next is not None and _is_ours(frame):
         frame = frame.tb_next
-    lines = traceback.format_exception(type(error), error, frame)
-    said = "".join(traceback.format_exception_only(error)).strip()
-    return Failure("raised", said, "".join(lines))
+    told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
+    said, trace = ("".join(lines).encode(errors="backslashreplace").decode() for lines in told)
+    return Failure("raised", said.strip(), trace)
 
 
 def _is_ours(frame: TracebackType) -> bool:

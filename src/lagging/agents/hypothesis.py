@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, repeat
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,9 @@ LEVELS = ("word", "char", "token")
 class Hypothesis:
     """What stands written.
 
-    A piece that is taken back goes with its step, so that in the end every token has the step from which on it, and all
-    before it, stayed as they are. A word is there when its last piece is.
+    In the end every token has the step from which on it, and all before it, stayed as they are: a piece that is taken
+    back goes with its step, a word is there when its last piece is, and what is left of a word that lost its end is
+    there since then. Text that only grows has nothing taken back, also if its last word grows.
 
     Attributes:
         pieces: what stands written; the list that the agent sees as `state.target`.
@@ -53,51 +53,74 @@ class Hypothesis:
         self.erased = 0
         self.revisions = 0
         self._joint, self._level = JOINTS[joined_by], level
-        self._split: Callable[[str], list[str]] = str.split if joined_by == "word" else _whole
+        self._split: Callable[[str], list[str]] = _whole if joined_by == "none" else str.split
 
     def write(self, content: str | Sequence[str], step: int) -> bool:
         """Write a text or a list of pieces; whether there was anything in it."""
-        some = self._split(content) if type(content) is str else list(content)
+        some = self._split(content) if type(content) is str else self._parts(content)
         self.pieces.extend(some)
         self.owners.extend(repeat(step, len(some)))
         return bool(some)
 
-    def erase(self, count: int) -> None:
+    def erase(self, count: int, step: int) -> None:
         """Take back the last pieces."""
         if count > len(self.pieces):
             raise Failure("erased-too-much", f"{count} tokens, where {len(self.pieces)} stood")
         before = self._tokens()
         del self.pieces[len(self.pieces) - count :], self.owners[len(self.owners) - count :]
-        self._count(before, self._tokens())
+        self._take_stock(before, step)
 
     def revise(self, content: str | Sequence[str], step: int) -> bool:
         """This is the whole text now; whether that changed anything."""
         before = self._tokens()
         old = list(self.pieces)
         if isinstance(content, str) and self._split is _whole:
-            shared = len(commonprefix(["".join(old), content]))
+            shared = _shared("".join(old), content)
             ends = list(accumulate(map(len, old)))
             kept = sum(end <= shared for end in ends)
-            rest = content[ends[kept - 1] if kept else 0 :]
-            new = old[:kept] + ([rest] if rest else [])
+            begin = ends[kept - 1] if kept else 0
+            cut = begin if self._level == "token" else shared  # the part of a piece that stays is a piece
+            new = [*old[:kept], *filter(None, (content[begin:cut], content[cut:]))]
+            kept += cut > begin
         else:
-            new = self._split(content) if isinstance(content, str) else list(content)
-            kept = len(commonprefix([old, new]))  # type: ignore[type-var]
+            new = self._parts(content)
+            kept = _shared(old, new)
         del self.owners[kept:]
         self.owners.extend(repeat(step, len(new) - kept))
         self.pieces[kept:] = new[kept:]
-        self._count(before, self._tokens())
+        if new[: len(old)] != old:
+            self._take_stock(before, step)
         return new != old
+
+    def _parts(self, content: str | Sequence[str]) -> list[str]:
+        """The pieces of what was written; where pieces are words, there is no space in any."""
+        if isinstance(content, str):
+            return self._split(content)
+        if self._joint is WORDS and self._level == "word":
+            return [word for piece in content for word in piece.split()]
+        return list(content)
 
     def _tokens(self) -> list[str]:
         if self._level == "token" or (self._level == "word" and self._joint is WORDS):
             return list(self.pieces)
         return tokens(join(self.pieces, self._joint).text, self._level)
 
-    def _count(self, before: list[str], after: list[str]) -> None:
-        erased = len(before) - len(commonprefix([before, after]))  # type: ignore[type-var]
-        self.erased += erased
-        self.revisions += erased > 0
+    def _take_stock(self, before: list[str], step: int) -> None:
+        """Count the tokens that are gone; the first that is new, and all after it, are so since this step."""
+        after = self._tokens()
+        same = _shared(before, after)
+        self.erased += len(before) - same
+        self.revisions += same < len(before)
+        if same < len(after) and self._level != "token":
+            joined = join(self.pieces, self._joint)
+            first = int(joined.owners(joined.ends(self._level))[same])
+            self.owners[first:] = repeat(step, len(self.owners) - first)
+
+    def is_blank(self) -> bool:
+        """Whether there is no text."""
+        if self._joint is WORDS and self._level == "word":
+            return not self.pieces
+        return not join(self.pieces, self._joint).text.strip()
 
     def finish(self) -> tuple[str, list[int]]:
         """The text, and the step that wrote each of its tokens.
@@ -116,6 +139,12 @@ class Hypothesis:
             return joined.text.strip(), self.owners
         places: Any = joined.owners(joined.ends(self._level))
         return joined.text.strip(), np.array(self.owners, dtype=np.int64)[places].tolist()
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many items two sequences begin with that are the same."""
+    unlike = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unlike, min(len(one), len(other)))
 
 
 def _whole(text: str) -> list[str]:

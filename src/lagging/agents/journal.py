@@ -19,7 +19,7 @@ from lagging.agents.locks import Lock
 from lagging.errors import LaggingError, UsageError
 from lagging.files import write_whole
 
-__all__ = ["LOG", "Journal", "State"]
+__all__ = ["LOG", "Contents", "Journal"]
 
 LOG = "instances.log"
 TORN = "torn.txt"
@@ -37,7 +37,7 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 
 @dataclass
-class State:
+class Contents:
     """What a log holds.
 
     Attributes:
@@ -108,48 +108,48 @@ class Journal:
         os.close(self._file)
         self.lock.close()
 
-    def look(self) -> State:
+    def look(self) -> Contents:
         """What the log holds. The caller has the lock, or is alone.
 
         Raises:
             LaggingError: a sentence is there twice.
         """
-        state, start, last = State(), 0, -1
+        held, start, last = Contents(), 0, -1
         with self.path.open("rb") as file:
             for line in file:
                 place, start = start, start + len(line)
                 head = _head(line)
                 if head is None:
-                    state.torn += bool(line.strip())
-                    state.sorted = False  # so that it is written anew, without
+                    held.torn += bool(line.strip())
+                    held.sorted = False  # so that it is written anew, without
                     continue
-                if head.index in state.at:
+                if head.index in held.at:
                     raise LaggingError(f"{self.path} has the sentence {head.index} twice: somebody else wrote into it")
-                state.at[head.index] = place, len(line)
-                state.sorted &= head.index > last
+                held.at[head.index] = place, len(line)
+                held.sorted &= head.index > last
                 last = head.index
                 if head.failed is not None:
-                    state.failed[head.index] = head.kind or ""
-        return state
+                    held.failed[head.index] = head.kind or ""
+        return held
 
-    def tidy(self, state: State, without: frozenset[int] = frozenset()) -> None:
+    def tidy(self, held: Contents, without: frozenset[int] = frozenset()) -> None:
         """Put the lines in order, and what broke off aside. The caller has the lock, or is alone.
 
         Args:
-            state: what the log holds.
+            held: what the log holds.
             without: sentences to leave out, because they are to be translated again.
         """
-        if state.sorted and not without:
+        if held.sorted and not without:
             return
         with self.path.open("rb") as old:
-            if state.torn:
+            if held.torn:
                 torn = [line.rstrip(b"\n") + b"\n" for line in old if line.strip() and _head(line) is None]
                 with (self.path.parent / TORN).open("ab") as aside:
                     aside.writelines(torn)
             with write_whole(self.path, binary=True) as new:
-                for index in sorted(state.at):
+                for index in sorted(held.at):
                     if index not in without:
-                        place, size = state.at[index]
+                        place, size = held.at[index]
                         old.seek(place)
                         new.write(old.read(size))
                 new.flush()

@@ -7,8 +7,8 @@
     Revise("see you")  this is the whole translation now, whatever stood there before (re-translation)
     several of these   as a list, or one after the other by `yield`
 
-An agent is an object with `policy(state)`, and `reset()` if it keeps anything from one sentence for the next; a function
-of the state is an agent too. Nothing has to be imported to write one.
+An agent is an object with `policy(state)`, and `reset()` if it keeps anything from one sentence for the next; a
+function of the state is an agent too. Nothing has to be imported to write one.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class State:
         sentence: the number of the sentence in the test set, from 0.
         memory: whatever the agent wants to keep for this sentence; None when it begins.
         reference: the reference translation, for agents that declare `sees_reference`; None for all others.
+        source_length: |x|, for them too.
     """
 
-    __slots__ = ("finished", "memory", "reference", "sample_rate", "sentence", "source", "target")
+    __slots__ = ("finished", "memory", "reference", "sample_rate", "sentence", "source", "source_length", "target")
 
     def __init__(self, source: Any, sentence: int = 0, sample_rate: int = 0, reference: str | None = None) -> None:
         self.source: Any = source
@@ -66,6 +67,7 @@ class State:
         self.sentence = sentence
         self.memory: Any = None
         self.reference = reference
+        self.source_length: float | None = None
 
     def __repr__(self) -> str:
         """`State(source=['a', 'b'], finished=False, target=[])`."""
@@ -132,13 +134,16 @@ Policy: TypeAlias = Callable[[State], Answer]
 
 @runtime_checkable
 class Agent(Protocol):
-    """Whatever has `policy(state)`. What else it may have:
+    """Whatever has `policy(state)`.
+
+    What else it may have:
 
     - `reset()`, called before each sentence
     - `source = "speech"` and `target = "speech"`, if it is not from text to text
     - `chunkwise = True`, if it is to be asked once for every piece of source that is read, and not again after a write
     - `sample_rate`, of the speech that it writes
-    - `sees_reference = True`, if it is an oracle that must know the reference translation
+    - `eager = True`, if it is to be asked once before anything has been read
+    - `sees_reference = True`, if it is an oracle that must know the reference translation, and how long the source is
     """
 
     def policy(self, state: State) -> Answer:
@@ -160,16 +165,18 @@ class Traits:
     Attributes:
         source, target: "text" or "speech".
         chunkwise: whether it is asked only after a read.
+        eager: whether it is asked before the first read, too.
         batched: whether it takes many sentences at once.
         patience: how often it may answer nothing after the end of the source before that ends the sentence.
         must_finish: whether it has to say that it has finished, so that falling silent is a failure.
         sample_rate: of the speech that it writes; None if its answers say so.
-        sees_reference: whether it is shown the reference.
+        sees_reference: whether it is shown the reference, and the length of the source.
     """
 
     source: str = "text"
     target: str = "text"
     chunkwise: bool = False
+    eager: bool = False
     batched: bool = False
     patience: int = 0
     must_finish: bool = False

@@ -12,6 +12,9 @@ token was there.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -19,13 +22,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lagging.agents.failures import Failure
+from lagging.agents.failures import FAILURES, Failure
 from lagging.agents.sentence import MS, Sentence
-from lagging.errors import optional
+from lagging.errors import Note, merge_notes, optional
 from lagging.files import write_whole
 from lagging.formats.writers import speech_record
+from lagging.run import Run
 
-__all__ = ["TIMES", "encode", "record", "write_wav"]
+__all__ = ["TIMES", "encode", "read_lines", "record", "write_wav"]
 
 TIMES = ("elapsed", "compute", "starts", "finishes")
 """What is measured, and so differs from one run to the next."""
@@ -74,13 +78,19 @@ def record(
         durations = [1000 * len(p) / sentence.rates[0] for p in sentence.state.target] if failure is None else []
         line = speech_record(line, durations)
     line |= {"unit": "ms" if speech_in else "token", "level": "token" if speech_out else sentence.level}
-    if failure is None:
-        line |= {"arrivals": sentence.arrivals, **({"compute": compute} if times else {}), "steps": steps}
-        if times and starts:
-            line |= {"starts": starts, "finishes": finishes}
-        if not speech_out:
-            line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions}
-    else:
+    over = failure is None
+    line |= {
+        "arrivals": sentence.arrivals if over else [],
+        "compute": compute if over and times else [],
+        "steps": steps,
+    }
+    if speech_in and times and over:
+        line |= {"starts": starts, "finishes": finishes}
+    if not times:
+        del line["compute"]
+    if not speech_out:
+        line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions} if over else {}
+    if failure is not None:
         line |= {
             "failed": str(failure),
             "kind": failure.kind,
@@ -107,15 +117,46 @@ def encode(line: dict[str, Any]) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def write_wav(path: Path, sentence: Sentence, intervals: list[list[float]]) -> None:
+def read_lines(lines: Sequence[bytes], name: str = "") -> Run:
+    """A Run from the lines of a log."""
+    rows = [msgspec.json.decode(line) for line in lines]
+    lists = ["durations", "arrivals", "compute", "steps"] + (["elapsed"] if rows[0]["unit"] == "ms" else [])
+    columns: dict[str, Any] = {key: [row[key] for row in rows] for key in lists if key in rows[0]}
+    texts: dict[str, Any] = {key: [row[key] for row in rows] for key in ("prediction", "reference")}
+    if "durations" in columns:
+        del texts["prediction"], columns["elapsed"]
+    counts: dict[str, Any] = {key: [row.get(key, math.nan) for row in rows] for key in ("erased", "revisions")}
+    made = Run.from_delays(
+        [row["delays"] for row in rows],
+        source_length=[row["source_length"] for row in rows],
+        source=[row["source"] if isinstance(row["source"], str) else row["source"][0] for row in rows],
+        id=[row["index"] for row in rows],
+        unit=rows[0]["unit"],
+        level=rows[0]["level"],
+        name=name,
+        **columns,
+        **texts,
+        **({} if "durations" in columns else counts),
+    )
+    failed = [row for row in rows if "failed" in row]
+    said = [failed_note(row["index"], row["kind"]) for row in failed]
+    return replace(made, notes=merge_notes([*said, *made.notes]))
+
+
+def failed_note(index: int, kind: str) -> Note:
+    """That a sentence failed, for whoever reads a score of it."""
+    return Note("failed", f"{FAILURES[kind]}; nothing of it counts", 1, (index,))
+
+
+def write_wav(path: Path, sentence: Sentence | None, intervals: list[list[float]]) -> None:
     """What was spoken, as one sound file: it begins with the first piece, and has silence between pieces."""
     soundfile = optional("soundfile", "speech")
-    rate = sentence.rates[0] if sentence.rates else 16_000
-    first = intervals[0][0] if intervals else 0.0
-    total = round((sum(intervals[-1]) - first) * rate / 1000) if intervals else 0
-    samples = np.zeros(total, dtype=np.float32)
-    for (start, _), piece in zip(intervals, sentence.state.target, strict=True):
-        at = min(round((start - first) * rate / 1000), total - len(piece))
+    pieces, rate = (
+        ([], 16_000) if sentence is None or not sentence.rates else (sentence.state.target, sentence.rates[0])
+    )
+    starts = [round((start - intervals[0][0]) * rate / 1000) for start, _ in intervals]
+    samples = np.zeros(max((at + len(piece) for at, piece in zip(starts, pieces, strict=True)), default=0), np.float32)
+    for at, piece in zip(starts, pieces, strict=True):
         samples[at : at + len(piece)] = piece
     with write_whole(path, binary=True) as file:
         soundfile.write(file, samples, rate, format="WAV")

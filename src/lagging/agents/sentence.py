@@ -113,6 +113,7 @@ class Sentence:
     def __post_init__(self) -> None:
         """Open the state."""
         self.state = State(self.source.seen, self.place, self.source.sample_rate, self.reference)
+        self.state.source_length = self.source.length if self.traits.sees_reference else None
         self.hypothesis = Hypothesis(self.state.target, self.joined_by, self.level)
         self.rates: list[int] = []
         self.done = False
@@ -130,23 +131,25 @@ class Sentence:
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
         most_ns, sentence_ns = int(self.limits.step * NS), int(self.limits.sentence * NS)
         idle = spent = 0
-        self._read()
+        if not self.traits.eager:
+            self._read()
         while True:
             if wall is not None:
                 self.starts.append(wall.now())
             answer, took = yield state
             step = len(compute)
-            if type(answer) is Timed:
-                answer, took = answer.answer, int(answer.seconds * NS)
+            if isinstance(answer, Timed):
+                took = int(answer.seconds * NS)
+                answer = answer.answer
             compute.append(took)
             arrivals.append(source.read)
             spent += took
             if wall is not None:
                 self.finishes.append(wall.now())
             if took > most_ns:
-                raise Failure("step-limit", f"{took / NS:.3g} s, and the limit is {self.limits.step:g} s")
+                raise Failure("step-limit", f"more than {self.limits.step:g} s")
             if spent > sentence_ns:
-                raise Failure("sentence-limit", f"{spent / NS:.3g} s, and the limit is {self.limits.sentence:g} s")
+                raise Failure("sentence-limit", f"more than {self.limits.sentence:g} s")
             if answer is None:
                 wrote = False
             elif text and type(answer) is str:
@@ -209,7 +212,7 @@ class Sentence:
             return self._speak(answer, step)
         self._check_text(content)
         if count:
-            self.hypothesis.erase(count)
+            self.hypothesis.erase(count, step)
         self.done = answer.finished
         return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
 
@@ -241,16 +244,34 @@ class Sentence:
             raise Failure("wrong-type", _short(content))
 
     def drain(self, answers: Iterator[Answer]) -> list[Answer]:
-        """What an agent yields in one step; not for ever."""
-        return list(islice(answers, self._most + 2))
+        """What an agent yields in one step.
+
+        Raises:
+            Failure: there is no end to it.
+        """
+        some = list(islice(answers, self._most + 2))
+        if len(some) > self._most + 1:
+            raise Failure("never-finished", f"{self._most} answers to one question, which is the limit")
+        return some
 
     def finish(self) -> None:
         """Look at what stands in the end.
 
         Raises:
-            Failure: nothing does, though there was something to translate.
+            Failure: nothing does, though there was something to translate; or somebody else changed it.
         """
-        if not self.state.target and self.source.length:
+        said, target = self.hypothesis, self.state.target
+        if target is not said.pieces or len(target) != len(said.owners):
+            raise Failure("changed-state", "`state.target` is for reading; what is to be written is returned")
+        if self.traits.target == "speech":
+            blank = not target
+        else:
+            try:
+                "".join(target).encode()
+            except UnicodeEncodeError as error:
+                raise Failure("wrong-type", f"{_short(error.object[error.start])} is half a character") from None
+            blank = said.is_blank()
+        if blank and self.source.length:
             raise Failure("nothing-written")
 
 
@@ -260,11 +281,8 @@ def _is_content(answer: Any) -> bool:
 
 
 def _is_nothing(answer: Any) -> bool:
-    return (
-        answer is None
-        or (isinstance(answer, Write) and not answer.erase and not len(answer.content))
-        or (isinstance(answer, str) and not answer)
-    )
+    content = answer.content if isinstance(answer, Write) and not answer.erase else answer
+    return content is None or (isinstance(content, (str, list, tuple)) and not content) or not getattr(content, "size", 1)
 
 
 def _short(value: object) -> str:
@@ -370,8 +388,8 @@ def drive_batch(
                     yield sentence, None
                 except Failure as failure:
                     yield sentence, failure
-            except Failure as failure:
-                yield sentence, failure
+            except Exception as error:  # as in `drive`
+                yield sentence, raised(error)
         open_now = still
 
 
@@ -381,10 +399,14 @@ def _ask(agent: Any, some: list[Any], watch: Pulse) -> Iterator[tuple[Any, Answe
     answers: Any
     try:
         answers = agent.policies([sentence.state for sentence, _ in some])
-        took = time.perf_counter_ns() - begin
         if not isinstance(answers, (list, tuple)) or len(answers) != len(some):
             said = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else _short(answers)
             raise Failure("wrong-type", f"{said} for {len(some)} sentences")
+        answers = [
+            sentence.drain(answer) if type(answer) is GeneratorType else answer
+            for (sentence, _), answer in zip(some, answers, strict=True)
+        ]
+        took = time.perf_counter_ns() - begin
     except (Exception, SystemExit) as error:
         if len(some) > 1:
             for one in some:

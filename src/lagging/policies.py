@@ -35,11 +35,14 @@ class Policy:
         name: as written on the command line; `policy(name)` gives it back.
         schedule: (t, |x|, |y|) → g(t), on flat arrays, t counted from 1.
         at_punctuation: whether reads run on to the next punctuation mark of the source.
+        online: whether g(t) is min(h(t), |x|) with an h that knows no lengths, so that it can be followed by somebody
+            who does not know them either; h(t) is the schedule for |x| = ∞.
     """
 
     name: str
     schedule: Schedule
     at_punctuation: bool = False
+    online: bool = False
 
     def delays(self, source_length: int, target_length: int, source: str | None = None) -> Floats:
         """g(t) for one sentence.
@@ -134,7 +137,7 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
     if k != int(k) or k < 0:
         raise UsageError(f"wait-k needs a whole k of at least 0, but got {k}")
     if catchup is None:
-        return Policy(f"wait-{k}", lambda t, x, y: np.minimum(k + t - 1, x))
+        return Policy(f"wait-{k}", lambda t, x, y: np.minimum(k + t - 1, x), online=True)
     if catchup == "paper":
         return Policy(f"wait-{k}-catchup", lambda t, x, y: np.minimum(k + np.floor((t - 1) * x / y), x))
     if isinstance(catchup, str) or not 0 <= catchup < 1:
@@ -144,6 +147,7 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
     return Policy(
         f"wait-{k}-catchup={number(rate)}",
         lambda t, x, y: np.minimum(np.maximum(k + t - 1 - np.floor(rate * t + 1e-9), 0), x),
+        online=True,
     )
 
 
@@ -194,7 +198,7 @@ def offline() -> Policy:
         >>> offline().delays(3, 2)
         array([3., 3.])
     """
-    return Policy("offline", lambda t, x, y: x)
+    return Policy("offline", lambda t, x, y: x, online=True)
 
 
 def prescient() -> Policy:
@@ -204,7 +208,7 @@ def prescient() -> Policy:
         >>> prescient().delays(3, 2)
         array([0., 0.])
     """
-    return Policy("prescient", lambda t, x, y: np.zeros_like(x))
+    return Policy("prescient", lambda t, x, y: np.zeros_like(x), online=True)
 
 
 NAMES = "wait-K, wait-K-catchup, wait-K-catchup=C, antagonist-K, segment-N, punctuation, offline, prescient"

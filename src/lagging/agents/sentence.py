@@ -282,7 +282,9 @@ def _is_content(answer: Any) -> bool:
 
 def _is_nothing(answer: Any) -> bool:
     content = answer.content if isinstance(answer, Write) and not answer.erase else answer
-    return content is None or (isinstance(content, (str, list, tuple)) and not content) or not getattr(content, "size", 1)
+    return (
+        content is None or (isinstance(content, (str, list, tuple)) and not content) or not getattr(content, "size", 1)
+    )
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schedules of `lagging.policies` as agents: when to write is given by g(t), what to write by somebody else.
+
+    Scheduled    what a model says comes next. The schedule must be one that can be followed without knowing how long
+                 source and translation will be: wait-K, wait-K-catchup=C, offline, prescient
+    Oracle       the words of the reference. It is told both lengths, so that it can follow every schedule, and shows
+                 what a latency metric says of it in the very loop that real agents run in
+
+Source tokens are read one at a time; if more are read at once, what is written waits for the end of what was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from lagging.agents.protocol import DONE, State, Write
+from lagging.errors import UsageError, did_you_mean
+from lagging.policies import PUNCTUATION, Policy, policy
+
+__all__ = ["NextToken", "Oracle", "Scheduled", "from_name"]
+
+TARGET_LEVELS = ("word", "char")
+
+
+class NextToken(Protocol):
+    """A model that says what comes next."""
+
+    def __call__(self, source: Sequence[str], target: Sequence[str], finished: bool, /) -> str | None:
+        """The next target token, from the source so far, the target so far, and whether that is the whole source.
+
+        None if the translation ends here; the sentence then ends, also if there is more source.
+        """
+
+
+class Scheduled:
+    """A model that writes by a schedule: token t as soon as h(t) source tokens have been read, or all of them.
+
+    h(t) is the schedule for an endless source: k + t − 1 for wait-k (Ma et al., 2018).
+
+    Args:
+        schedule: a policy, or its name.
+        model: what says what to write.
+
+    Raises:
+        UsageError: nobody can follow this schedule who does not know the lengths of source and translation.
+
+    Example:
+        >>> from lagging.agents import State
+        >>> def shout(source, target, finished):
+        ...     return source[len(target)].upper() if len(target) < len(source) else None
+        >>> agent = Scheduled("wait-2", shout)
+        >>> state = State(["see"])
+        >>> agent.policy(state)
+        >>> state.source = ["see", "you"]
+        >>> agent.policy(state).content
+        ['SEE']
+    """
+
+    def __init__(self, schedule: Policy | str, model: NextToken) -> None:
+        self.schedule = policy(schedule) if isinstance(schedule, str) else schedule
+        if not self.schedule.online:
+            raise UsageError(
+                f"{self.schedule.name} cannot be followed while the sentence is under way: when it writes depends on "
+                "how long source and translation will have been\n  fix: take wait-K, wait-K-catchup=C or offline; or "
+                "an Oracle, which is told."
+            )
+        self.model = model
+        self.eager = self._due(1) < 1
+
+    def _due(self, t: int) -> float:
+        """h(t)."""
+        return float(self.schedule.schedule(np.array([float(t)]), np.array([np.inf]), np.array([np.nan]))[0])
+
+    def policy(self, state: State) -> Write | None:
+        """Read on until the next token is due, then write it."""
+        if not state.finished and len(state.source) < self._due(len(state.target) + 1):
+            return None
+        token = self.model(state.source, state.target, state.finished)
+        return DONE if token is None else Write([token])
+
+
+class Oracle:
+    """The reference, written by a schedule: no translator, but a schedule that can be heard.
+
+    Its delays are those of `Policy.delays`, also where they are 0: it is asked before anything has been read.
+
+    Args:
+        schedule: a policy, or its name.
+        level: what is written at a time: "word", or "char" (for which the run has to join what is written as it is, and
+            count characters: `joined_by="none"`, `level="char"`).
+
+    Example:
+        >>> from lagging.agents.sentence import Sentence, Traits, Written, drive
+        >>> agent = Oracle("antagonist-4")
+        >>> traits = Traits.of(agent)
+        >>> sentence = Sentence(Written(list("abcde")), traits, reference="the reference has five words")
+        >>> drive(agent, sentence)
+        >>> text, steps = sentence.hypothesis.finish()
+        >>> text, [sentence.arrivals[step] for step in steps]
+        ('the reference has five words', [4, 4, 4, 4, 5])
+    """
+
+    eager = True
+    sees_reference = True
+
+    def __init__(self, schedule: Policy | str, level: str = "word") -> None:
+        if level not in TARGET_LEVELS:
+            raise UsageError(f"a reference is written by one of {', '.join(TARGET_LEVELS)}, not {level!r}")
+        self.schedule = policy(schedule) if isinstance(schedule, str) else schedule
+        self._to_lengths = replace(self.schedule, at_punctuation=False)
+        self._token = re.compile(r"\S+" if level == "word" else r"\s*\S")  # a space goes with the character after it
+
+    def policy(self, state: State) -> Write | None:
+        """Everything that is due."""
+        if state.memory is None:
+            if state.reference is None or state.source_length is None:
+                raise UsageError(f"{self.schedule.name} writes the reference, and there is none")
+            tokens = self._token.findall(state.reference)
+            state.memory = tokens, self._to_lengths.delays(int(state.source_length), len(tokens))
+        tokens, delays = state.memory
+        begin = len(state.target)
+        end = int(np.searchsorted(delays, self._heard(state), side="right"))
+        finished = end == len(tokens)
+        return Write(tokens[begin:end], finished=finished) if end > begin or finished else None
+
+    def _heard(self, state: State) -> int:
+        """Source tokens read; or, of a schedule that waits for punctuation, those up to the last of it."""
+        read = len(state.source)
+        if not self.schedule.at_punctuation or state.finished:
+            return read
+        return next((end for end in range(read, 0, -1) if state.source[end - 1].endswith(PUNCTUATION)), 0)
+
+
+def from_name(name: str, options: Mapping[str, str]) -> Oracle:
+    """The agent that `lagging run wait-3` runs: an Oracle.
+
+    Args:
+        name: of a policy; see `lagging.policies.policy`.
+        options: `level`, if it is not to write word by word.
+
+    Example:
+        >>> from_name("wait-3-catchup", {}).schedule.name
+        'wait-3-catchup'
+    """
+    schedule = policy(name)
+    for option in options:
+        if option != "level":
+            raise UsageError(f"{name} has no option {option!r}.{did_you_mean(option, ['level'])}")
+    return Oracle(schedule, **options)

@@ -51,7 +51,10 @@ class Settings:
 
     def told(self) -> dict[str, Any]:
         """What has to be the same when a run goes on; limits and batches may change."""
-        return {name: value for name, value in asdict(self).items() if name not in ("limits", "batch")}
+        apart = ("limits", "batch", "spm_model")
+        return {name: value for name, value in asdict(self).items() if name not in apart} | {
+            "source_level": self.text_level
+        }
 
     def check(self, traits: Traits) -> None:
         """Whether they make sense for an agent with these traits."""

@@ -17,7 +17,6 @@ import msgspec
 
 from lagging.agents.locks import Lock
 from lagging.errors import LaggingError, UsageError
-from lagging.files import write_whole
 
 __all__ = ["LOG", "Contents", "Journal"]
 
@@ -64,12 +63,19 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOG
         self.lock = Lock(folder / ".log.lock")
+        self._open()
+
+    def _open(self) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
             self._file = os.open(self.path, flags, 0o666)
         except OSError as error:
             raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
         self._synced = self.size()
+        if hasattr(os, "O_DIRECTORY"):  # a new file is safe when its folder is
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            os.fsync(folder)
+            os.close(folder)
 
     def size(self) -> int:
         """Bytes written."""
@@ -141,21 +147,22 @@ class Journal:
         """
         if held.sorted and not without:
             return
-        with self.path.open("rb") as old:
+        fresh = self.path.with_name(f"{LOG}.new")
+        with self.path.open("rb") as old, fresh.open("wb") as new:
+            for index in sorted(held.at.keys() - without):
+                place, size = held.at[index]
+                old.seek(place)
+                new.write(old.read(size))
             if held.torn:
+                old.seek(0)
                 torn = [line.rstrip(b"\n") + b"\n" for line in old if line.strip() and _head(line) is None]
                 with (self.path.parent / TORN).open("ab") as aside:
                     aside.writelines(torn)
-            with write_whole(self.path, binary=True) as new:
-                for index in sorted(held.at):
-                    if index not in without:
-                        place, size = held.at[index]
-                        old.seek(place)
-                        new.write(old.read(size))
-                new.flush()
-                os.fsync(new.fileno())
+            new.flush()
+            os.fsync(new.fileno())
         os.close(self._file)
-        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        fresh.replace(self.path)
+        self._open()
 
 
 def _head(line: bytes) -> _Head | None:

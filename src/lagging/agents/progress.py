@@ -19,6 +19,7 @@ class _Said(msgspec.Struct):
     index: int
     delays: list[float] = []
     source_length: float = 0.0
+    unit: str = "token"
     failed: str | None = None
 
 
@@ -42,7 +43,7 @@ class Progress:
         self.tokens = 0
         self._path, self._at = path, path.stat().st_size
         self._began = time.monotonic()
-        self._lag, self._scored = 0.0, 0
+        self._lag, self._scored, self._unit = 0.0, 0, ""
 
     @property
     def seconds(self) -> float:
@@ -51,7 +52,7 @@ class Progress:
 
     @property
     def dal(self) -> float | None:
-        """The mean DAL of the sentences of this session; None before there is one."""
+        """The mean DAL of the sentences of this session, in tokens or seconds; None before there is one."""
         return self._lag / self._scored if self._scored else None
 
     def look(self) -> None:
@@ -72,7 +73,9 @@ class Progress:
         self.failed += said.failed is not None
         self.tokens += len(said.delays)
         if said.delays and said.source_length:
-            self._lag += dal(said.delays, source_length=said.source_length)
+            scale = 1000 if said.unit == "ms" else 1
+            self._lag += dal(said.delays, source_length=said.source_length) / scale
+            self._unit = "s" if said.unit == "ms" else "tokens"
             self._scored += 1
 
     def said(self, short: bool = False) -> str:
@@ -83,7 +86,7 @@ class Progress:
         """
         parts = [] if short else [f"{self.done} of {self.total} sentences"]
         if self.dal is not None:
-            parts.append(f"DAL {self.dal:.4g}")
+            parts.append(f"DAL {self.dal:.3f} {self._unit}")
         if self.seconds > 0:
             parts.append(f"{(self.done - self.before) / self.seconds:.3g} sentences/s")
         if self.failed:

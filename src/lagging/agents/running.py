@@ -146,16 +146,14 @@ def run_job(
             far = Progress(journal.path, len(wanted), held, torn)
 
             def tell() -> None:
-                far.look()
                 if progress is not None:
+                    far.look()
                     progress(far)
 
             todo = array("q", (place for place in wanted if place not in held.at))
-            try:
-                finished = crew.run(todo, desk, journal, tell)
-            except KeyboardInterrupt:
-                finished = False
-            return _ended(manifest, journal, len(source), far.before, torn, finished, crew.interrupted)
+            with contextlib.suppress(KeyboardInterrupt):  # asked for twice: what is in the log is safe
+                crew.run(todo, desk, journal, tell)
+            return _ended(manifest, journal, wanted, len(source), far.before, torn, crew.interrupted)
         finally:
             crew.dismiss()
 
@@ -186,16 +184,18 @@ def _config(folder: Path, traits: Traits) -> None:
 
 
 def _ended(
-    manifest: Manifest, journal: Journal, total: int, before: int, torn: int, finished: bool, interrupted: bool
+    manifest: Manifest, journal: Journal, wanted: range, total: int, before: int, torn: int, interrupted: bool
 ) -> Result:
     """Put the log in order, and say how it ended."""
     with journal.lock.held():
         held = journal.look()
         journal.tidy(held)
     journal.close()
+    finished = all(place in held.at for place in wanted)
     how = "finished" if finished else "interrupted" if interrupted else "stopped"
     manifest.end(how, len(held.at), total, held.failed)
-    return Result(journal.path, total, len(held.at), held.failed, before, torn, finished, interrupted, manifest)
+    asked = interrupted and not finished
+    return Result(journal.path, total, len(held.at), held.failed, before, torn, finished, asked, manifest)
 
 
 def run(

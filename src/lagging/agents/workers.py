@@ -57,6 +57,7 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
     parent = os.getppid()
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         agent = job.agent.make()
         hello = Hello(Traits.of(agent), beside(job.agent.file) if job.agent.file is not None else {})
@@ -68,7 +69,6 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
         todo, again = wire.recv()
     except EOFError:  # nothing was left to do, or something else was wrong
         return
-    threading.Thread(target=_leave_with, args=(wire,), daemon=True).start()
     try:
         _serve(job, agent, hello.traits, worker, board, strict, parent, todo, again)
     except Exception as error:  # the disk is full, say: what is safe is safe
@@ -140,10 +140,11 @@ def _translate(
             put(place, line, failure)
 
 
-def _leave_with(wire: Connection) -> None:
+def _leave_with_parent() -> None:
     """End when whoever started this process has ended."""
-    with suppress(EOFError, OSError):
-        wire.recv()
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
     _leave()
 
 
@@ -320,7 +321,11 @@ class Crew:
         if self._idle > 3 or not (places or hand.ready):
             raise LaggingError(f"the agent's process died, and not over a sentence ({_ended(code)})")
         again = []
+        with journal.lock.held():
+            written = journal.look().at if places else {}
         for place in places:
+            if place in written:  # it died after the last stroke
+                continue
             self._strikes[place] += 1
             if self._strikes[place] > 1 or (why.kind != "died" and len(places) == 1):
                 with journal.lock.held():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.version import __version__
 
 if TYPE_CHECKING:
-    from lagging import longform, metrics, plots, policies, stats
+    from lagging import agents, longform, metrics, plots, policies, stats
     from lagging.comparing import Comparison, compare
     from lagging.conventions import CONVENTIONS, Convention, convention
     from lagging.edits import strip
@@ -91,6 +91,7 @@ __all__ = [
     "Signature",
     "UsageError",
     "__version__",
+    "agents",
     "al",
     "al_y",
     "ap",
@@ -127,7 +128,7 @@ logging.getLogger("lagging").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("longform", "metrics", "plots", "policies", "stats"):
+    if name in ("agents", "longform", "metrics", "plots", "policies", "stats"):
         return importlib.import_module(f"lagging.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'lagging' has no attribute {name!r}")

@@ -17,21 +17,25 @@ must be said of a batch: its segments have ids, and the unit, if neither a colum
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lagging.conventions import Convention
 from lagging.errors import DataError, Fault, UsageError, optional
-from lagging.formats.columns import joined_labels, labels_of
+from lagging.formats.columns import check_names, joined_labels, labels_of, match
+from lagging.formats.ids import SeenIds
 from lagging.formats.options import Options
-from lagging.formats.parquet import from_batches
+from lagging.formats.parquet import as_texts, from_batches
+from lagging.formats.quarantine import reason_of, without
 from lagging.formats.source import Source
 from lagging.metrics import Metric, metric
 from lagging.run import Run, check_units
-from lagging.scoring import DEFAULT_METRICS, Scorer
+from lagging.scoring import DEFAULT_METRICS, Score, Scorer, Scores
 from lagging.tallies import PERCENTILES, RESAMPLES, SEED, Tallies, Tally
+from lagging.validation import check_repairs
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,6 +45,7 @@ __all__ = [
     "merge_tallies",
     "score_batch",
     "scores_schema",
+    "segment_scores",
     "tallies_schema",
     "tally_batch",
     "totals_schema",
@@ -125,46 +130,66 @@ def score_batch(
         >>> score_batch(pa.RecordBatch.from_pydict(rows), ["AL", "DAL"], unit="token", by=["lang"]).to_pylist()[0]
         {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
     """
-    pa = _arrow()
     asked = list(dict.fromkeys(metric(m) for m in metrics))
     runs, faults = _runs(batch, columns, unit, level, by, repair, on_error)
+    matched = match(batch.schema.names, columns, by)
     rows = batch.num_rows
-    found = {repr(m): np.full(rows, np.nan) for m in asked}
-    names: list[str | None] = [None] * rows
-    labels: list[tuple[str | None, ...]] = [(None,) * len(by)] * rows
-    reasons: list[dict[str, str]] = [{} for _ in range(rows)]
+    ids = as_texts(batch.column(matched.places["id"])) if rows else []
+    labels = [as_texts(batch.column(place)) for place in matched.by] if rows else [[] for _ in by]
+    found = {m: np.full(rows, np.nan) for m in asked}
+    reasons: dict[int, list[tuple[str, str]]] = {}
     for run in runs:
         assert run.line is not None
-        at = run.line - 1
         scorer = Scorer(asked, convention, alone=True)
         scorer.add(run)
         for score in scorer.result():
-            found[repr(score.metric)][at] = score.segments
-            if score.undefined:
-                place = dict(zip(run.id.tolist(), at.tolist(), strict=True))
-                for reason, ids in score.undefined.reasons.items():
-                    for name in ids:
-                        reasons[place[name]][repr(score.metric)] = reason
-        for place, name in zip(at.tolist(), run.id.tolist(), strict=True):
-            names[place] = str(name)
-        if run.group is not None:
-            for place, text in zip(at.tolist(), run.group.tolist(), strict=True):
-                labels[place] = labels_of(text, len(by))
-    for row, (name, group, _) in faults.items():
-        names[row], labels[row] = name, group
-    columns_of = zip(*labels, strict=True) if rows else [()] * len(by)
+            found[score.metric][run.line - 1] = score.segments
+            for row, reason in _why(score):
+                reasons.setdefault(int(run.line[row]) - 1, []).append((repr(score.metric), reason))
+    said = {row: "; ".join(dict.fromkeys(map(reason_of, some))) for row, some in faults.items()}
+    pa, schema = _arrow(), scores_schema(asked, by=by)
     arrays = [
-        pa.array(names, pa.string()),
-        *(pa.array(column, pa.string()) for column in columns_of),
+        pa.array(ids, pa.string()),
+        *(pa.array(column, pa.string()) for column in labels),
         *(pa.array(values, from_pandas=True) for values in found.values()),
-        pa.array([list(said.items()) or None for said in reasons], pa.map_(pa.string(), pa.string())),
-        pa.array([faults[row][2] if row in faults else None for row in range(rows)], pa.string()),
+        pa.array([reasons.get(row) for row in range(rows)], schema.field("reasons").type),
+        pa.array([said.get(row) for row in range(rows)], pa.string()),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=scores_schema(asked, by=by))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-Faulty = dict[int, tuple[str | None, tuple[str | None, ...], str]]
-"""Rows with faults, from 0: id, labels, and what is wrong."""
+def segment_scores(
+    run: Run, scores: Scores, *, by: Sequence[str] = (), system: str | None = None
+) -> pyarrow.RecordBatch:
+    """The scores of the segments of a Run as a batch, like those of `score_batch`; `system` becomes a first column.
+
+    Args:
+        run: the segments.
+        scores: theirs, in the same order.
+        by: the columns whose labels are in `run.group`.
+        system: name of the system.
+    """
+    pa = _arrow()
+    labels = [labels_of(text, len(by)) for text in ([None] * len(run) if run.group is None else run.group.tolist())]
+    columns: dict[str, Any] = {} if system is None else {"system": pa.array([system] * len(run), pa.string())}
+    columns["id"] = pa.array(list(map(str, run.id.tolist())), pa.string())
+    columns |= {name: pa.array([of[at] for of in labels], pa.string()) for at, name in enumerate(by)}
+    reasons: dict[int, list[tuple[str, str]]] = {}
+    for score in scores:
+        columns[repr(score.metric)] = pa.array(score.segments, from_pandas=True)
+        for row, reason in _why(score):
+            reasons.setdefault(row, []).append((repr(score.metric), reason))
+    kind = pa.map_(pa.string(), pa.string())
+    columns["reasons"] = pa.array([reasons.get(row) for row in range(len(run))], kind)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _why(score: Score) -> Iterator[tuple[int, str]]:
+    """The rows without a value, and why."""
+    if score.undefined:
+        place = {name: row for row, name in enumerate(score.ids.tolist())}
+        for reason, ids in score.undefined.reasons.items():
+            yield from ((place[name], reason) for name in ids)
 
 
 def _runs(
@@ -175,32 +200,34 @@ def _runs(
     by: Sequence[str],
     repair: Sequence[str],
     on_error: str,
-) -> tuple[list[Run], Faulty]:
-    """The segments of a batch, and the rows that are none because something is wrong with them."""
+) -> tuple[list[Run], dict[int, list[Fault]]]:
+    """The segments of a batch; and, by rows from 0, the faults of those that are none."""
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
     check_units(unit, level)
+    check_repairs(tuple(repair))
+    chosen = check_names(columns or {})
+    if "id" not in match(batch.schema.names, chosen).places:
+        raise DataError(Fault("missing-column", "no `id`, and by its place in a batch nothing can be named", PATH))
     if not batch.num_rows:
         return [], {}
-    options = Options("arrow", level, unit, tuple(repair), by=tuple(by), column_map=dict(columns or {}))
-    runs = [run for run in from_batches([batch], Source(PATH, None), options) if len(run)]
-    told = {run.origin.description for run in runs if "guessed" in run.origin.description}
+    options = Options("arrow", level, unit, tuple(repair), by=tuple(by), column_map=chosen)
+    options.faults.limit = sys.maxsize
+    seen, runs = SeenIds(), list[Run]()
+    for run in from_batches([batch], Source(PATH, None), options):
+        options.faults.add(*seen.repeated(run).values())
+        seen.add(run)
+        runs.append(run)
+    told = next((run.origin.description for run in runs if "guessed" in run.origin.description), None)
     if told:
-        raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({told.pop()})")
-    faults = options.faults
-    if not faults:
-        return _named(runs, batch, columns), {}
-    if on_error == "fail" or any(fault.line is None for fault in faults.kept):
-        raise DataError(faults)
-    raise NotImplementedError
-
-
-def _named(runs: list[Run], batch: pyarrow.RecordBatch, columns: Mapping[str, str] | None) -> list[Run]:
-    from lagging.formats.columns import match
-
-    if "id" not in match(batch.schema.names, columns).places:
-        raise DataError(Fault("missing-column", "no `id`: segments of a batch cannot be named by their place", PATH))
-    return runs
+        raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({told})")
+    faults = list(options.faults.sorted())
+    if faults and (on_error == "fail" or any(fault.line is None for fault in faults)):
+        raise DataError(options.faults)
+    rows: dict[int, list[Fault]] = {}
+    for fault in faults:
+        rows.setdefault((fault.line or 0) - 1, []).append(fault)
+    return [run for run in (without(run, faults) for run in runs) if len(run)], rows
 
 
 # ---- tallies ----------------------------------------------------------------------------------------------------

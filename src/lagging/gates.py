@@ -131,7 +131,7 @@ def failed(gates: Iterable[Gate], results: Sequence[Scores]) -> list[str]:
         for scores in results:
             if one.system in (None, scores.system):
                 of = one.find([score.metric for score in scores])
-                said.append(one.failure(scores[of], scores.system))
+                said.append(one.failure(scores[of], scores.called))
     return [sentence for sentence in said if sentence is not None]
 
 

@@ -61,6 +61,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Its end holds the key to its content: a file that was cut off, or changed, cannot be read at all.",
         "write the file again, or name its format with `--format-in`.",
     ),
+    "unreadable": (
+        "not a log that can be read",
+        "Nothing of this file was scored.",
+        "write the file again, or leave it out; reading it alone says more.",
+    ),
     "not-an-object": (
         "the line is not a JSON object",
         'Each line of this format is one object such as {"delays": [1, 2], "source_length": 2}.',

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -15,6 +15,7 @@ from lagging.edits import check_kinds, renoted
 from lagging.edits import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats import Paths, read_parts
+from lagging.formats.columns import check_names
 from lagging.formats.options import Options
 from lagging.ragged import Ints, Ragged
 from lagging.run import LISTS, NUMBERS, PER_TOKEN, TEXTS, Origin, Run
@@ -37,6 +38,7 @@ def merge(
     repair: Iterable[str] = (),
     strip: Iterable[str] = (),
     name: str | None = None,
+    column_map: Mapping[str, str] | None = None,
 ) -> Run:
     r"""Several logs of one system as one Run: a segment that occurs again with the same content is kept once.
 
@@ -46,6 +48,7 @@ def merge(
         repair: as in `lagging.read`; "first" or "last" decides between lines that differ, "torn" leaves out a last
             line that breaks off.
         name: name of the system; that of the first log if not given.
+        column_map: as in `lagging.read`.
 
     Returns:
         The Run: in the order of the ids if they are whole numbers, else in the order of their first appearance.
@@ -67,7 +70,8 @@ def merge(
     """
     repairs, kinds = tuple(repair), check_kinds(strip)
     check_repairs(repairs)
-    parts = read_parts(paths, Options(format, settle_level(level, spm_model), unit, repairs), name)
+    options = Options(format, settle_level(level, spm_model), unit, repairs, column_map=check_names(column_map or {}))
+    parts = read_parts(paths, options, name)
     run = Run.concat(parts)
     run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -137,12 +137,26 @@ class Scores:
     Attributes:
         system: name of the system.
         notes: what a reader of these scores must know.
+        group: what these segments have in common, by column, where a log was scored by group.
     """
 
-    def __init__(self, scores: Iterable[Score], system: str = "", notes: tuple[Note, ...] = ()) -> None:
+    def __init__(
+        self,
+        scores: Iterable[Score],
+        system: str = "",
+        notes: tuple[Note, ...] = (),
+        group: Mapping[str, str | None] | None = None,
+    ) -> None:
         self._scores = {score.metric: score for score in scores}
         self.system = system
         self.notes = notes
+        self.group = dict(group or {})
+
+    @property
+    def called(self) -> str:
+        """The system, and the group of its segments: `new (de-en, v2)`."""
+        labels = ", ".join("–" if label is None else label for label in self.group.values())
+        return f"{self.system} ({labels})" if self.group else self.system
 
     def __getitem__(self, name: str | Metric) -> Score:
         """The score of a metric, by its name as asked for, or an alias of it."""
@@ -373,7 +387,9 @@ class Scorer:
 
 def _hashes(run: Run) -> Ints:
     """A number for each reference, other for other texts; 0 without any."""
-    texts = [None] * len(run) if run.reference is None else run.reference.tolist()
+    if run.reference is None:
+        return np.zeros(len(run), dtype=np.int64)
+    texts = run.reference.tolist()
     return np.array([zlib.crc32(text.strip().encode("utf-8", "replace")) if text else 0 for text in texts], np.int64)
 
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from lagging.edits import check_kinds
 from lagging.edits import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.files import write_whole
+from lagging.formats.columns import check_names
 from lagging.formats.ids import SeenIds
 from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
+from lagging.formats.quarantine import drained, each, guarded, without
 from lagging.formats.source import Source, resolve
 from lagging.run import Origin, Run, check_units
 from lagging.text import settle_level
@@ -47,6 +50,10 @@ def _recognise(source: Source) -> Format | None:
             return known
     if head.lstrip().startswith(b"["):
         raise DataError(Fault("json-array", path=source.path, line=1))
+    if source.file is not None and source.file.name.endswith(
+        (*FORMATS["parquet"].suffixes, *FORMATS["arrow"].suffixes)
+    ):
+        raise DataError(Fault("not-arrow", f"it begins with {head[:8]!r}", source.path))
     shown = head.splitlines()[0][:60].decode("utf-8", "replace")
     if Path(source.path).name.startswith(("scores", "evaluation_report")):
         raise UsageError(f"{source.path} holds scores, not a log\n  fix: lagging.read_scores reads it, in Python.")
@@ -66,16 +73,24 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
         raise UsageError("no log was given")
     if len(sources) > 1:
         options.notes.append(Note("several files", f"{len(sources)} files are read as the log of one system"))
-    seen, held, first = SeenIds(), None, None
+    seen = SeenIds()
+    held: Run | None = None
+    first: Run | None = None
+    aside = options.quarantine is not None
+    if aside:
+        options.faults.limit = sys.maxsize  # they are told of part by part, and not kept
     for source in sources:
-        known = _recognise(source) if chosen is None else chosen
-        if known is None:
-            options.faults.add(Fault("empty-log", path=source.path))
-            continue
-        source.progress = progress
-        here = replace(options, format=known.name)
-        for found in known.scan(source, here):
+        source.progress, before = progress, len(seen)
+        parts, left_out = partial(_parts, source, options, chosen), set[int]()
+        for found in guarded(parts, source, options) if aside else parts():
             part = found
+            if aside:
+                part = without(part, drained(options, left_out))
+                unlike = [] if first is None or not len(part.delays.values) else [*_unlike(part, first)]
+                options.faults.add(*each(part, unlike), *(() if unlike else seen.repeated(part).values()))
+                part = without(part, drained(options, left_out))
+                if not len(part):
+                    continue
             if options.strip and not options.faults:
                 part = strip_tokens(_with_notes(part, options, part.name), options.strip)
             seen.add(part)
@@ -89,7 +104,9 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
                 yield held
             held = _with_notes(part, options, name or part.name or system_name(source))
         options.marked(source)
-        options.placed = len(seen)
+        if aside:
+            drained(options, left_out)
+        options.placed = options.placed + len(left_out) + len(seen) - before
     options.faults.add(*seen.faults(options.refused))
     options.notes.extend(() if options.faults else seen.gaps())
     if first is None and not options.faults:
@@ -97,6 +114,21 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
     # the last part waits for the notes that come at the end of a file
     if held is not None and not (options.stop and options.faults):
         yield _with_notes(held, options, held.name)
+
+
+def _parts(source: Source, options: Options, chosen: Format | None) -> Iterator[Run]:
+    """The parts of one file; none, and a fault, if it is empty."""
+    try:
+        known = _recognise(source) if chosen is None else chosen
+    except DataError as error:
+        options.faults.add(*error.faults)
+        return
+    if known is None:
+        options.faults.add(Fault("empty-log", path=source.path))
+        return
+    if (options.by or options.column_map) and not known.columns:
+        raise UsageError(f"{source.path}: --by and --column-map need columns with names, and {known.name} has none")
+    yield from known.scan(source, replace(options, format=known.name))
 
 
 def _unlike(part: Run, first: Run) -> Iterator[Fault]:
@@ -144,6 +176,9 @@ def scan(
     columns: Iterable[str] | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
+    by: Iterable[str] = (),
+    column_map: Mapping[str, str] | None = None,
+    quarantine: Callable[[Fault], None] | None = None,
 ) -> Iterator[Run]:
     r"""A log as a sequence of Runs: memory does not grow with the log, but by the names of its segments.
 
@@ -164,6 +199,10 @@ def scan(
             not given.
         name: name of the system.
         progress: called with the number of bytes read since the last call.
+        by: names of the columns that segments are grouped by; their labels are in `Run.group`.
+        column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
+        quarantine: called with every fault; rows with faults are then left out, and all others are read. Of several
+            segments with one id the first counts; files that are unlike the first are left out.
 
     Yields:
         Runs, in the order of the log.
@@ -184,7 +223,10 @@ def scan(
     wanted = None if columns is None else frozenset(columns)
     level = settle_level(level, spm_model)
     options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint, strip=check_kinds(strip))
+    options = replace(options, by=tuple(by), column_map=check_names(column_map or {}), quarantine=quarantine)
     if {"first", "last"} & set(repairs):
+        if quarantine is not None:
+            raise UsageError("--repair first and last choose among segments of one id; --on-error quarantine does, too")
         return iter([_read_deduplicated(paths, options, name)])
     return _scan_or_raise(paths, options, name, progress)
 
@@ -222,6 +264,7 @@ def read(
     repair: Iterable[str] = (),
     strip: Iterable[str] = (),
     name: str | None = None,
+    column_map: Mapping[str, str] | None = None,
 ) -> Run:
     r"""A log as one Run.
 
@@ -235,6 +278,7 @@ def read(
         repair: names of repairs: "monotone", "clip", "first", "last", "torn".
         strip: kinds of target tokens to leave out with their delays: "eos", "tags", "punctuation"; see `lagging.strip`.
         name: name of the system; the name of the directory or file if not given.
+        column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
 
     Raises:
         DataError: with every fault of the log at once.
@@ -248,7 +292,7 @@ def read(
         Run('wait-4', 1 segment, 5 tokens, token)
     """
     how: dict[str, Any] = {"format": format, "level": level, "unit": unit, "spm_model": spm_model}
-    return Run.concat(list(scan(paths, repair=repair, strip=strip, name=name, **how)))
+    return Run.concat(list(scan(paths, repair=repair, strip=strip, name=name, column_map=column_map, **how)))
 
 
 @dataclass(frozen=True)

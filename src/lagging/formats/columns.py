@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lagging.errors import Fault, Note, did_you_mean
+from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.formats.line import shown
 from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
@@ -21,6 +21,7 @@ __all__ = [
     "COUNTS",
     "KNOWN",
     "Matched",
+    "check_names",
     "joined_labels",
     "label",
     "labels_of",
@@ -107,13 +108,14 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
     mapped = dict(column_map or {})
     places: dict[str, int] = {}
     absent = []
+    given = {column: _place(name, names, found) for column, name in mapped.items()}
     for column in KNOWN:
-        called = (mapped[column],) if column in mapped else (column, *ALIASES.get(column, ()))
-        place = next((at for name in called if (at := _place(name, names, found)) is not None), None)
-        if place is not None:
+        known = (n for n in (column, *ALIASES.get(column, ())) if n in found)
+        place = given[column] if column in mapped else next((found.index(n) for n in known), None)
+        if place is None:
+            absent += [mapped[column]] if column in mapped else []
+        elif column in mapped or place not in given.values():  # what a table calls by our name may be something else
             places[column] = place
-        elif column in mapped:
-            absent.append(mapped[column])
     grouped = []
     for name in by:
         at = _place(name, names, found)
@@ -127,6 +129,16 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
     taken = {*places.values(), *grouped}
     unknown = tuple(names[place] for place in range(len(names)) if place not in taken)
     return Matched(places, unknown, tuple(grouped), tuple(absent))
+
+
+def check_names(column_map: Mapping[str, str]) -> Mapping[str, str]:
+    """What a log calls columns of ours; names that are not ours are refused."""
+    for column in column_map:
+        if column not in KNOWN:
+            raise UsageError(
+                f"there is no column {column!r} that a log could call otherwise.{did_you_mean(column, KNOWN)}"
+            )
+    return column_map
 
 
 def _place(name: str, names: Sequence[str], plain: Sequence[str]) -> int | None:

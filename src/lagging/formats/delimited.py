@@ -18,7 +18,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TextIO
@@ -27,7 +27,18 @@ import numpy as np
 from msgspec import UNSET
 
 from lagging.errors import counted
-from lagging.formats.columns import COUNTS, Matched, listed, match, number, restored, scalars, strange, usable
+from lagging.formats.columns import (
+    COUNTS,
+    Matched,
+    joined_labels,
+    listed,
+    match,
+    number,
+    restored,
+    scalars,
+    strange,
+    usable,
+)
 from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, name_of, shown
@@ -62,9 +73,9 @@ def recognise(head: bytes) -> str | None:
     return "tsv" if separator == "\t" else "csv"
 
 
-def _separator(line: str) -> tuple[str, set[str]]:
+def _separator(line: str, column_map: Mapping[str, str] | None = None) -> tuple[str, set[str]]:
     """What separates the names in the first line, and which of them are known with it."""
-    known = {separator: set(match(_names(line, separator)).places) for separator in SEPARATORS}
+    known = {separator: set(match(_names(line, separator), column_map).places) for separator in SEPARATORS}
     best = max(known, key=lambda separator: len(known[separator]))
     return best, known[best]
 
@@ -107,7 +118,7 @@ class _Decoder:
         lines = self._lines()
         header = next((line for line in lines if line.strip()), "")
         names, separator = self._header(header)
-        matched = match(names)
+        matched = match(names, self.options.column_map, self.options.by)
         if not names or not usable(matched, names, self.options, self.source.path, self._line):
             return
         table = csv.reader(lines, delimiter=separator, strict=True)
@@ -134,7 +145,7 @@ class _Decoder:
     def _header(self, line: str) -> tuple[list[str], str]:
         """The names in the first line that is not blank, and what separates them; no names if there is a fault."""
         self._blank = max(self._line - 1, 0)
-        separator, _ = _separator(line)
+        separator, _ = _separator(line, self.options.column_map)
         try:
             names = next(csv.reader([line], delimiter=separator, strict=True), [])
         except csv.Error as error:
@@ -169,6 +180,8 @@ class _Decoder:
                 chunk.rows.append(row)
                 chunk.lines.append(line)
                 chunk.places.append(self._place)
+                if matched.by:
+                    chunk.groups.append(joined_labels([_text(cells[at]) or None for at in matched.by]))
             self._place += 1
         return True
 

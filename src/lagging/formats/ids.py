@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.errors import Fault, Note
 from lagging.ragged import Ints
@@ -13,57 +17,161 @@ from lagging.run import Ids, Run
 
 __all__ = ["SeenIds"]
 
+Keys = npt.NDArray[np.uint64]
+
+
+@dataclass
+class _Part:
+    """Where some segments are: the number of the first among all, the file, and their lines (of rows in order, one)."""
+
+    start: int
+    path: str | None
+    lines: Ints | int | None
+
+    def place(self, number: int) -> str:
+        """File and line of a segment."""
+        at = number - self.start
+        line = self.lines if self.lines is None else self.lines + at if isinstance(self.lines, int) else self.lines[at]
+        return f"{self.path}:{line}"
+
 
 class SeenIds:
-    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up."""
+    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up.
+
+    What is kept of an id is 20 bytes: 96 bits of hashes, by which two ids are told apart, and a number.
+    """
 
     def __init__(self) -> None:
-        self._highest: int | None = None
-        self._parts: list[tuple[Ids, Ints | None, str | None]] = []
+        self._n = 0
+        self._distinct = 0
+        self._parts: list[_Part] = []
         self._growing = True
+        self._waiting: list[tuple[Ids, int]] = []
+        self._whole = True
+        self._low: int | None = None
+        self._high: int | None = None
+        self._index = _Index()
+        self._found: list[Fault] = []
 
     def __len__(self) -> int:
         """Number of segments so far."""
-        return sum(len(ids) for ids, _, _ in self._parts)
+        return self._n
+
+    def repeated(self, run: Run) -> dict[int, Fault]:
+        """The rows of a part whose ids were in parts before, once each, and what is to be said of them."""
+        if not len(run) or not self._n or self._grows(run):
+            return {}
+        self._settle()
+        keys, checks = _hashes(run.id)
+        out: dict[int, Fault] = {}
+        told: set[str] = set()  # what two lines of one part share was told when it was checked
+        for row, number in self._index.find(keys, checks):
+            name = run.id.item(row)
+            if str(name) not in told:
+                told.add(str(name))
+                part = self._part(number)
+                kind = "duplicate-id" if part.path == run.origin.path else "id-in-two-files"
+                line = None if run.line is None else int(run.line[row])
+                out[row] = Fault(kind, f"first at {part.place(number)}", run.origin.path, line, name)
+        return out
 
     def add(self, run: Run) -> None:
         """Take note of the ids of a part."""
-        growing = run.id.dtype != object and bool((np.diff(run.id) > 0).all())
-        if growing and len(run) and (self._highest is None or int(run.id[0]) > self._highest):
-            self._highest = int(run.id[-1])
-        else:
-            self._growing = False
-        self._parts.append((run.id, run.line, run.origin.path))
+        repeated = self.repeated(run)
+        self._found += repeated.values()
+        growing = self._grows(run)
+        self._distinct += (len(run) if growing else len(set(run.id.tolist()))) - len(repeated)
+        lines: Ints | int | None = run.line
+        if run.line is not None and len(run) and int(run.line[-1]) - int(run.line[0]) + 1 == len(run):
+            lines = int(run.line[0])
+        self._parts.append(_Part(self._n, run.origin.path, lines))
+        self._whole &= run.id.dtype != object
+        if self._whole and len(run):
+            low, high = int(run.id.min()), int(run.id.max())
+            self._low = low if self._low is None else min(low, self._low)
+            self._high = high if self._high is None else max(high, self._high)
+        self._growing &= growing
+        self._waiting.append((run.id, self._n))
+        self._n += len(run)
+        if not self._growing:
+            self._settle()
+
+    def _grows(self, run: Run) -> bool:
+        """Whether the ids of all parts are whole numbers that only grow, and so do these."""
+        if not self._growing or run.id.dtype == object or not (np.diff(run.id) > 0).all():
+            return False
+        return not len(run) or self._high is None or int(run.id[0]) > self._high
+
+    def _part(self, number: int) -> _Part:
+        """The part that a segment is in."""
+        return self._parts[bisect_right(self._parts, number, key=lambda part: part.start) - 1]
+
+    def _settle(self) -> None:
+        """Take into the index what so far need not be looked up."""
+        for ids, start in self._waiting:
+            self._index.add(*_hashes(ids), start)
+        self._waiting = []
 
     def gaps(self) -> Iterator[Note]:
         """Whole numbers that are missing between the lowest and the highest id: perhaps a run that did not finish."""
-        if not self._parts or any(ids.dtype == object for ids, _, _ in self._parts):
+        if not self._whole or self._low is None or self._high is None:
             return
-        low = min(int(ids.min()) for ids, _, _ in self._parts)
-        high = max(int(ids.max()) for ids, _, _ in self._parts)
-        distinct = len(self) if self._growing else len(set(np.concatenate([ids for ids, _, _ in self._parts]).tolist()))
-        missing = high - low + 1 - distinct
+        missing = self._high - self._low + 1 - self._distinct
         if missing > 0:
-            yield Note(
-                "index gap", f"{missing} of the indices between {low} and {high} are missing: is the log complete?"
-            )
+            between = f"between {self._low} and {self._high}"
+            yield Note("index gap", f"{missing} of the indices {between} are missing: is the log complete?")
 
     def faults(self, refused: list[tuple[int | str, int, str]]) -> Iterator[Fault]:
         """Ids that occur in more than one part, or in a line that was refused for another fault."""
-        if self._growing and not refused:
+        yield from self._found
+        if not refused:
             return
-        seen: dict[str, tuple[int, str]] = {}
-        for part, (ids, lines, path) in enumerate(self._parts):
-            told: set[str] = set()  # what two lines of one part share was told when it was checked
-            for row, name in enumerate(ids.tolist()):
-                line = None if lines is None else int(lines[row])
-                first = seen.setdefault(str(name), (part, f"{path}:{line}"))
-                if first[0] != part and str(name) not in told:
-                    same = first[1].rpartition(":")[0] == path
-                    yield Fault("duplicate-id" if same else "id-in-two-files", f"first at {first[1]}", path, line, name)
-                told.add(str(name))
-        for refused_name, refused_line, refused_path in refused:
-            place = f"{refused_path}:{refused_line}"
-            if seen.setdefault(str(refused_name), (-1, place))[1] != place:
-                at = seen[str(refused_name)][1]
-                yield Fault("duplicate-id", f"also at {at}", refused_path, refused_line, refused_name)
+        self._settle()
+        seen: dict[str, str] = {}
+        keys, checks = _hashes(np.array([name for name, _, _ in refused], dtype=object))
+        known = dict(self._index.find(keys, checks))
+        for row, (name, line, path) in enumerate(refused):
+            place = f"{path}:{line}"
+            if row in known:
+                seen.setdefault(str(name), self._part(known[row]).place(known[row]))
+            if seen.setdefault(str(name), place) != place:
+                yield Fault("duplicate-id", f"also at {seen[str(name)]}", path, line, name)
+
+
+def _hashes(ids: Ids) -> tuple[Keys, npt.NDArray[np.uint32]]:
+    """Two hashes of the text of each id: 7 and "7" are one name."""
+    texts = list(map(str, ids.tolist()))
+    keys = np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
+    coded = (text.encode("utf-8", "surrogatepass") for text in texts)
+    return keys, np.fromiter(map(zlib.crc32, coded), np.uint32, len(texts))
+
+
+class _Index:
+    """Which hashes were seen, and where first: sorted runs, each at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Keys, npt.NDArray[np.uint32], Ints]] = []
+
+    def add(self, keys: Keys, checks: npt.NDArray[np.uint32], start: int) -> None:
+        """Take in hashes of segments that are numbered from `start`."""
+        order = np.argsort(keys, kind="stable")
+        new = (keys[order], checks[order], order + start)
+        while self._runs and len(self._runs[-1][0]) < 2 * len(new[0]):
+            old = self._runs.pop()
+            keys = np.concatenate([old[0], new[0]])
+            order = np.argsort(keys, kind="stable")
+            checks, numbers = np.concatenate([old[1], new[1]]), np.concatenate([old[2], new[2]])
+            new = (keys[order], checks[order], numbers[order])
+        self._runs.append(new)
+
+    def find(self, keys: Keys, checks: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
+        """The rows whose hashes were seen, each with the number of the segment that had them first."""
+        found: dict[int, int] = {}
+        for known, known_checks, numbers in self._runs:
+            first = np.searchsorted(known, keys, side="left")
+            last = np.searchsorted(known, keys, side="right")
+            for row in np.flatnonzero(first < last).tolist():
+                for at in range(first[row], last[row]):
+                    if known_checks[at] == checks[row]:
+                        found[row] = min(int(numbers[at]), found.get(row, int(numbers[at])))
+        return sorted(found.items())

@@ -22,8 +22,9 @@ from msgspec import UNSET
 
 from lagging.arrays import no_times
 from lagging.errors import Note
+from lagging.formats.columns import joined_labels, label
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
-from lagging.formats.line import FIELDS, Line, decode, explain, name_of, shown
+from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source, first_line
 from lagging.ragged import Floats, Ragged
@@ -100,18 +101,27 @@ class _Decoder:
         self.source, self.options = source, options
         self.speech_out = False
         self.fields = frozenset(Line.__struct_fields__)
-        self.keys = KEYS.get(options.format or "", {})
+        self.keys = _keys(options)
+        called = {key: name for name in self.fields for key in (name, self.keys.get(name, name))}
+        self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.by)]
+        self._labels = {f: n for f, n in zip(self._by, options.by, strict=True) if f not in self.fields}
         self._json = self._decoder()
         self._blank = 0
 
     def only(self, columns: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for."""
-        self.fields -= set(OPTIONAL) - set(columns)
+        self.fields -= set(OPTIONAL) - {*columns, *self._by}
         self._json = self._decoder()
 
     def _decoder(self) -> msgspec.json.Decoder[Any]:
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
-        return msgspec.json.Decoder(msgspec.defstruct("Line", wanted, gc=False, rename=self.keys or None))
+        labels = [(name, Any, UNSET) for name in self._labels]
+        keys = {**self.keys, **self._labels}
+        return msgspec.json.Decoder(msgspec.defstruct("Line", wanted + labels, gc=False, rename=keys or None))
+
+    def _groups(self, rows: Iterable[Any]) -> list[str]:
+        """What each row is labelled by, if that was asked for."""
+        return [joined_labels([label(getattr(row, name)) for name in self._by]) for row in rows if self._by]
 
     def chunks(self) -> Iterator[Rows]:
         """The rows of each batch; at the end it is said what was skipped."""
@@ -130,7 +140,8 @@ class _Decoder:
             return self._one_by_one(batch)
         first = batch.first
         places = first - 1 - self._blank + self.options.placed
-        return Rows(rows, list(range(first, first + len(rows))), list(range(places, places + len(rows))))
+        lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
+        return Rows(rows, lines, at, self._groups(rows))
 
     def _one_by_one(self, batch: Batch) -> Rows:
         found = Rows()
@@ -139,13 +150,18 @@ class _Decoder:
             if not line.strip():
                 self._blank += 1
                 continue
-            values, trouble = explain(line, {key: FIELDS[name] for key, name in names.items()})
+            readers = {key: FIELDS[name] for key, name in names.items()}
+            values, trouble = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
+            labels = [None if values is None else values.pop(key, None) for key in self._labels.values()]
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
             place = number - 1 - self._blank + self.options.placed
             if not trouble and row is not None:
                 found.rows.append(row)
                 found.lines.append(number)
                 found.places.append(place)
+                if self._by:
+                    own = dict(zip(self._labels, labels, strict=True))
+                    found.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
                 continue
             if not self.options.tolerates(trouble, self.source, number):
                 self.options.refuse(trouble, self.source, number, None if row is None else name_of(row))
@@ -166,6 +182,17 @@ class _Decoder:
             origin=Origin(self.source.path),
         )
         self.options.faults.add(*check(alone))
+
+
+def _keys(options: Options) -> dict[str, str]:
+    """What the lines call the fields that have another name in them."""
+    keys = {**KEYS.get(options.format or "", {}), **options.column_map}
+    given = set(options.column_map.values())
+    for name in Line.__struct_fields__:  # what a line calls by our name may be something else
+        displaced = keys.get(name, name) in given or (name == "index" and "id" in options.column_map)
+        if displaced and name not in options.column_map:
+            keys[name] = f"\0{name}"
+    return keys
 
 
 @dataclass

@@ -49,6 +49,11 @@ class Format:
     remembers: bool = False
     untimed: bool = False
 
+    @property
+    def columns(self) -> bool:
+        """Whether its files have columns, or keys, with names that may be others than ours."""
+        return self.reader in (_JSON[1], _TABLE[1], _ARROW[1])
+
     def recognises(self, head: bytes) -> bool:
         """Whether a file that begins like this is in this format."""
         return _load(self.recogniser)(head) in (True, self.name)

@@ -17,7 +17,7 @@ from lagging.formats.source import Batch
 from lagging.run import LISTS, NUMBERS, WRONG
 from lagging.text import is_torn
 
-__all__ = ["FIELDS", "Line", "decode", "explain", "name_of", "read_id", "read_number", "shown", "torn"]
+__all__ = ["FIELDS", "Line", "decode", "explain", "name_of", "read_as_is", "read_id", "read_number", "shown", "torn"]
 
 
 class Line(msgspec.Struct, gc=False):
@@ -126,7 +126,7 @@ def torn(key: str) -> Trouble:
     return "not-utf8", f"half of a surrogate pair in {key}", None
 
 
-def _read(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+def read_as_is(key: str, value: Any) -> tuple[Any, list[Trouble]]:
     """What is looked at later."""
     return value, []
 
@@ -203,11 +203,11 @@ FIELDS: dict[str, Read] = {
     "delays": _read_delays,
     "source_length": read_number("bad-source-length"),
     "prediction": _read_text("bad-prediction"),
-    "prediction_spm": _read,
+    "prediction_spm": read_as_is,
     "reference": _read_text("bad-reference"),
     "source": _read_aside,
     "document": _read_aside,
-    **dict.fromkeys(LISTS, _read),
+    **dict.fromkeys(LISTS, read_as_is),
     **{column: read_number(WRONG.get(column, "bad-column")) for column in NUMBERS},
     **dict.fromkeys(("seg", "unit", "level"), _read_text("bad-value")),
 }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lagging.errors import Fault, Faults, Note
@@ -34,6 +34,7 @@ class Options:
         placed: how many segments the files before had, for files whose segments have no names.
         by: names of the columns that segments are grouped by.
         column_map: what tables, or the keys of JSON, call a column of ours, where it is no name that is known.
+        quarantine: told of every fault, where rows with faults are left out; None if a fault makes a log unfit.
         torn: places of last lines that break off, and were left out because that was asked for.
     """
 
@@ -52,6 +53,7 @@ class Options:
     torn: list[str] = field(default_factory=list)
     by: tuple[str, ...] = ()
     column_map: Mapping[str, str] = field(default_factory=dict)
+    quarantine: Callable[[Fault], None] | None = None
 
     def refuse(self, trouble: Iterable[Trouble], source: Source, line: int, name: int | str | None) -> None:
         """Record the faults of a line, which is left out."""

@@ -47,7 +47,7 @@ from lagging.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["from_batches", "recognise", "scan", "write_arrow", "write_parquet"]
+__all__ = ["as_texts", "from_batches", "recognise", "scan", "write_arrow", "write_parquet"]
 
 KEY = b"lagging"
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
@@ -71,7 +71,7 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     """The segments of a file, in parts; faults go into `options.faults`."""
     pa = _arrow()
     try:
-        with _opened(source, options.format) as (schema, batches):
+        with _opened(source, options) as (schema, batches):
             said = _said(schema, source, options)
             yield from restored(_runs(source, options, schema, batches, said), said)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -95,20 +95,41 @@ Batches = Callable[[list[str]], Iterator["pyarrow.RecordBatch"]]
 
 
 @contextmanager
-def _opened(source: Source, format: str | None) -> Iterator[tuple[pyarrow.Schema, Batches]]:
+def _opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it, some rows at a time."""
     pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or what is compressed, is taken into memory
     plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
     with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
-        if format == "arrow":
+        if options.format == "arrow":
             ipc = pa.ipc.open_file(file)
-            yield ipc.schema, lambda names: _slices(ipc, names, size)
+            yield ipc.schema, lambda names: _whole(_slices(ipc, names, size), None, source, options)
         else:
             from pyarrow.parquet import ParquetFile
 
-            parquet = ParquetFile(file)
-            yield parquet.schema_arrow, lambda names: parquet.iter_batches(size, columns=names, use_threads=False)
+            parquet = ParquetFile(file, page_checksum_verification=True)
+            rows = parquet.metadata.num_rows
+
+            def read(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+                batches = parquet.iter_batches(size, columns=names, use_threads=False)
+                return _whole(batches, rows, source, options)
+
+            yield parquet.schema_arrow, read
+
+
+def _whole(
+    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, options: Options
+) -> Iterator[pyarrow.RecordBatch]:
+    """The batches up to one that cannot be read; a fault says from which row on."""
+    pa, read = _arrow(), 0
+    try:
+        for batch in batches:
+            read += batch.num_rows
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        said = str(error).partition("\n")[0][:100]
+        lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
+        options.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
 
 
 def _start(file: Path) -> bytes:
@@ -252,6 +273,11 @@ def _python(array: pyarrow.Array) -> list[Any]:
     return [_decoded(value) if isinstance(value, bytes) else value for value in array.to_pylist()]
 
 
+def as_texts(array: pyarrow.Array) -> list[str | None]:
+    """What some values are as names, or labels; None for null."""
+    return [label(value) for value in _python(array)]
+
+
 def _decoded(value: bytes) -> str | bytes:
     try:
         return value.decode("utf-8")
@@ -293,7 +319,7 @@ class _Table:
                 self.columns[column], self.missing[column] = _floats(array)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
-        labels = [[label(value) for value in _python(self.batch.column(name))] for name in self.by]
+        labels = [as_texts(self.batch.column(name)) for name in self.by]
         self.groups = [joined_labels(of) for of in zip(*labels, strict=True)]
         for column in (c for c in NEEDED if c not in self.columns):
             nothing = _ragged if column == "delays" else _floats

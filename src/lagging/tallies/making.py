@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -15,7 +16,7 @@ from lagging.formats.columns import labels_of
 from lagging.metrics import Metric, metric
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Ids, Run
-from lagging.scoring import Score, Scorer, missing
+from lagging.scoring import Score, Scorer, Scores, missing
 from lagging.tallies.additive import (
     LARGE,
     LOTS,
@@ -187,18 +188,39 @@ class Tallies:
         self.by, self.seed = tuple(by), seed
         self.groups: dict[Group, dict[Metric, Tally]] = {}
         self.notes: tuple[Note, ...] = ()
+        self._referenced = False
 
     def add(self, run: Run) -> None:
         """Score some more segments."""
-        labels, group = _groups(run, len(self.by))
+        self.count(run, self.scored(run))
+
+    def scored(self, run: Run) -> Scores:
+        """The scores of some segments, which are not counted yet."""
+        if run.reference is None and run.reference_length is None:
+            # others may have references, and these are then segments without
+            run = replace(run, reference=np.full(len(run), None, dtype=object))
         scorer = Scorer(self.metrics, self.convention, alone=True)
         scorer.add(run)
-        scores = scorer.result()
+        return scorer.result()
+
+    def count(self, run: Run, scores: Scores) -> None:
+        """Count segments that were scored."""
         self.notes = merge_notes([*self.notes, *scores.notes])
-        told = len(run.delays.values) > 0
+        self._referenced |= run.reference is not None or run.reference_length is not None
+        labels, group = _groups(run, len(self.by))
+        if len(labels) > 1 and any(_uneven(score, run) for score in scores):
+            for at, label in enumerate(labels):  # a signature counts what is not alike in all segments
+                some = run[group == at]
+                self._take(self.scored(some), [label], np.zeros(len(some), dtype=np.int64), some)
+        else:
+            self._take(scores, labels, group, run)
+
+    def _take(self, scores: Scores, labels: Sequence[Group], group: Ints, run: Run) -> None:
         for score in scores:
-            for at, one in enumerate(_tallied(score, group, len(labels), told, self.seed)):
-                self.take(labels[at], one)
+            for label, one in zip(
+                labels, _tallied(score, group, len(labels), len(run.delays.values) > 0, self.seed), strict=True
+            ):
+                self.take(label, one)
 
     def take(self, group: Group, one: Tally) -> None:
         """Add a tally to its group."""
@@ -213,12 +235,14 @@ class Tallies:
                 for one in of.values():
                     out.take(group, one)
         out.notes = merge_notes([*self.notes, *other.notes])
+        out._referenced = self._referenced or other._referenced
         return out
 
     def scores(
         self, *, level: float = 0.95, resamples: int = RESAMPLES
     ) -> Iterator[tuple[dict[str, str | None], list[Tallied]]]:
         """The labels and the scores of each group, in the order of their labels; with intervals, if there is a seed."""
+        self._check()
         for group in sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels]):
             labels = dict(zip(self.by, group, strict=True))
             yield (
@@ -229,14 +253,31 @@ class Tallies:
                 ],
             )
 
+    def _check(self) -> None:
+        """Refuse metrics that no segment can have, and columns that no segment has."""
+        for place, name in enumerate(self.by):
+            if self.groups and all(group[place] is None for group in self.groups):
+                raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
+        for m in self.metrics:
+            missing = [of[m].undefined.get("no reference", (0, ()))[0] == of[m].n for of in self.groups.values()]
+            if not self._referenced and missing and all(missing):
+                raise MetricError(f"{m!r}: there are no references to compare with")
+
     def total(self) -> Tallies:
         """All groups as one."""
         out = Tallies(self.metrics, self.convention, seed=self.seed)
         for m in self.metrics:
             if self.groups:
                 out.take((), reduce(add, (of[m] for of in self.groups.values())))
-        out.notes = self.notes
+        out.notes, out._referenced = self.notes, self._referenced
         return out
+
+
+def _uneven(score: Score, run: Run) -> bool:
+    """Whether a signature counts something that need not be alike in all groups."""
+    if score.signature.get("noref") is not None:
+        return True
+    return score.signature.get("eos") is not None and not (run.marked.all() and (run.eos.all() or not run.eos.any()))
 
 
 def _groups(run: Run, columns: int) -> tuple[list[Group], Ints]:

@@ -219,6 +219,7 @@ def make() -> dict[str, str]:
     files["broken/instances.log"] = broken_log(systems["wait-3"])
     files["broken/config.yaml"] = config("text")
     files["schedules.rw"] = "".join(line + "\n" for line in SCHEDULES)
+    files |= {f"{part}.txt": "".join(getattr(s, part) + "\n" for s in all_of) for part in ("source", "reference")}
     return files
 
 

@@ -49,12 +49,12 @@ class Ragged:
             raise ValueError(f"these offsets do not cut {len(self.values)} values into rows")
 
     @classmethod
-    def _from_rectangles(cls, rectangles: list[tuple[Ints, Floats]], offsets: Ints) -> Ragged:
-        """Rows that so far exist as rectangles only."""
+    def _from_rectangles(cls, rectangles: list[Floats], like: Ragged) -> Ragged:
+        """Rows, as many and as long as those of another, that so far exist as rectangles only."""
         self = cls.__new__(cls)
-        self.offsets = offsets
+        self.offsets, self._order, self._cuts = like.offsets, like._order, like._cuts
         self._rectangles = rectangles
-        for _, rectangle in rectangles:
+        for rectangle in rectangles:
             rectangle.flags.writeable = False
         return self
 
@@ -62,8 +62,8 @@ class Ragged:
     def values(self) -> Floats:
         """The rows, end to end."""
         out = np.empty(self.offsets[-1])
-        for rows, rectangle in self._rectangles:
-            out[self.offsets[rows, None] + np.arange(rectangle.shape[1])] = rectangle
+        for (start, stop, length), rectangle in zip(self._cuts, self._rectangles, strict=True):
+            _windows(out, length)[self.offsets[self._order[start:stop]]] = rectangle
         out.flags.writeable = False
         return out
 
@@ -205,50 +205,69 @@ class Ragged:
     # ---- arithmetic -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _rectangles(self) -> list[tuple[Ints, Floats]]:
-        """Row numbers and values of the rows of one length, for each length that occurs except 0."""
-        order = np.argsort(self.lengths, kind="stable")
-        ordered = self.lengths[order]
-        cuts = np.flatnonzero(np.diff(ordered)) + 1
-        rectangles = []
-        for rows in np.split(order, cuts):
-            length = int(self.lengths[rows[0]]) if len(rows) else 0
-            if length == 0:
-                continue
-            step = max(1, TOKENS_PER_RECTANGLE // length)
-            within = np.arange(length)
-            for start in range(0, len(rows), step):
-                some = rows[start : start + step]
-                # in this order a row is summed alike, to the last bit, whichever rows are beside it
-                rectangle = self.values[self.offsets[some, None] + within]
-                rectangle.flags.writeable = False  # every metric sees the same
-                rectangles.append((some, rectangle))
+    def _order(self) -> Ints:
+        """Row numbers by length, rows of one length in their own order."""
+        # NumPy sorts small numbers much faster than large ones
+        small = not len(self) or self.lengths.max() < 1 << 16
+        return np.argsort(self.lengths.astype(np.uint16) if small else self.lengths, kind="stable")
+
+    @cached_property
+    def _cuts(self) -> list[tuple[int, int, int]]:
+        """Where each rectangle begins and ends in `_order`, and the length of its rows; empty rows are in none."""
+        ordered = self.lengths[self._order]
+        bounds = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
+        cuts = []
+        for first, last in pairwise(bounds):
+            length = int(ordered[first]) if first < last else 0
+            step = max(1, TOKENS_PER_RECTANGLE // max(length, 1))
+            cuts += [(a, min(a + step, last), length) for a in range(first, last, step) if length]
+        return cuts
+
+    @cached_property
+    def _rectangles(self) -> list[Floats]:
+        """The values of the rows of one length, for each length that occurs except 0."""
+        starts = self.offsets[self._order]
+        # in this order of memory a row is summed alike, to the last bit, whichever rows are beside it
+        rectangles = [_windows(self.values, length)[starts[a:b]] for a, b, length in self._cuts]
+        for rectangle in rectangles:
+            rectangle.flags.writeable = False  # every metric sees the same
         return rectangles
 
-    def _with(self, columns: Sequence[npt.NDArray[np.generic] | Ragged]) -> Iterator[tuple[Ints, list[Any]]]:
+    def _with(self, columns: Sequence[npt.NDArray[np.generic] | Ragged]) -> Iterator[list[Any]]:
         """Each rectangle, and what belongs to its rows: of a Ragged the rectangle, of an array a column (rows, 1)."""
+        beside: list[Any] = []
         for column in columns:
-            if isinstance(column, Ragged) and not np.array_equal(column.offsets, self.offsets):
+            if not isinstance(column, Ragged):
+                beside.append(column.take(self._order)[:, None])
+            elif column.offsets is self.offsets or np.array_equal(column.offsets, self.offsets):
+                beside.append(column._rectangles)  # rows of the same lengths are cut into the same rectangles
+            else:
                 raise ValueError("rows of different lengths")
-        for place, (rows, rectangle) in enumerate(self._rectangles):
-            # rows of the same lengths are cut into the same rectangles
-            beside = (c._rectangles[place][1] if isinstance(c, Ragged) else c[rows, None] for c in columns)
-            yield rows, [rectangle, *beside]
+        for place, (start, stop, _) in enumerate(self._cuts):
+            yield [self._rectangles[place], *(c[place] if isinstance(c, list) else c[start:stop] for c in beside)]
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
         """One number per row: `kernel(rectangle, *columns)`, with columns of shape (rows, 1), or like the rectangle.
 
         Empty rows give NaN; the kernel never sees them.
         """
-        out = np.full(len(self), np.nan)
-        for rows, rectangles in self._with(columns):
-            out[rows] = kernel(*rectangles)
+        ordered = np.full(len(self), np.nan)
+        for (start, stop, _), given in zip(self._cuts, self._with(columns), strict=True):
+            ordered[start:stop] = kernel(*given)
+        out = np.empty(len(self))
+        out[self._order] = ordered
         return out
 
     def by_token(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Ragged:
         """One number per token: `kernel(rectangle, *columns)` of the rectangle's own shape."""
-        return Ragged._from_rectangles([(rows, kernel(*given)) for rows, given in self._with(columns)], self.offsets)
+        return Ragged._from_rectangles([kernel(*given) for given in self._with(columns)], self)
 
     def keep(self, which: npt.NDArray[np.bool_]) -> Ragged:
         """Without the rows where `which` is false: they become empty."""
         return Ragged.from_lengths(self.values[np.repeat(which, self.lengths)], np.where(which, self.lengths, 0))
+
+
+def _windows(values: Floats, length: int) -> Floats:
+    """A view whose row i are the `length` values from place i on: rows are copied as wholes, not value by value."""
+    step = values.itemsize
+    return np.ndarray((len(values) - length + 1, length), np.float64, values, strides=(step, step))

@@ -53,6 +53,7 @@ class Schedule:
     stood_in: npt.NDArray[np.bool_]
     strip: bool
     _durations: Ragged | None = None
+    _shared: dict[str, Floats] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     @property
@@ -83,15 +84,13 @@ class Schedule:
     def cutoff(self) -> Floats:
         """τ of every segment."""
         self.seen.add("cutoff")
-        return self._cutoff
+        if "cutoff" not in self._shared:
+            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._reach)
+        return self._shared["cutoff"]
 
     @cached_property
     def _lags(self) -> Ragged:
         return self.g.by_token(kernels.lags, self.x, self._y)
-
-    @cached_property
-    def _cutoff(self) -> Floats:
-        return self.g.by_row(kernels.cutoff, self._reach)
 
     @property
     def compute(self) -> Ragged:
@@ -114,6 +113,11 @@ class Schedule:
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
         """`kernel(g, *columns)` for the segments of each length: one number per segment."""
         return self.g.by_row(kernel, *columns)
+
+    def by_lag(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
+        """`kernel(lags, *columns)`: as `lags.by_row`, but that the lags of all segments need never be held at once."""
+        self.seen.add("length")
+        return self.g.by_row(lambda g, x, y, *given: kernel(kernels.lags(g, x, y), *given), self.x, self._y, *columns)
 
     @cached_property
     def predictions(self) -> list[str | None]:
@@ -170,6 +174,17 @@ CHARACTERS: tuple[Callable[[str], int], ...] = (
 """White space has no delays; it has, as in OmniSTEval's logs; all but the plain space has, as in SimulEval's."""
 
 
+@dataclass(frozen=True)
+class _Times:
+    """Delays on one clock, with what empty hypotheses are charged; `shared` is what metrics have made of them."""
+
+    g: Ragged
+    ideal: Ragged
+    durations: Ragged | None
+    charged: npt.NDArray[np.bool_]
+    shared: dict[str, Floats] = field(default_factory=dict)
+
+
 class Schedules:
     """The schedules of one Run under one convention; what several metrics need is made once."""
 
@@ -177,6 +192,7 @@ class Schedules:
         self.run = run
         self.convention = convention
         self._made: dict[tuple[object, ...], Schedule] = {}
+        self._timed: dict[tuple[str, str], _Times] = {}
 
     def _stripped(self, column: Ragged) -> Ragged:
         """Without the last entry of a row where that belongs to a stripped `</s>`."""
@@ -252,17 +268,24 @@ class Schedules:
     def _ideal(self) -> Ragged:
         return self._stripped(self.run.delays)
 
-    def _make(self, length: str, clock: str, empty: str) -> Schedule:
-        run, x = self.run, self.run.source_length
-        ideal = self._ideal
+    def _times(self, clock: str, empty: str) -> _Times:
+        """What does not depend on whose length |y| is."""
+        run, ideal = self.run, self._ideal
         g = ideal if clock == "ideal" else self._stripped(clocks.clock(run, clock))
         durations = None if run.durations is None else self._stripped(run.durations)
         charged = (g.lengths == 0) if empty == "source" else np.zeros(len(run), dtype=bool)
         if charged.any():
-            ideal = ideal.fill_empty(x)
-            g = ideal if clock == "ideal" else g.fill_empty(x)
+            ideal = ideal.fill_empty(run.source_length)
+            g = ideal if clock == "ideal" else g.fill_empty(run.source_length)
             if durations is not None:
                 durations = durations.fill_empty(np.full(len(run), np.nan))
+        return _Times(g, ideal, durations, charged)
+
+    def _make(self, length: str, clock: str, empty: str) -> Schedule:
+        run, x = self.run, self.run.source_length
+        times = self._timed.get((clock, empty)) or self._times(clock, empty)
+        self._timed[clock, empty] = times
+        g, charged = times.g, times.charged
         y = hypothesis = g.lengths.astype(np.float64)
         stood_in = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
@@ -277,4 +300,4 @@ class Schedules:
         y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
         strip = self.convention.eos == "strip" and bool(run.marked.any())
-        return Schedule(run, g, ideal, clock, x, y, reach, length, stood_in, strip, durations)
+        return Schedule(run, g, times.ideal, clock, x, y, reach, length, stood_in, strip, times.durations, times.shared)

@@ -20,7 +20,7 @@ from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
 from lagging.metrics.sentence import Delays, as_float, as_sentence
-from lagging.ragged import Floats, Ragged
+from lagging.ragged import Floats, Ints, Ragged
 from lagging.validation import number
 
 if TYPE_CHECKING:
@@ -49,44 +49,62 @@ def count(lengths: Floats, piece: float) -> Floats:
     return tokens
 
 
-def mean_delay(g: Floats, times: Floats, lasts: Floats | float, counted: Bools | bool, piece: float) -> Floats:
+def mean_delay(g: Floats, times: Floats, lasts: Floats | float, counted: Bools | None, piece: float) -> Floats:
     """ATD: the mean over t of T(y_t) − T(x_a(t)), in a fixed number of passes over the rectangle.
 
     Args:
         g: delays, on the ideal clock: the source is there when it is spoken, whatever the system does with it.
         times: from when on each token can be put out.
         lasts: how long each target token lasts.
-        counted: which entries are tokens; a chunk without sound has an entry, for its source, and no token.
+        counted: which entries are tokens (None: all); a chunk without sound has an entry, for its source, and no token.
         piece: how long a source token lasts.
     """
     read = np.maximum(g, 0.0)  # before the segment began, nothing of it was read
     waits = kernels.waits(read)
     tokens = count(waits, piece)
-    chunk = tokens > 0  # a chunk begins where source was read
-    counted = np.broadcast_to(counted, g.shape)
-    sources, targets = np.cumsum(tokens, axis=1), np.cumsum(counted, axis=1, dtype=np.float64)
-    known = np.maximum.accumulate(np.where(chunk, sources - tokens, 0.0), axis=1)  # source tokens before the chunk
-    said = np.maximum.accumulate(np.where(chunk, targets - counted, 0.0), axis=1)  # target tokens before the chunk
-    a = np.minimum(targets - np.maximum(said - known, 0.0), sources)
-    ends = kernels.queue(times, np.broadcast_to(lasts, g.shape))  # T(y_t): one after the other, none before its time
-    late = ends - _spoken(a, read, waits, known, chunk, piece)
-    mean: Floats = np.where(counted, late, 0.0).sum(axis=1) / targets[:, -1]
+    targets = np.arange(1.0, g.shape[1] + 1.0) if counted is None else _counts(counted)
+    before = targets - (1.0 if counted is None else counted)
+    whole = piece == 1.0 and np.array_equal(tokens, waits)  # source tokens are what delays count
+    sources = read if whole else _counts(tokens)
+    new = tokens > 0  # a chunk begins where source was read,
+    chunk = new.copy()
+    chunk[:, 0] = True  # or the segment does
+    begins = np.flatnonzero(chunk)
+    sizes = np.diff(begins, append=g.size)
+    known = sources - tokens
+    # target tokens that are ahead of the source tokens before the chunk
+    ahead = np.repeat(np.maximum(before - known, 0.0).take(begins), sizes).reshape(g.shape)
+    a = np.minimum(targets - ahead, sources)
+    spoken = a if whole else _spoken(a, begins, new, known, read, waits, piece)
+    # T(y_t): one after the other, none before its time
+    ends = kernels.queue(times, lasts) if isinstance(lasts, np.ndarray) else kernels.paced(times, lasts)
+    late = ends - spoken if counted is None else np.where(counted, ends - spoken, 0.0)
+    mean: Floats = late.sum(axis=1) / targets[..., -1]
     return mean
 
 
-def _spoken(a: Floats, read: Floats, waits: Floats, known: Floats, chunk: Bools, piece: float) -> Floats:
+def _counts(some: npt.NDArray[np.generic]) -> Floats:
+    """How many there are up to each place of a row; whole numbers, so that all rows can be added up at once."""
+    total = np.cumsum(some, dtype=np.int64).reshape(some.shape)
+    return (total - (total[:, :1] - some[:, :1].astype(np.int64))).astype(np.float64)
+
+
+def _spoken(a: Floats, begins: Ints, new: Bools, known: Floats, read: Floats, waits: Floats, piece: float) -> Floats:
     """T(x_a): when source token a ends; 0 for a = 0, when nothing of the source was read.
 
-    As a(t) ≤ t ≤ |y|, a table of the first |y| source tokens is enough to find the chunk of each.
+    Source token X_c + 1 is the first of chunk c. Over the source tokens of all rows, end to end, the number of such
+    first tokens up to a tells the chunk of a. As a(t) ≤ t ≤ |y|, the first |y| source tokens of a row are enough.
     """
     rows, length = a.shape
-    first = known + 1.0
-    row, t = np.nonzero(chunk & (first <= length))
-    table = np.zeros((rows, length + 1), dtype=np.int64)
-    table[row, first[row, t].astype(np.int64)] = t
-    np.maximum.accumulate(table, axis=1, out=table)
-    at = np.take_along_axis(table, a.astype(np.int64), axis=1)
-    at += np.arange(0, rows * length, length)[:, None]
+    first = known.take(begins) + new.take(begins)  # 0 for what was written before anything was read
+    near = np.flatnonzero(first <= length)
+    begins, first = begins.take(near), first.take(near)
+    place = (begins // length) * (length + 1) + first.astype(np.int64)
+    is_first = np.zeros(rows * (length + 1), dtype=bool)
+    is_first[place] = True
+    asked = a.astype(np.int64)
+    asked += np.arange(0, rows * (length + 1), length + 1)[:, None]
+    at = begins.take(np.cumsum(is_first).take(asked) - 1)
     end: Floats = np.minimum(read.take(at), (read - waits).take(at) + piece * (a - known.take(at)))
     return end
 
@@ -115,7 +133,7 @@ def cut(g: Ragged, times: Ragged, durations: Ragged, piece: float) -> tuple[Ragg
 def token_delays(g: Ragged, times: Ragged, durations: Ragged | None, piece: float) -> Floats:
     """ATD of each segment of speech: into text, or, with durations, into speech."""
     if durations is None:
-        return g.by_row(lambda g, times: mean_delay(g, times, 0.0, True, piece), times)
+        return g.by_row(lambda g, times: mean_delay(g, times, 0.0, None, piece), times)
     g, times, lasts = cut(g, times, durations, piece)
     return g.by_row(lambda g, times, lasts: mean_delay(g, times, lasts, lasts > 0, piece), times, lasts)
 
@@ -168,7 +186,7 @@ def atd(
     if s is None:
         return math.nan
     if unit == "token":
-        return float(mean_delay(s.g, s.g, 1.0, True, 1.0)[0])
+        return float(mean_delay(s.g, s.g, 1.0, None, 1.0)[0])
     g = Ragged.from_rows(s.g)
     with np.errstate(invalid="ignore"):
         return float(token_delays(g, g, lasts, piece)[0])
@@ -235,7 +253,7 @@ def _atd(s: Schedule, *, piece: float) -> Floats:
     if s.run.unit == "token":
         if durations is not None:
             raise MetricError("the source is counted in tokens and the output speech in milliseconds")
-        return g.by_row(lambda g: mean_delay(g, g, 1.0, True, 1.0))
+        return g.by_row(lambda g: mean_delay(g, g, 1.0, None, 1.0))
     if durations is not None:
         charged = np.isnan(durations.values)
         durations = Ragged(np.where(charged, piece, durations.values), durations.offsets)

@@ -82,7 +82,7 @@ def _hidden_lag(s: Schedule, *, where: str) -> Floats:
     undefined="there is no lag, so nothing to hide",
 )
 def _hidden_share(s: Schedule, *, where: str) -> Floats:
-    dal = s.lags.by_row(kernels.dal)
+    dal = s.by_lag(kernels.dal)
     return np.stack([_hidden(s, where), np.where(dal > 0, dal, np.nan)], axis=1)
 
 

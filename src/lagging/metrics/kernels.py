@@ -16,6 +16,8 @@ A sentence function hands in one row, a metric over a Run all rows of one length
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,6 +36,7 @@ __all__ = [
     "inside",
     "lags",
     "over_budget",
+    "paced",
     "queue",
     "running",
     "waits",
@@ -47,7 +50,9 @@ def _before(g: Floats) -> Floats:
 
 def lags(g: Floats, x: Floats, y: Floats) -> Floats:
     """ℓ(t) = g(t) − (t−1)/γ, with one rounding: the products are exact for whole numbers, so equal lags are equal."""
-    lag: Floats = (g * y - _before(g) * x) / y
+    lag: Floats = g * y
+    lag -= _before(g) * x
+    lag /= y
     return lag
 
 
@@ -65,12 +70,16 @@ def ap(g: Floats, x: Floats, y: Floats) -> Floats:
 
 def waits(g: Floats) -> Floats:
     """CW(t) (eq. 2): g(t) − g(t−1), with g(0) = 0."""
-    return np.diff(g, axis=1, prepend=0.0)
+    wait = np.empty_like(g, order="C")
+    # rows end to end are one long row, but for the first token of each
+    np.subtract(g.reshape(-1)[1:], g.reshape(-1)[:-1], out=wait.reshape(-1)[1:])
+    wait[:, 0] = g[:, 0]
+    return wait
 
 
 def cw(g: Floats) -> Floats:
     """Mean of CW(t) over the t with CW(t) > 0: source read ÷ number of read-runs; NaN if nothing was read."""
-    runs = (waits(g) > 0).sum(axis=1)
+    runs = np.count_nonzero(waits(g) > 0, axis=1)
     with np.errstate(invalid="ignore"):
         mean: Floats = g[:, -1] / runs
     return mean
@@ -85,13 +94,15 @@ def cutoff(g: Floats, reach: Floats) -> Floats:
 def _leading(g: Floats, reach: Floats) -> npt.NDArray[np.int64]:
     """How many leading tokens have g(t) < |x|."""
     past = ~(g < reach)
-    count: npt.NDArray[np.int64] = np.where(past.any(axis=1), past.argmax(axis=1), g.shape[1])
+    first = past.argmax(axis=1)
+    found = past[np.arange(len(g)), first]  # where none is past, the first "largest" is not past either
+    count: npt.NDArray[np.int64] = np.where(found, first, g.shape[1])
     return count
 
 
 def al(lag: Floats, tau: Floats) -> Floats:
     """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t). YAAL, with the number of tokens inside the source for τ."""
-    mean: Floats = np.where(_before(lag) < tau, lag, 0.0).sum(axis=1) / tau[:, 0]
+    mean: Floats = (lag * (_before(lag) < tau)).sum(axis=1) / tau[:, 0]
     return mean
 
 
@@ -103,7 +114,18 @@ def al_y(lag: Floats) -> Floats:
 
 def running(lag: Floats) -> Floats:
     """ℓ'(t) = max_{i≤t} ℓ(i): the lag of g', once writing takes 1/γ."""
-    return np.maximum.accumulate(lag, axis=1)
+    return _along(np.maximum, lag)
+
+
+def _along(step: np.ufunc, values: Floats) -> Floats:
+    """`step.accumulate(values, axis=1)`. Of many short rows column by column, which takes a third of the time."""
+    rows, length = values.shape
+    if rows < 8 * min(length, 32):
+        return np.asarray(step.accumulate(values, axis=1))
+    columns = values.T.copy()
+    for before, here in pairwise(columns):
+        step(before, here, out=here)
+    return np.ascontiguousarray(columns.T)
 
 
 def dal(over: Floats) -> Floats:
@@ -133,7 +155,7 @@ def carried(g: Floats, cost: Floats) -> Floats:
 
     Without a recurrence: g'(t) = C(t) + max_{i≤t} [g(i) − C(i)], with C(t) the cost of all tokens before t.
     """
-    spent = np.cumsum(cost, axis=1) - cost
+    spent = _along(np.add, cost) - cost
     delays: Floats = spent + running(g - spent)
     return delays
 
@@ -144,8 +166,15 @@ def queue(arrival: Floats, compute: Floats) -> Floats:
     As DAL, a running maximum instead of a recurrence: finish(i) = C(i) + max_{j≤i} [arrival(j) − C(j−1)], with C the
     sum of the computing times so far.
     """
-    total = np.cumsum(compute, axis=1)
-    finish: Floats = total + np.maximum.accumulate(arrival - (total - compute), axis=1)
+    total = _along(np.add, compute)
+    finish: Floats = total + running(arrival - (total - compute))
+    return finish
+
+
+def paced(arrival: Floats, cost: float) -> Floats:
+    """`queue`, where every step takes as long: finish(i) = i·cost + max_{j≤i} [arrival(j) − (j−1)·cost]."""
+    spent = _before(arrival) * cost
+    finish: Floats = (spent + cost) + running(arrival - spent)
     return finish
 
 

@@ -26,7 +26,7 @@ NO_REFERENCE = "No reference: the hypothesis length stands in; the signature cou
 
 def before(s: Schedule, end: Floats) -> Floats:
     """The mean lag of the leading tokens that were written before an end: of the source, or of the recording."""
-    return s.lags.by_row(kernels.al, s.by_row(kernels.inside, end))
+    return s.by_lag(kernels.al, s.by_row(kernels.inside, end))
 
 
 @register(
@@ -49,7 +49,7 @@ def before(s: Schedule, end: Floats) -> Floats:
     edge_cases=(EMPTY, NO_REFERENCE, "The cut-off τ is that of AL, and so is the tolerance of 1 ms."),
 )
 def _laal(s: Schedule) -> Floats:
-    return s.lags.by_row(kernels.al, s.cutoff)
+    return s.by_lag(kernels.al, s.cutoff)
 
 
 @register(

@@ -112,7 +112,7 @@ def _cw(s: Schedule) -> Floats:
     ),
 )
 def _al(s: Schedule) -> Floats:
-    return s.lags.by_row(kernels.al, s.cutoff)
+    return s.by_lag(kernels.al, s.cutoff)
 
 
 @register(
@@ -127,7 +127,7 @@ def _al(s: Schedule) -> Floats:
     edge_cases=(EMPTY, "A wait-k system gets less than k for k > 1: 2.25 for wait-3 with |x| = |y| = 4 (Table 1)."),
 )
 def _al_y(s: Schedule) -> Floats:
-    return s.lags.by_row(kernels.al_y)
+    return s.by_lag(kernels.al_y)
 
 
 @register(
@@ -162,7 +162,7 @@ def _al_y(s: Schedule) -> Floats:
 )
 def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
     if write_cost is None:
-        return s.lags.by_row(kernels.dal)
+        return s.by_lag(kernels.dal)
     if write_cost == "corpus":
         some = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
         write_cost = exact_sum(s.x[some]) / exact_sum(s.y[some]) if some.any() else 0.0

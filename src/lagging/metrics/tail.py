@@ -71,7 +71,7 @@ def _largest(rows: Floats) -> float:
     edge_cases=(EMPTY, "The same for g and g': the running maximum of the lags ends at their maximum.", OWN),
 )
 def _max_lag(s: Schedule) -> Floats:
-    return s.lags.by_row(lambda lag: lag.max(axis=1))
+    return s.by_lag(lambda lag: lag.max(axis=1))
 
 
 PER = {"ms": 60_000.0, "token": 100.0}

@@ -58,18 +58,21 @@ class Board:
         row[COUNT] += 1
 
     def remove(self, worker: int, place: int) -> None:
-        """A sentence is over."""
+        """A sentence is over. Who dies amid this leaves another there twice, but none out."""
         row = self.row(worker)
-        under_way = self.under_way(worker)
-        under_way.remove(place)
-        row[COUNT] = len(under_way)
-        for at, other in enumerate(under_way, FIRST):
-            row[at] = other
+        last = FIRST + row[COUNT] - 1
+        at = next(at for at in range(FIRST, last + 1) if row[at] == place)
+        row[at] = row[last]
+        row[COUNT] -= 1
 
     def under_way(self, worker: int) -> list[int]:
         """The sentences that a worker has under way."""
         row = self.row(worker)
-        return row[FIRST : FIRST + row[COUNT]].tolist()
+        return list(dict.fromkeys(row[FIRST : FIRST + row[COUNT]].tolist()))
+
+    def begin(self) -> None:
+        """Nothing has been given out."""
+        self.cells[GIVEN] = 0
 
     def clear(self, worker: int) -> None:
         """A worker is gone."""

@@ -72,6 +72,7 @@ class Journal:
         except OSError as error:
             raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
         self._synced = self.size()
+        self._looked, self._written = 0, set[int]()
         if hasattr(os, "O_DIRECTORY"):  # a new file is safe when its folder is
             folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
             os.fsync(folder)
@@ -137,6 +138,17 @@ class Journal:
                 if head.failed is not None:
                     held.failed[head.index] = head.kind or ""
         return held
+
+    def written(self) -> set[int]:
+        """The sentences that are in it by now; only what is new is read. The caller has the lock."""
+        with self.path.open("rb") as file:
+            file.seek(self._looked)
+            for line in file:
+                if line.endswith(b"\n"):
+                    self._looked += len(line)
+                if (head := _head(line)) is not None:
+                    self._written.add(head.index)
+        return self._written
 
     def tidy(self, held: Contents, without: frozenset[int] = frozenset()) -> None:
         """Put the lines in order, and what broke off aside. The caller has the lock, or is alone.

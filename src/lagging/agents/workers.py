@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,12 +31,18 @@ from lagging.agents.journal import Journal
 from lagging.agents.loading import beside
 from lagging.agents.protocol import Traits
 from lagging.agents.sentence import NS
-from lagging.errors import LaggingError
+from lagging.errors import LaggingError, UsageError
 
 __all__ = ["Crew", "Hello"]
 
 TICK = 0.05
 """Seconds between two looks at the workers, if none of them ends."""
+
+GRACE = 3.0
+"""Seconds that a worker may take to end when all is done: what else an agent keeps going is ended."""
+
+ASKING = (signal.SIGINT, signal.SIGTERM)
+"""How somebody asks to stop."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +61,49 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever watches decides when to stop
     if os.name == "posix":
         os.setsid()  # what an agent starts ends with it
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what was meant for the others has come here too
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKING)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
-    parent = os.getppid()
+    parent, home = os.getppid(), Path.cwd()
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         agent = job.agent.make()
-        hello = Hello(Traits.of(agent), beside(job.agent.file) if job.agent.file is not None else {})
-    except (Exception, SystemExit) as error:
+        file = job.agent.file
+        hello = Hello(Traits.of(agent), beside(home / file) if file is not None else {})
+        wire.send(hello)
+    except BaseException as error:
         wire.send(_broken(error))
         return
-    wire.send(hello)
     try:
         todo, again = wire.recv()
     except EOFError:  # nothing was left to do, or something else was wrong
         return
     try:
-        _serve(job, agent, hello.traits, worker, board, strict, parent, todo, again)
+        desk, journal = _settle(job, agent, hello.traits, home)
+        _serve(desk, journal, worker, board, strict, parent, todo, again)
+        wire.send(None)
     except Exception as error:  # the disk is full, say: what is safe is safe
         board.stop()
         wire.send(_broken(error, "a worker could not go on"))
 
 
+def _settle(job: Job, agent: Any, traits: Traits, home: Path) -> tuple[Desk, Journal]:
+    """Open everything from where the run began; the agent may have gone to another folder, and stays there."""
+    there = Path.cwd()
+    os.chdir(home)
+    source = job.settings.open(job.source, traits.source, check=False)
+    folder = Path(job.output).resolve()
+    desk = Desk(agent, traits, source, job.references(len(source)), job.settings, folder)
+    journal = Journal(folder)
+    os.chdir(there)
+    return desk, journal
+
+
 def _serve(
-    job: Job,
-    agent: Any,
-    traits: Traits,
+    desk: Desk,
+    journal: Journal,
     worker: int,
     board: Board,
     strict: bool,
@@ -87,10 +111,6 @@ def _serve(
     todo: Sequence[int],
     again: Sequence[int],
 ) -> None:
-    source = job.settings.open(job.source, traits.source, check=False)
-    desk = Desk(agent, traits, source, job.references(len(source)), job.settings, Path(job.output))
-    journal = Journal(Path(job.output))
-
     def put(place: int, line: bytes, failure: Failure | None) -> None:
         """Write a line. The caller has the lock."""
         if os.name == "posix" and os.getppid() != parent:
@@ -155,8 +175,8 @@ def _leave() -> None:
 
 
 def _broken(error: BaseException, what: str = "the agent could not be made") -> LaggingError:
-    if isinstance(error, LaggingError):
-        return error
+    if isinstance(error, LaggingError):  # by its words: not all of them can go from one process to another
+        return UsageError(str(error)) if isinstance(error, UsageError) else LaggingError(str(error))
     return LaggingError(f"{what}: {raised(error).trace.rstrip()}")
 
 
@@ -165,11 +185,20 @@ def _broken(error: BaseException, what: str = "the agent could not be made") -> 
 
 @dataclass
 class _Hand:
-    """A worker, as it is seen from outside."""
+    """A worker, as it is seen from outside.
+
+    Attributes:
+        process, wire: itself, and how one speaks with it.
+        ready: whether it has been told what to do.
+        again: the sentences that it is to try again, one after the other, before anything else.
+        done: when it said that all is done; 0 before.
+    """
 
     process: BaseProcess
     wire: Connection
     ready: bool = False
+    again: Sequence[int] = ()
+    done: float = 0.0
 
 
 @dataclass
@@ -212,20 +241,26 @@ class Crew:
         ours, theirs = self._context.Pipe()
         args = (self.job, worker, self._board, theirs, self.strict)
         process = self._context.Process(target=work, args=args, name=f"lagging-{worker}")
-        process.start()
-        theirs.close()
-        self._hands[worker] = _Hand(process, ours)
+        with _unasked():
+            process.start()
+            theirs.close()
+            self._hands[worker] = _Hand(process, ours)
 
     def _hear(self, worker: int) -> Hello:
         hand = self._hands[worker]
+        while not hand.wire.poll(TICK) and hand.process.exitcode is None:
+            pass  # it may die, and leave behind somebody who keeps the wire open
         try:
-            said = hand.wire.recv()
+            said = hand.wire.recv() if hand.wire.poll() else None
         except (EOFError, OSError):
             hand.process.join()
-            code = hand.process.exitcode
-            raise LaggingError(f"the agent's process died while the agent was being made ({_ended(code)})") from None
+            said = None
         if isinstance(said, LaggingError):
             raise said
+        if said is None:
+            raise LaggingError(
+                f"the agent's process died while the agent was being made ({_ended(hand.process.exitcode)})"
+            )
         assert isinstance(said, Hello)
         return said
 
@@ -242,43 +277,81 @@ class Crew:
             LaggingError: a worker cannot go on.
             KeyboardInterrupt: somebody asked twice to stop.
         """
-        self._go(0, todo)
+        with self._listening():
+            try:
+                self._go(0, todo)
+                self._watch(todo, desk, journal, progress)
+                while not self._board.stopped and (left := self._left(todo, journal)):
+                    self._board.begin()  # whoever had these died just when they were given out
+                    self._start(0)
+                    self._watch(left, desk, journal, progress)
+                    if len(self._left(todo, journal)) == len(left):
+                        raise LaggingError("the agent's processes end before their work is done")
+            except KeyboardInterrupt:
+                self.interrupted = True
+                with journal.lock.held():  # so that no line breaks off
+                    self.dismiss()
+                raise
+        return not self._board.stopped
+
+    def _watch(self, todo: Sequence[int], desk: Desk, journal: Journal, progress: Callable[[], None]) -> None:
+        """Until all workers have ended; the first has been started."""
         for worker in range(1, min(self.size, len(todo))):
             self._start(worker)
         synced = time.monotonic()
         while self._hands:
-            try:
-                self._look(todo, desk, journal)
-                if time.monotonic() - synced >= 0.5:
-                    journal.sync()
-                    synced = time.monotonic()
-                progress()
-            except KeyboardInterrupt:
-                if self.interrupted:
-                    with journal.lock.held():
-                        self.dismiss()
-                    raise
-                self.interrupted = True
-                self._board.stop()
+            self._look(todo, desk, journal)
+            if time.monotonic() - synced >= 0.5:
+                journal.sync()
+                synced = time.monotonic()
+            progress()
         journal.sync()
         progress()
-        return not self._board.stopped
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Whoever asks to stop is heeded between two looks; whoever asks again, at once."""
+
+        def ask(*_: object) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+            self._board.stop()
+
+        here = threading.current_thread() is threading.main_thread()
+        heard = [number for number in ASKING if here and signal.getsignal(number) is signal.default_int_handler]
+        for number in heard:
+            signal.signal(number, ask)
+        try:
+            yield
+        finally:
+            for number in heard:
+                signal.signal(number, signal.default_int_handler)
+
+    def _left(self, todo: Sequence[int], journal: Journal) -> list[int]:
+        """What has not been done."""
+        with journal.lock.held():
+            written = journal.written()
+        return [place for place in todo if place not in written]
 
     def _go(self, worker: int, todo: Sequence[int], again: Sequence[int] = ()) -> None:
         hand = self._hands[worker]
-        hand.ready = True
-        with suppress(BrokenPipeError):  # it has died, which will be seen
+        hand.ready, hand.again = True, again
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has died, which will be seen
             hand.wire.send((todo, again))
 
     def _look(self, todo: Sequence[int], desk: Desk, journal: Journal) -> None:
         """See which workers have something to say, have ended, or take too long."""
         watched: list[Any] = [hand.process.sentinel for hand in self._hands.values()]
-        watched += [hand.wire for hand in self._hands.values()]
+        watched += [hand.wire for hand in self._hands.values() if not hand.done]
         wait(watched, TICK)
         for worker, hand in list(self._hands.items()):
-            if hand.wire.poll():
+            if not hand.done and hand.wire.poll():
                 self._listen(worker, hand, todo)
+            if hand.done and time.monotonic() - hand.done > GRACE:
+                _kill(hand.process)
             if hand.process.exitcode is not None:
+                _kill(hand.process)  # what it has started has not ended yet
                 self._lost(worker, desk, journal, Failure("died", _ended(hand.process.exitcode)), todo)
             elif (late := self._late(worker)) is not None:
                 with journal.lock.held():  # so that it is not amid a line, and has not just been done
@@ -290,13 +363,15 @@ class Crew:
     def _listen(self, worker: int, hand: _Hand, todo: Sequence[int]) -> None:
         try:
             said = hand.wire.recv()
-        except (EOFError, OSError):
-            hand.process.join()  # it has ended, or is about to
-            return
+        except (EOFError, OSError):  # it is about to end
+            said = None
         if isinstance(said, LaggingError):
             self.dismiss()
             raise said
-        self._go(worker, todo, self._board.under_way(worker))
+        if said is None:
+            hand.done = time.monotonic()
+        else:
+            self._go(worker, todo, self._board.under_way(worker))
 
     def _late(self, worker: int) -> Failure | None:
         began, limits = self._board.began(worker), self.job.settings.limits
@@ -314,20 +389,22 @@ class Crew:
         hand.wire.close()
         places = self._board.under_way(worker)
         self._board.clear(worker)
-        if not places and code == 0:
+        if not places and (hand.done or code == 0):
             return
         if not places:
             self._idle += 1
-        if self._idle > 3 or not (places or hand.ready):
-            raise LaggingError(f"the agent's process died, and not over a sentence ({_ended(code)})")
-        again = []
+        if self._idle > 3 or not hand.ready:
+            when = "not over a sentence" if hand.ready else "while the agent was being made again"
+            raise LaggingError(f"the agent's process died, {when} ({_ended(code)})")
         with journal.lock.held():
-            written = journal.look().at if places else {}
+            written = journal.written()
+        suspects = [place for place in hand.again if place in places][:1] or places
+        again = []
         for place in places:
             if place in written:  # it died after the last stroke
                 continue
-            self._strikes[place] += 1
-            if self._strikes[place] > 1 or (why.kind != "died" and len(places) == 1):
+            self._strikes[place] += place in suspects
+            if place in suspects and (self._strikes[place] > 1 or (why.kind != "died" and len(suspects) == 1)):
                 with journal.lock.held():
                     journal.append(desk.fail(place, why))
                 if self.strict:
@@ -345,6 +422,20 @@ class Crew:
             _kill(hand.process)
             hand.wire.close()
         self._hands.clear()
+
+
+@contextmanager
+def _unasked() -> Iterator[None]:
+    """Whoever asks to stop is heard later; a process that is started meanwhile does not hear it, until it will."""
+    if os.name != "posix":
+        yield
+        return
+    resource_tracker.ensure_running()  # which would unblock them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _kill(process: BaseProcess) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from lagging.conventions import Convention
 from lagging.errors import DataError, Fault, UsageError, optional
-from lagging.formats.columns import check_names, joined_labels, labels_of, match
+from lagging.formats.columns import check_names, joined_labels, match
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import Options
 from lagging.formats.parquet import as_texts, from_batches
@@ -159,28 +159,41 @@ def score_batch(
 
 
 def segment_scores(
-    run: Run, scores: Scores, *, by: Sequence[str] = (), system: str | None = None
+    scores: Scores,
+    *,
+    metrics: Metrics | None = None,
+    labels: Mapping[str, Sequence[str | None]] | None = None,
+    system: str | None = None,
 ) -> pyarrow.RecordBatch:
-    """The scores of the segments of a Run as a batch, like those of `score_batch`; `system` becomes a first column.
+    """Scores as a batch with a row per segment, like that of `score_batch`, but without `fault`.
 
     Args:
-        run: the segments.
-        scores: theirs, in the same order.
-        by: the columns whose labels are in `run.group`.
-        system: name of the system.
+        scores: of the segments.
+        metrics: the columns of scores, null where these scores lack one; theirs if not given.
+        labels: what each segment is labelled by, by column.
+        system: name of the system, as a first column; none if not given.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], id=["a"])
+        >>> segment_scores(lagging.score(run, ["AL", "DAL"]), labels={"lang": ["de"]}).to_pylist()
+        [{'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None}]
     """
     pa = _arrow()
-    labels = [labels_of(text, len(by)) for text in ([None] * len(run) if run.group is None else run.group.tolist())]
-    columns: dict[str, Any] = {} if system is None else {"system": pa.array([system] * len(run), pa.string())}
-    columns["id"] = pa.array(list(map(str, run.id.tolist())), pa.string())
-    columns |= {name: pa.array([of[at] for of in labels], pa.string()) for at, name in enumerate(by)}
+    ids = next(iter(scores)).ids
+    columns: dict[str, Any] = {} if system is None else {"system": pa.array([system] * len(ids), pa.string())}
+    columns["id"] = pa.array(list(map(str, ids.tolist())), pa.string())
+    columns |= {name: pa.array(list(texts), pa.string()) for name, texts in (labels or {}).items()}
+    found = {score.metric: score for score in scores}
     reasons: dict[int, list[tuple[str, str]]] = {}
-    for score in scores:
-        columns[repr(score.metric)] = pa.array(score.segments, from_pandas=True)
-        for row, reason in _why(score):
-            reasons.setdefault(row, []).append((repr(score.metric), reason))
+    for m in found if metrics is None else map(metric, metrics):
+        score = found.get(m)
+        values = np.full(len(ids), np.nan) if score is None else score.segments
+        columns[repr(m)] = pa.array(values, from_pandas=True)
+        for row, reason in () if score is None else _why(score):
+            reasons.setdefault(row, []).append((repr(m), reason))
     kind = pa.map_(pa.string(), pa.string())
-    columns["reasons"] = pa.array([reasons.get(row) for row in range(len(run))], kind)
+    columns["reasons"] = pa.array([reasons.get(row) for row in range(len(ids))], kind)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lagging.errors import UsageError
 
-__all__ = ["Signature", "differing"]
+__all__ = ["Signature", "differing", "joined"]
 
 ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip")
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
@@ -118,6 +118,38 @@ class Signature:
     def __str__(self) -> str:
         """The fields, joined by |."""
         return "|".join([self.metric, *(f"{key}:{value}" for key, value in self.fields)])
+
+
+ADDED = ("n", "noref", "repair", "strip", "eos")
+"""Fields that tell what was done to some segments, and add up."""
+
+
+def joined(one: Signature, other: Signature) -> Signature:
+    """How a number of the segments of both was made: what was done to some was done; all else must agree.
+
+    Raises:
+        UsageError: it does not.
+
+    Example:
+        >>> a = Signature.parse("LAAL|unit:ms|noref:2|n:5|v:0.1.0")
+        >>> str(joined(a, Signature.parse("LAAL|unit:ms|repair:clip|n:7|v:0.1.0")))
+        'LAAL|unit:ms|noref:2|repair:clip|n:12|v:0.1.0'
+    """
+    fields, others = dict(one.fields), dict(other.fields)
+    fixed, too = ({k: v for k, v in f.items() if k not in ADDED} for f in (fields, others))
+    if fixed != too or one.metric != other.metric:
+        differ = sorted(k for k in {*fixed, *too} if fixed.get(k) != too.get(k))
+        both = " and ".join(", ".join(f"{k}:{f.get(k, 'none')}" for k in differ) for f in (fixed, too))
+        raise UsageError(f"segments in {both}: their scores cannot be averaged")
+    known: dict[str, str | None] = dict(fixed)
+    for key in ("repair", "strip"):
+        known[key] = "+".join(sorted({p for f in (fields, others) for p in f.get(key, "").split("+") if p})) or None
+    without = sum(int(f.get("noref", 0)) for f in (fields, others))
+    known["noref"] = str(without) if without else None
+    marks = {f["eos"] for f in (fields, others) if "eos" in f}
+    known["eos"] = "stripped" if "stripped" in marks else "kept" if marks else None
+    more = tuple((k, v) for k, v in fixed.items() if k not in (*ORDER, "v"))
+    return Signature.make(one.metric, known, more, int(fields["n"]) + int(others["n"]), fixed["v"])
 
 
 ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}

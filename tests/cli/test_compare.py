@@ -257,7 +257,7 @@ def test_columns_have_digits_enough_for_comet(run, folder) -> None:
         (("--fail-if", "DAL>5"), "about DAL, which was not scored"),
         (("--fail-if", "DALL>5"), "Did you mean DAL?"),
         (("--fail-if", "AL"), "cannot read the gate 'AL'"),
-        (("--by", "document"), "does not say which document"),
+        (("--resample", "document"), "does not say which document"),
         (("--published", "nothing"), "no such file or directory: nothing"),
         (("-o", "new.jsonl"), "it would be written over"),
     ],
@@ -423,7 +423,7 @@ def test_whole_talks_are_cut_and_compared_by_recording(run, data, tmp_path) -> N
     assert (pair["metric"], pair["a"], pair["b"]) == ("LongYAAL", "base", "later")
     assert 200 < pair["low"] < pair["difference"] < pair["high"] < 340
     assert found["scores"][0]["n"] == 468
-    by = run("compare", *logs, *files, "-m", "LongYAAL", "-f", "json", "--resamples", 500, "--by", "segment")
+    by = run("compare", *logs, *files, "-m", "LongYAAL", "-f", "json", "--resamples", 500, "--resample", "segment")
     assert "|by:segment|method:bca|" in json.loads(by.out)["signature"]
 
 

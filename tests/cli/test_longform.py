@@ -118,11 +118,11 @@ def test_intervals_are_by_recording_where_there_are_several(run, talks):
     assert done.code == 0, done.err
     (score,) = json.loads(done.out)["scores"]
     assert "|by:document|" in score["signature"]
-    by_segment = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--by", "segment", "-f", "json", "-q")
+    by_segment = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--resample", "segment", "-f", "json", "-q")
     (other,) = json.loads(by_segment.out)["scores"]
     assert "|by:segment|" in other["signature"]
     assert other["low"] <= other["score"] <= other["high"]
-    table = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--by", "segment", "-q").out
+    table = run("score", "talks.log", *CUT, "-m", "LAAL", "--ci", "--resample", "segment", "-q").out
     assert f"{other['score'] / 1000:.3f} [{other['low'] / 1000:.3f}, {other['high'] / 1000:.3f}]" in table
 
 
@@ -156,7 +156,7 @@ def test_a_regime_judges_with_an_interval(run, talks):
         (("--subset",), "--subset goes with --segmentation"),
         ((*CUT, "--regime", "iwslt26", "--aligner", "mwer"), "leave --like, --convention and --aligner out"),
         ((*CUT, "--regime", "iwslt26", "--convention", "paper"), "leave --like, --convention and --aligner out"),
-        (("--by", "segment"), "give --ci too"),
+        (("--resample", "segment"), "give --ci too"),
     ],
 )
 def test_options_that_make_no_sense(run, talks, more, said):

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -38,6 +38,7 @@ def reading(command: Command) -> Command:
     @wraps(command)
     def call(*args: Any, format_in: str | None, **rest: Any) -> Any:
         how = {"format": format_in, **{key: rest.pop(key) for key in ("level", "unit", "spm_model")}}
+        how["column_map"] = dict(_called(text) for texts in rest.pop("column_map") for text in texts.split(","))
         for key in ("repair", "strip"):
             how[key] = tuple(name.strip() for text in rest.pop(key) for name in text.split(",") if name.strip())
         return command(*args, how=how, **rest)
@@ -46,7 +47,21 @@ def reading(command: Command) -> Command:
     stripping = click.option(
         "--strip", multiple=True, metavar="KIND", help=f"Leave out tokens with their delays: {STRIPPING}."
     )
-    return recognised(mending(stripping(call)))
+    calling = click.option(
+        "--column-map",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        help="What a table, or JSON, calls a column: delays=emission_ms. May be repeated.",
+    )
+    return recognised(calling(mending(stripping(call))))
+
+
+def _called(text: str) -> tuple[str, str]:
+    """OURS=THEIRS."""
+    ours, equals, theirs = text.partition("=")
+    if not equals or not ours.strip() or not theirs.strip():
+        raise UsageError(f"cannot read --column-map {text!r}; write it like delays=emission_ms")
+    return ours.strip(), theirs.strip()
 
 
 def recognised(command: Command) -> Command:
@@ -194,12 +209,13 @@ def emit(text: str, path: str | None = None) -> None:
 
 
 @contextmanager
-def watched(name: str, path: str, talk: Talk) -> Iterator[Callable[[int], None] | None]:
+def watched(name: str, path: str | Sequence[str], talk: Talk) -> Iterator[Callable[[int], None] | None]:
     """A progress bar over the bytes of a log: only on a terminal, and only if it takes more than a second."""
     if talk.quiet or not talk.progress or not sys.stderr.isatty():
         yield None
         return
-    sizes = [source.size for source in resolve(path)]
+    paths = [path] if isinstance(path, str) else path
+    sizes = [source.size for one in paths for source in resolve(one)]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     started, read = time.monotonic(), 0
     bar: Any = None

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
 from lagging.cli.drawing import confident, pairing, read_columns, with_columns
 from lagging.cli.gating import fail_if, tell
@@ -46,6 +47,7 @@ __all__ = ["command"]
 )
 @fail_if
 @click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")
+@setting_aside
 @output
 @cutting
 @reading
@@ -69,6 +71,7 @@ def command(
     conditions: tuple[str, ...],
     fail_if_worse: str | None,
     output: str | None,
+    aside: Aside,
     cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
@@ -97,10 +100,10 @@ def command(
     results, said = [], set[str]()
     named_logs = systems(logs)
     beside = [*cutting.files, *(column.path for column in read), *(system(text)[1] for text in published)]
-    spare(named_logs, output, inputs=beside)
+    spare(named_logs, output, aside.file, inputs=beside)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})
+            parts = parts_of(path, name, asked, chosen, cutting, {**how, **aside.reading(), "progress": progress})
             results.append(scored(parts, asked, chosen, None if talk.quiet else said)[0])
     results = distinct(results, [path for _, path in named_logs])
     found = compare(
@@ -124,6 +127,8 @@ def command(
     _notes(found, scores, talk)
     bright = colour() and output is None
     text = render_comparison(found, form, width=width(), colour=bright, every=talk.verbose, sentences=sentences)
+    aside.close()
+    aside.say(talk)
     emit(text, output)
     return tell(broken)
 

@@ -52,7 +52,12 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option(
     "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", show_default=True, help="Of p-values."
 )
-@click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; found out if not given.")
+@click.option(
+    "--resample",
+    "by",
+    type=click.Choice(["segment", "document"]),
+    help="What is resampled; found out if not given.",
+)
 @drawing
 @confident("Of intervals.")
 @click.option("--against", metavar="X,Y", help="Instead: metric Y over metric X, a line per system, such as AL,DAL.")

@@ -60,7 +60,12 @@ PAIRING = (
     click.option(
         "--test", type=click.Choice(TESTS), help="The paired test; randomisation by segment, bootstrap by document."
     ),
-    click.option("--by", type=click.Choice(["segment", "document"]), help="What is resampled; recordings if several."),
+    click.option(
+        "--resample",
+        "by",
+        type=click.Choice(["segment", "document"]),
+        help="What is resampled; recordings if several.",
+    ),
     click.option(
         "--correction",
         type=click.Choice(list(CORRECTIONS)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, reading, spare, systems, talking, watched
 from lagging.cli.drawing import pairing, read_columns, with_columns
 from lagging.cli.logs import distinct, named_metrics
@@ -36,6 +37,7 @@ __all__ = ["command"]
 @pairing
 @with_columns
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
+@setting_aside
 @cutting
 @reading
 @talking
@@ -53,6 +55,7 @@ def command(
     columns: tuple[str, ...],
     lower: tuple[str, ...],
     named: str,
+    aside: Aside,
     cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
@@ -72,12 +75,12 @@ def command(
     if output == "-":
         raise UsageError("-o needs a file: a page is nothing for standard output")
     named_logs = systems(logs)
-    spare(named_logs, output, inputs=[*cutting.files, *(column.path for column in given)])
+    spare(named_logs, output, aside.file, inputs=[*cutting.files, *(column.path for column in given)])
     read: list[Run] = []
     said = set[str]()
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            read.append(_read(path, name, cutting, {**how, "progress": progress}))
+            read.append(_read(path, name, cutting, {**how, **aside.reading(), "progress": progress}))
         if read[-1].origin.description not in said:
             said.add(read[-1].origin.description)
             talk.say(f"{read[-1].name}: {read[-1].origin.description}")
@@ -95,6 +98,8 @@ def command(
         talk.say(f"note: {note}")
     if made.data["segments"]["note"]:
         talk.say(f"note: {made.data['segments']['note']}")
+    aside.close()
+    aside.say(talk)
     page = made.to_html()
     with write_whole(output, errors="backslashreplace") as file:
         file.write(page)

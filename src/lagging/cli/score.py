@@ -4,27 +4,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
 from lagging.cli.gating import fail_if, tell
+from lagging.cli.groups import grouped, lakes, named_columns
 from lagging.cli.logs import distinct, named_metrics, parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
+from lagging.cli.segments import segments_file, write_segments
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
-from lagging.files import write_whole
 from lagging.gates import check_names, failed, gate
-from lagging.regimes import REGIMES, judge, regime
+from lagging.regimes import REGIMES, Verdict, judge, regime
 from lagging.render import RENDERERS, render
-from lagging.render.documents import segment_table
+from lagging.render.cells import signatures
 from lagging.scoring import Score, Scores, Settings, settings
 from lagging.signature import Signature
 from lagging.stats import with_intervals
+from lagging.tallies import RESAMPLES, SEED
 from lagging.text import is_spm
 from lagging.units import COUNTED
 
@@ -40,10 +45,12 @@ __all__ = ["command"]
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @click.option("--like", multiple=True, metavar="SIGNATURE", help="Repeat the score that has this signature.")
 @click.option("--ci", is_flag=True, help="Bootstrap intervals (95 %), by recording where there are several.")
-@click.option("--by", type=click.Choice(["segment", "document"]), help="What --ci resamples.")
+@click.option("--resample", type=click.Choice(["segment", "document"]), help="What --ci resamples.")
+@click.option("--by", multiple=True, metavar="COLUMNS", help="Score each group of segments: lang,model. In one pass.")
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
-@click.option("--segment-scores", metavar="FILE", help="Write the score of every segment to a TSV file.")
+@click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
 @fail_if
+@setting_aside
 @output
 @cutting
 @reading
@@ -55,11 +62,13 @@ def command(
     named: str,
     like: tuple[str, ...],
     ci: bool,
-    by: str | None,
+    resample: str | None,
+    by: tuple[str, ...],
     task: str | None,
     segment_scores: str | None,
     conditions: tuple[str, ...],
     output: str | None,
+    aside: Aside,
     cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
@@ -75,6 +84,7 @@ def command(
     lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
     lagging score a.log --convention simuleval -m AL,AL_CA
     lagging score talks.log --segmentation dev.yaml --reference dev.de
+    lagging score 'lake/*.parquet' --by lang,model --ci --on-error quarantine
     """
     cutting.check()
     if segment_scores is not None and str(segment_scores) == "-":
@@ -85,9 +95,9 @@ def command(
     chosen: Convention = convention(named)
     explicit = click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE
     wanted: list[Signature] = []
-    interval: dict[str, Any] | None = {"by": by} if ci else None
-    if by is not None and not ci:
-        raise UsageError("--by says what --ci resamples; give --ci too")
+    interval: dict[str, Any] | None = {"by": resample} if ci else None
+    if resample is not None and not ci:
+        raise UsageError("--resample says what --ci resamples; give --ci too")
     if task is not None:
         if like or explicit or cutting.aligner is not None:
             raise UsageError("--regime says itself how to cut and count; leave --like, --convention and --aligner out")
@@ -110,10 +120,18 @@ def command(
     results, peers, verdicts = [], [], []
     said: set[str] = set()
     named_logs = systems(logs)
-    spare(named_logs, output, segment_scores, inputs=cutting.files)
+    spare(named_logs, output, segment_scores, aside.file, inputs=cutting.files)
+    poisson = interval is not None and interval.get("method") == "poisson"
+    if by or poisson:
+        _refuse(cutting, task, interval)
+        columns = named_columns(by)
+        results = _by_group(named_logs, asked, chosen, columns, interval, how, segment_scores, aside, talk)
+        broken = failed(gates, results)
+        _emit(results, form, output, aside, talk)
+        return tell(broken)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            parts = parts_of(path, name, asked, chosen, cutting, {**how, "progress": progress})
+            parts = parts_of(path, name, asked, chosen, cutting, {**how, **aside.reading(), "progress": progress})
             scores, peer = scored(parts, asked, chosen, None if talk.quiet else said, peers=True)
         if task is not None:
             scores, verdict = judge(scores, task)
@@ -129,10 +147,67 @@ def command(
     _say_peers(results, peers, talk)
     _compare_signatures(results, wanted, talk)
     if segment_scores is not None:
-        with write_whole(segment_scores, errors="backslashreplace") as file:
-            file.writelines(segment_table(results))
-    emit(render(results, form, width=width(), colour=colour() and output is None, verdicts=verdicts), output)
+        write_segments(segment_scores, results)
+    _emit(results, form, output, aside, talk, verdicts)
     return tell(broken)
+
+
+def _emit(
+    results: list[Scores], form: str, output: str | None, aside: Aside, talk: Talk, verdicts: Sequence[Verdict] = ()
+) -> None:
+    """Print the scores, and what was set aside beside them."""
+    aside.close()
+    bright = colour() and output is None
+    said = [aside.said] if aside.said else []
+    more = {} if aside.record is None else {"quarantine": aside.record}
+    emit(render(results, form, width=width(), colour=bright, verdicts=verdicts, said=said, more=more), output)
+
+
+def _refuse(cutting: Cutting, task: str | None, interval: dict[str, Any] | None) -> None:
+    """Refuse what cannot be done by group."""
+    if cutting.asked:
+        raise UsageError("--by groups segments as they are in the log; leave --segmentation and --reference out")
+    if task is not None:
+        raise UsageError("--regime judges a whole log; leave --by out")
+    if interval is not None and (interval["by"] == "document" or interval.get("method") not in (None, "poisson")):
+        raise UsageError("intervals of groups are those of a Poisson bootstrap over segments, and no others")
+
+
+def _by_group(
+    logs: list[tuple[str | None, str]],
+    asked: list[Any],
+    chosen: Convention,
+    by: tuple[str, ...],
+    interval: dict[str, Any] | None,
+    how: dict[str, Any],
+    segment_scores: str | None,
+    aside: Aside,
+    talk: Talk,
+) -> list[Scores]:
+    """The scores of each group of each log."""
+    drawn = None if interval is None else {"level": 0.95, "resamples": RESAMPLES, "seed": SEED, **interval}
+    found: list[list[Scores]] = []
+    said: set[str] = set()
+    named_logs = lakes(logs) if by else [(name, [path]) for name, path in logs]
+    with ExitStack() as files:
+        segments = None if segment_scores is None else files.enter_context(segments_file(segment_scores, by))
+        for name, paths in named_logs:
+            each = None if segments is None else segments.add
+            with watched(name or paths[0], paths, talk) as progress:
+                given = {**how, **aside.reading(), "progress": progress}
+                found.append(grouped(paths, name, asked, chosen, by, drawn, given, talk, said, each))
+        firsts = distinct([some[0] for some in found], [paths[0] for _, paths in named_logs])
+        for first, some in zip(firsts, found, strict=True):
+            for scores in some:
+                scores.system = first.system
+            talk.notes(first.notes, first.system)
+        for scores in (scores for some in found for scores in some):
+            talk.undefined(scores)
+        say_unlike(firsts, talk)
+        results = [scores for some in found for scores in some]
+        if segments is not None:
+            segments.signatures = signatures(results, segments=True)
+    return results
 
 
 def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:

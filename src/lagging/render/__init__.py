@@ -6,7 +6,8 @@ Every renderer takes the same list of Scores and returns a string.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lagging.errors import UsageError, did_you_mean
 from lagging.regimes import Verdict
@@ -24,6 +25,8 @@ def render(
     width: int | None = None,
     colour: bool = False,
     verdicts: Sequence[Verdict] = (),
+    said: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> str:
     """The scores of some systems in one of the formats.
 
@@ -33,6 +36,8 @@ def render(
         width: columns of the terminal, for the table; None to let lines be as long as they are.
         colour: whether the table may use terminal colours.
         verdicts: where each system stands in a regime, if that was asked for.
+        said: what is to stand below, for people.
+        more: what else the JSON has, by name.
 
     Example:
         >>> import lagging
@@ -46,7 +51,7 @@ def render(
     """
     check_format(format)
     pairs = zip(scores, verdicts, strict=True) if verdicts else ()
-    remarks = [f"{v.regime.name}: {one.system}: {v}" for one, v in pairs]
+    remarks = [*(f"{v.regime.name}: {one.system}: {v}" for one, v in pairs), *said]
     if format == "table":
         from lagging.render.table import table
 
@@ -54,7 +59,7 @@ def render(
     from lagging.render import documents
 
     if format == "json":
-        return documents.as_json(scores, verdicts)
+        return documents.as_json(scores, verdicts, more)
     if format == "tsv":
         return documents.as_tsv(scores)
     return {"markdown": documents.as_markdown, "latex": documents.as_latex}[format](scores, remarks)

@@ -6,11 +6,14 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
+from functools import reduce
 
 from rich.cells import cell_len, set_cell_size
 
+from lagging.errors import UsageError
 from lagging.metrics import Metric
 from lagging.scoring import Score, Scores
+from lagging.signature import Signature, joined
 from lagging.units import SHOWN, scale
 
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined", "wins"]
@@ -81,17 +84,43 @@ def wins(text: str, winner: set[str]) -> bool:
     return text.partition(" [")[0] in winner
 
 
+def labels(scores: Sequence[Scores]) -> list[str]:
+    """The columns that segments are grouped by; none if they are not."""
+    return list(dict.fromkeys(name for one in scores for name in one.group))
+
+
+def labelled(one: Scores, names: Sequence[str]) -> list[str]:
+    """What a group has in each of the columns."""
+    found = [one.group.get(name) for name in names]
+    return [NOTHING if label is None else label for label in found]
+
+
 def signatures(scores: Sequence[Scores], segments: bool = False) -> list[str]:
-    """One line per metric if all systems agree, else one per metric and system; of corpus values, or of segments."""
+    """One line per metric if all systems agree, else one per metric and system; of corpus values, or of segments.
+
+    Groups of one system differ in what is counted, and are told as one: n is then that of all.
+    """
     lines = []
     for metric, _ in columns(scores):
-        found = [(one.system, s) for one in scores if (s := find(one, metric)) is not None]
-        made = [(system, str(s.segment_signature if segments else s.signature)) for system, s in found]
+        found = [(one, s) for one in scores if (s := find(one, metric)) is not None]
+        signed = [(one.called, one.system, s.segment_signature if segments else s.signature) for one, s in found]
+        if labels(scores):
+            signed = _together(signed)
+        made = [(called, str(signature)) for called, _, signature in signed]
         if len({signature for _, signature in made}) == 1:
             lines.append(made[0][1])
         else:
             lines += [f"{signature}  ({system})" for system, signature in made]
     return lines
+
+
+def _together(signed: Sequence[tuple[str, str, Signature]]) -> list[tuple[str, str, Signature]]:
+    """One signature for the groups of a system, where they were made alike."""
+    systems = dict.fromkeys(system for _, system, _ in signed)
+    try:
+        return [(name, name, reduce(joined, (made for _, of, made in signed if of == name))) for name in systems]
+    except UsageError:
+        return list(signed)
 
 
 def undefined(scores: Sequence[Scores]) -> list[str]:
@@ -104,7 +133,7 @@ def undefined(scores: Sequence[Scores]) -> list[str]:
                 reasons = ", ".join(f"{reason} {count}" for reason, count in score.undefined.counts.items())
                 text = f"undefined in {int(score.undefined)} of {score.n} segments ({reasons})"
                 by_reason.setdefault(text, []).append(repr(score.metric))
-        lines += [f"{one.system}: {', '.join(names)} {text}" for text, names in by_reason.items()]
+        lines += [f"{one.called}: {', '.join(names)} {text}" for text, names in by_reason.items()]
     return lines
 
 

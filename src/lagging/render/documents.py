@@ -6,11 +6,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lagging.regimes import Verdict
-from lagging.render.cells import UNITS, best, cell, columns, find, heading, signatures, undefined, wins
+from lagging.render.cells import (
+    UNITS,
+    best,
+    cell,
+    columns,
+    find,
+    heading,
+    labelled,
+    labels,
+    signatures,
+    undefined,
+    wins,
+)
 from lagging.scoring import Score, Scores
 
 __all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "moves_table", "segment_table"]
@@ -24,8 +36,11 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def record(system: str, score: Score) -> dict[str, Any]:
-    """One score as the fields of the JSON and TSV output: unrounded, in the unit named, null for undefined."""
+def record(system: str, score: Score, group: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+    """One score as the fields of the JSON and TSV output: unrounded, in the unit named, null for undefined.
+
+    That of a group has its labels too, and percentiles of the values of its segments.
+    """
     values = (
         system,
         repr(score.metric),
@@ -37,16 +52,20 @@ def record(system: str, score: Score) -> dict[str, Any]:
         int(score.undefined),
         str(score.signature),
     )
-    return dict(zip(FIELDS, values, strict=True))
+    said = dict(zip(FIELDS, values, strict=True))
+    if not group:
+        return said
+    spread = {f"p{p:g}": finite(value) for p, value in getattr(score, "percentiles", {}).items()}
+    return {"system": system, "group": dict(group), **said, "percentiles": spread}
 
 
 def _records(scores: Sequence[Scores]) -> Iterator[dict[str, Any]]:
-    return (record(one.system, score) for one in scores for score in one)
+    return (record(one.system, score, one.group) for one in scores for score in one)
 
 
-def as_json(scores: Sequence[Scores], verdicts: Sequence[Verdict] = ()) -> str:
-    """One object: `{"schema": 1, "scores": […]}`, with `"regimes"` where systems were judged."""
-    found: dict[str, Any] = {"schema": SCHEMA, "scores": list(_records(scores))}
+def as_json(scores: Sequence[Scores], verdicts: Sequence[Verdict] = (), more: Mapping[str, Any] | None = None) -> str:
+    """One object: `{"schema": 1, "scores": […]}`, with `"regimes"` where systems were judged; and `more`."""
+    found: dict[str, Any] = {"schema": SCHEMA, "scores": list(_records(scores)), **(more or {})}
     if verdicts:
         found["regimes"] = [
             {
@@ -69,9 +88,18 @@ def tsv_field(value: object) -> str:
 
 def as_tsv(scores: Sequence[Scores]) -> str:
     """A row per system and metric, with the fields of the JSON output."""
-    rows = ["\t".join(FIELDS)]
-    rows += ["\t".join(tsv_field(value) for value in fields.values()) for fields in _records(scores)]
+    flat = [_flat(fields) for fields in _records(scores)]
+    rows = ["\t".join(map(tsv_field, flat[0] if flat else FIELDS))]
+    rows += ["\t".join(tsv_field(value) for value in fields.values()) for fields in flat]
     return "\n".join(rows)
+
+
+def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields within fields beside the others: `group_lang`."""
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        out |= {f"{name}_{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+    return out
 
 
 def markdown_text(text: str) -> str:
@@ -83,11 +111,12 @@ def markdown_text(text: str) -> str:
 def as_markdown(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     """A table, best values in bold, signatures below."""
     metrics = columns(scores)
-    head = ["system", *(markdown_text(heading(m, unit)) for m, unit in metrics), "n"]
-    rows = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    by = labels(scores)
+    head = ["system", *map(markdown_text, by), *(markdown_text(heading(m, unit)) for m, unit in metrics), "n"]
+    rows = ["| " + " | ".join(head) + " |", "|---|" + "---|" * len(by) + "---:|" * (len(head) - 1 - len(by))]
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        cells = [markdown_text(one.system)]
+        cells = [markdown_text(text) for text in (one.system, *labelled(one, by))]
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
             cells.append(f"**{text}**" if wins(text, winner) else text)
@@ -122,17 +151,18 @@ def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
     metrics = columns(scores)
     units = [f" ({UNITS[unit]})" if UNITS[unit] else "" for _, unit in metrics]
     names = [latex_text(heading(m, "")).translate(LATEX_SIGNS) for m, _ in metrics]
-    head = ["System", *(name + unit for name, unit in zip(names, units, strict=True)), "$n$"]
+    by = labels(scores)
+    head = ["System", *map(latex_text, by), *(name + unit for name, unit in zip(names, units, strict=True)), "$n$"]
     lines = [
         "% needs \\usepackage{booktabs}",
-        r"\begin{tabular}{l" + "r" * (len(metrics) + 1) + "}",
+        r"\begin{tabular}{l" + "l" * len(by) + "r" * (len(metrics) + 1) + "}",
         r"\toprule",
         " & ".join(head) + r" \\",
         r"\midrule",
     ]
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        cells = [latex_text(one.system)]
+        cells = [latex_text(text).replace("–", "--") for text in (one.system, *labelled(one, by))]
         for (metric, unit), winner in zip(metrics, winners, strict=True):
             text = cell(one, metric, unit)
             text = text.replace("–", "--") if text == "–" else f"${text}$" if text.startswith("-") else text

@@ -7,7 +7,21 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from lagging.render.cells import UNITS, best, cell, columns, heading, pad, safe, shorten, signatures, undefined, wins
+from lagging.render.cells import (
+    UNITS,
+    best,
+    cell,
+    columns,
+    heading,
+    labelled,
+    labels,
+    pad,
+    safe,
+    shorten,
+    signatures,
+    undefined,
+    wins,
+)
 from lagging.scoring import Scores
 
 __all__ = ["fits", "grid", "table", "tall"]
@@ -31,20 +45,22 @@ def table(
 ) -> str:
     """The table, what is undefined in it, and the signatures of its numbers."""
     metrics = columns(scores)
-    head = ["system", *(heading(metric, unit) for metric, unit in metrics), "n"]
+    by = labels(scores)
+    head = ["system", *by, *(heading(metric, unit) for metric, unit in metrics), "n"]
     rows, bold = [head], {(0, i) for i in range(len(head))}
     winners = [best(scores, metric) for metric, _ in metrics]
     for one in scores:
-        row = [safe(one.system, isolate=width is not None)]
+        row = [safe(text, isolate=width is not None) for text in (one.system, *labelled(one, by))]
         for i, (metric, unit) in enumerate(metrics):
             text = cell(one, metric, unit)
             if wins(text, winners[i]):
-                bold.add((len(rows), i + 1))
+                bold.add((len(rows), i + 1 + len(by)))
             row.append(text)
         rows.append([*row, str(max(score.n for score in one))])
-    lines = grid(rows, right := [False] + [True] * (len(head) - 1), bold if colour else None)
+    right = [False] * (1 + len(by)) + [True] * (len(head) - 1 - len(by))
+    lines = grid(rows, right, bold if colour else None)
     if not fits(rows, width):
-        units = ["", *(UNITS[unit] for _, unit in metrics), ""]
+        units = [""] * (1 + len(by)) + [*(UNITS[unit] for _, unit in metrics), ""]
         names = [text.removesuffix(unit).rstrip() for text, unit in zip(head, units, strict=True)]
         two = [names, units, *rows[1:]]
         if fits(two, width):

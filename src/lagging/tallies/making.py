@@ -17,6 +17,7 @@ from lagging.metrics import Metric, metric
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Ids, Run
 from lagging.scoring import Score, Scorer, Scores, missing
+from lagging.signature import Signature
 from lagging.tallies.additive import (
     LARGE,
     LOTS,
@@ -113,7 +114,7 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
             metric=score.metric,
             settled=score.settled,
             unit=score.unit,
-            signature=score.signature.of(int(n[g])),
+            signature=_of(score.signature, int(n[g])),
             told=told,
             n=int(n[g]),
             some=int(with_value[g]),
@@ -128,6 +129,13 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
         )
         for g in range(groups)
     ]
+
+
+def _of(signature: Signature, n: int) -> Signature:
+    """The signature of some of the segments; where all lack a reference, so do these."""
+    whole = signature.get("noref") == signature["n"]
+    fields = ((key, str(n) if key == "noref" and whole else value) for key, value in signature.fields)
+    return Signature(signature.metric, tuple(fields)).of(n)
 
 
 def _in_lots(ids: Ids, rows: Floats, group: Ints, groups: int, seed: int) -> list[Ints]:
@@ -275,7 +283,7 @@ class Tallies:
 
 def _uneven(score: Score, run: Run) -> bool:
     """Whether a signature counts something that need not be alike in all groups."""
-    if score.signature.get("noref") is not None:
+    if score.signature.get("noref") not in (None, str(score.n)):
         return True
     return score.signature.get("eos") is not None and not (run.marked.all() and (run.eos.all() or not run.eos.any()))
 

@@ -17,7 +17,7 @@ from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.ragged import Ints
 from lagging.scoring import Score, Undefined
-from lagging.signature import ORDER, Signature
+from lagging.signature import ADDED, Signature, joined
 from lagging.stats.estimators import Ratio, Sums
 from lagging.stats.intervals import Interval, finish
 from lagging.tallies.additive import (
@@ -106,16 +106,16 @@ class Tally:
             raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
         told = self if self.told or not other.told else other
         width = max(len(self.sums), len(other.sums))
-        joined = None
+        kept = None
         if self.lots is not None and other.lots is not None:
-            joined = carried(_widened(self.lots, width) + _widened(other.lots, width))
+            kept = carried(_widened(self.lots, width) + _widened(other.lots, width))
         histogram = dict(self.histogram)
         for bucket, count in other.histogram.items():
             histogram[bucket] = histogram.get(bucket, 0) + count
         return replace(
             self,
             unit=told.unit,
-            signature=_joined(self, other),
+            signature=_signed(self, other),
             told=self.told or other.told,
             n=self.n + other.n,
             some=self.some + other.some,
@@ -125,7 +125,7 @@ class Tally:
             histogram=histogram,
             least=min(self.least, other.least),
             most=max(self.most, other.most),
-            lots=joined,
+            lots=kept,
         )
 
     @property
@@ -269,29 +269,14 @@ def few(names: Iterable[int | str]) -> tuple[int | str, ...]:
     return tuple(sorted(names, key=lambda name: (len(str(name)), str(name)))[:NAMED])
 
 
-ADDED = ("n", "noref", "repair", "strip", "eos")
-
-
-def _joined(one: Tally, other: Tally) -> Signature:
-    """How the scores of both were made: what was done to some segments was done; all else must agree."""
+def _signed(one: Tally, other: Tally) -> Signature:
+    """How the scores of both were made; where nothing was written, unit and level are those of the other."""
     a, b = one.signature, other.signature
-    fields, others = dict(a.fields), dict(b.fields)
-    fixed, too = ({k: v for k, v in f.items() if k not in ADDED} for f in (fields, others))
-    if one.told and other.told and (fixed != too or a.metric != b.metric):
-        differ = sorted(k for k in {*fixed, *too} if fixed.get(k) != too.get(k))
-        both = " and ".join(", ".join(f"{k}:{f.get(k, 'none')}" for k in differ) for f in (fixed, too))
-        raise UsageError(f"segments in {both}: their scores cannot be averaged")
-    base = fixed if one.told or not other.told else too
-    known: dict[str, str | None] = dict(base)
-    for key in ("repair", "strip"):
-        known[key] = "+".join(sorted({p for f in (fields, others) for p in f.get(key, "").split("+") if p})) or None
-    without = sum(int(f.get("noref", 0)) for f in (fields, others))
-    known["noref"] = str(without) if without else None
-    marks = {f["eos"] for f in (fields, others) if "eos" in f}
-    known["eos"] = "stripped" if "stripped" in marks else "kept" if marks else None
-    version = str(known.pop("v"))
-    more = tuple((k, v) for k, v in base.items() if k not in (*ORDER, "n", "v"))
-    return Signature.make(a.metric, known, more, one.n + other.n, version)
+    if one.told == other.told:
+        return joined(a, b)
+    told, silent = (a, b) if one.told else (b, a)
+    added = tuple(pair for pair in silent.fields if pair[0] in ADDED)
+    return joined(told, Signature(told.metric, (*(p for p in told.fields if p[0] not in ADDED), *added)))
 
 
 # ---- as scores --------------------------------------------------------------------------------------------------

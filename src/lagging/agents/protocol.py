@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union, runtime_checkable
 
+from msgspec import Struct
+
 from lagging.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,8 +76,7 @@ class State:
         return f"State(source={self.source!r}, finished={self.finished}, target={self.target!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """What to write, and what else there is to say.
 
     Attributes:
@@ -95,8 +96,7 @@ class Write:
     sample_rate: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Revise:
+class Revise(Struct, frozen=True):
     """The whole translation, anew: what it shares with the one before from its beginning on stays, the rest is erased.
 
     Attributes:
@@ -112,8 +112,7 @@ class Revise:
     finished: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """An answer whose computing time was measured elsewhere, where it was computed.
 
     Attributes:

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from lagging.agents.failures import FAILURES, Failure
-from lagging.agents.sentence import MS, Sentence
+from lagging.agents.sentence import Sentence
 from lagging.errors import Note, merge_notes, optional
 from lagging.files import write_whole
 from lagging.formats.writers import speech_record
@@ -57,12 +57,13 @@ def record(
     source, speech_in, speech_out = sentence.source, sentence.source.sample_rate > 0, sentence.traits.target == "speech"
     text, steps = ("", []) if failure is not None else _written(sentence, speech_out)
     delays = [sentence.arrivals[step] for step in steps]
-    compute = [round(ns / MS, 4) for ns in sentence.compute]
+    compute = [(ns + 50) // 100 / 10_000 for ns in sentence.compute]  # ms, to a tenth of a µs
+    elapsed: list[float] = []
     if sentence.wall is not None:
         starts, finishes = ([round(ms, 4) for ms in some] for some in (sentence.starts, sentence.finishes))
         elapsed = finishes
-    else:
-        starts, finishes = _queued(sentence.arrivals, compute) if speech_in else ([], [])
+    elif speech_in:
+        starts, finishes = _queued(sentence.arrivals, compute)
         elapsed = [round(read + spent, 4) for read, spent in zip(sentence.arrivals, accumulate(compute), strict=True)]
     line: dict[str, Any] = {
         "index": sentence.place,
@@ -76,7 +77,7 @@ def record(
     }
     if speech_out:
         durations = [1000 * len(p) / sentence.rates[0] for p in sentence.state.target] if failure is None else []
-        line = speech_record(line, durations)
+        line = speech_record(line | {"source": shown[0]}, durations)
     line |= {"unit": "ms" if speech_in else "token", "level": "token" if speech_out else sentence.level}
     over = failure is None
     line |= {

@@ -859,3 +859,15 @@ def test_scripts_without_spaces_by_words(text, log):
 
 def test_a_foreign_name_is_no_script_without_spaces(log):
     assert read(log(dump(text_line(0, prediction="he said 你好 to the crowd")))).notes == ()
+
+
+def test_sentences_that_an_agent_failed_on_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "instances.log"
+    lines = [
+        {"index": 0, "prediction": "a b", "delays": [1, 2], "source_length": 2},
+        {"index": 1, "prediction": "", "delays": [], "source_length": 2, "failed": "the agent raised: ValueError: no"},
+        {"index": 2, "prediction": "", "delays": [], "source_length": 2, "failed": "the agent raised: KeyError: 1"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    notes = [str(note) for note in lagging.read(path).notes if note.kind == "failed"]
+    assert notes == ["failed: 2 segments (1, 2): the agent raised; nothing of it counts"]

@@ -184,6 +184,13 @@ class _Decoder:
         self.options.faults.add(*check(alone))
 
 
+def _failed(row: Any) -> Note:
+    """That the agent failed on a sentence; what it wrote by then is not in the log."""
+    what = row.failed.partition(": ")[0]
+    name = name_of(row)
+    return Note("failed", f"{what}; nothing of it counts", 1, () if name is None else (name,))
+
+
 def _keys(options: Options) -> dict[str, str]:
     """What the lines call the fields that have another name in them."""
     keys = {**KEYS.get(options.format or "", {}), **options.column_map}
@@ -220,6 +227,7 @@ class Reader:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
         names = [row.index if row.index is not UNSET else row.id for row in rows]
+        self.options.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]

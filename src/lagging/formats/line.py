@@ -52,6 +52,7 @@ class Line(msgspec.Struct, gc=False):
     seg: str | UnsetType | None = UNSET
     unit: str | UnsetType | None = UNSET
     level: str | UnsetType | None = UNSET
+    failed: str | UnsetType | None = UNSET
 
 
 def name_of(row: Line) -> int | str | None:
@@ -209,6 +210,6 @@ FIELDS: dict[str, Read] = {
     "document": _read_aside,
     **dict.fromkeys(LISTS, read_as_is),
     **{column: read_number(WRONG.get(column, "bad-column")) for column in NUMBERS},
-    **dict.fromkeys(("seg", "unit", "level"), _read_text("bad-value")),
+    **dict.fromkeys(("seg", "unit", "level", "failed"), _read_text("bad-value")),
 }
 """How each field of a line is read, if it is looked at by itself."""

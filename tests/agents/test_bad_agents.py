@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever an agent does costs it the sentence, not the run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from running import hashes, is_alive, lines, manifest, ran
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bad import CHILDREN, FAILING, FINE
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sessions, signals and PyDLL of POSIX")
+
+FILE = Path(__file__).parent / "bad.py"
+BAD = f"{FILE}:Bad"
+LIMITS = ("--step-limit", 1, "--sentence-limit", 1.5, "--token-limit", 40, "--no-times")
+ALL = [what for pair in zip(FAILING, FINE * 99, strict=False) for what in pair] + ["long-word"]
+
+
+def sentences(tmp_path: Path, *what: str) -> Path:
+    path = tmp_path / "source.txt"
+    path.write_text("".join(f"{word} two three\n" for word in what), "utf-8")
+    return path
+
+
+def agent(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "agent.py"
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("how", ["--workers 1", "--workers 2", "--batch 4 --workers 2"])
+def test_what_an_agent_does_costs_it_that_sentence_and_no_other(tmp_path: Path, how: str) -> None:
+    children = tmp_path / "children"
+    source, out = sentences(tmp_path, *ALL), tmp_path / "out"
+    name = "BadBatch" if "batch" in how else "Bad"
+    done = ran(f"{FILE}:{name}", source, out, "--reference", source, *LIMITS, *how.split(),
+               env={**os.environ, CHILDREN: str(children)})  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    got = lines(out)
+    assert [line["index"] for line in got] == list(range(len(ALL)))
+    assert {what: line.get("kind") for what, line in zip(ALL, got, strict=True)} == {
+        **FAILING,
+        **dict.fromkeys((*FINE, "long-word")),
+    }
+    for what, line in zip(ALL, got, strict=True):
+        if what in FAILING:
+            assert (line["prediction"], line["delays"], line["steps"], line["arrivals"]) == ("", [], [], [])
+            assert line["failed"]
+            assert ("traceback" in line) == (FAILING[what] == "raised")
+        elif what != "long-word":
+            assert (line["prediction"], line["delays"]) == (f"{what.upper()} TWO THREE", [1, 2, 3])
+    assert manifest(out)["summary"]["failed"] == sum(what in FAILING for what in ALL)
+    assert f"{len(ALL)} of {len(ALL)} sentences, {sum(what in FAILING for what in ALL)} failed" in done.stderr
+    assert "PRINTED" not in done.stdout
+    assert done.stderr.count("PRINTED") >= 3 * sum(what == "prints" for what in ALL)
+    pids = [int(line) for line in children.read_text().split()]
+    assert pids
+    assert not any(map(is_alive, pids))
+
+
+def test_bytes_do_not_depend_on_who_died(tmp_path: Path) -> None:
+    source = sentences(tmp_path, "good", "segfaults", "good", "sleeps", "raises", "good", "number", "good")
+    for workers in (1, 2):
+        ran(BAD, source, tmp_path / str(workers), *LIMITS, "--workers", workers, "--no-scores")
+    one, two = ((tmp_path / name / "instances.log").read_bytes() for name in "12")
+    assert one == two
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_strict_stops_at_the_first_failure_and_without_it_the_run_goes_on(tmp_path: Path, workers: int) -> None:
+    source, out = sentences(tmp_path, "good", "raises", *["good"] * 60), tmp_path / "out"
+    done = ran(BAD, source, out, *LIMITS, "--strict", "--workers", workers)
+    assert done.returncode == 1
+    assert "--strict" in done.stderr
+    assert 2 <= len(lines(out)) < 62
+    assert lines(out)[1]["kind"] == "raised"
+    assert manifest(out)["sessions"][-1]["by"] == "stopped"
+    done = ran(BAD, source, out, *LIMITS, "--workers", workers)
+    assert done.returncode == 1
+    assert len(lines(out)) == 62
+    assert manifest(out)["summary"] == {"sentences": 62, "done": 62, "failed": 1, "failed_by_kind": {"raised": 1}}
+
+
+@pytest.mark.parametrize("what", ["sleeps", "segfaults"])
+def test_strict_stops_at_agents_that_had_to_be_ended(tmp_path: Path, what: str) -> None:
+    source, out = sentences(tmp_path, "good", what, *["good"] * 5), tmp_path / "out"
+    done = ran(BAD, source, out, *LIMITS, "--strict")
+    assert done.returncode == 1
+    assert [line.get("kind") for line in lines(out)] == [None, FAILING[what]]
+
+
+GOOD = "class Good:\n    def policy(self, state):\n        return 'word' if not state.target else None\n"
+UNMADE = {
+    "no_such": ("import no_such_module\n" + GOOD, "No module named 'no_such_module'"),
+    "syntax": ("def policy(state:\n", "SyntaxError"),
+    "raises": (GOOD + "    def __init__(self):\n        raise ValueError('no model')\n", "no model"),
+    "exits": (GOOD + "    def __init__(self):\n        import sys; sys.exit('no GPU')\n", "no GPU"),
+    "interrupts": (GOOD + "    def __init__(self):\n        raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+    "segfaults": (GOOD + "    def __init__(self):\n        import ctypes; ctypes.string_at(0)\n", "SIGSEGV"),
+    "leaves": (GOOD + "    def __init__(self):\n        import os; os._exit(4)\n", "exit code 4"),
+    "leaves_child": (
+        GOOD + "    def __init__(self):\n        import os; os.system('sleep 600 &'); os._exit(4)\n",
+        "exit code 4",
+    ),
+    "missing_extra": (
+        GOOD + "    def __init__(self):\n        from lagging.errors import optional; optional('no_such', 'speech')\n",
+        "error: no_such is not installed\n  fix: pip install 'lagging[speech]'",
+    ),
+    "source": (GOOD + "    source = 'scent'\n", "'scent'"),
+    "trait": (GOOD + "    chunkwise = property(lambda self: 1 / 0)\n", "ZeroDivisionError"),
+    "none": ("x = 1\n", "has no agent"),
+    "two": (GOOD + GOOD.replace("Good", "Better"), "Good, Better"),
+}
+
+
+@pytest.mark.parametrize("why", UNMADE)
+def test_an_agent_that_cannot_be_made_is_told_at_once_and_nothing_is_recorded(tmp_path: Path, why: str) -> None:
+    text, said = UNMADE[why]
+    out = tmp_path / "out"
+    done = ran(agent(tmp_path, text), sentences(tmp_path, "one"), out)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "lagging/agents/workers.py" not in done.stderr  # the traceback is the agent's own
+    assert done.stdout == ""
+    assert hashes(out) == {}
+
+
+def test_an_agent_that_can_be_made_only_once_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
+    once = (
+        "import os\nfrom pathlib import Path\nclass Once:\n    def __init__(self):\n"
+        f"        made = Path({str(tmp_path / 'made')!r})\n"
+        "        if made.exists(): os._exit(5)\n        made.touch()\n"
+        "    def policy(self, state):\n        if state.source[0] == 'dies': os._exit(6)\n"
+        "        return 'word' if not state.target else None\n"
+    )
+    source, out = sentences(tmp_path, "one", "dies", "three"), tmp_path / "out"
+    done = ran(agent(tmp_path, once), source, out)
+    assert done.returncode == 1
+    assert "died, while the agent was being made again (exit code 5)" in done.stderr
+    assert [line["index"] for line in lines(out)] == [0]
+    (tmp_path / "made").unlink()
+    (tmp_path / "agent.py").touch()
+
+
+def test_what_an_agent_leaves_running_does_not_keep_the_run(tmp_path: Path) -> None:
+    lingering = (
+        "import threading, time\n" + GOOD + "    def __init__(self):\n"
+        "        threading.Thread(target=time.sleep, args=(600,)).start()\n"
+    )
+    out = tmp_path / "out"
+    done = ran(agent(tmp_path, lingering), sentences(tmp_path, "one", "two"), out)
+    assert done.returncode == 0
+    assert len(lines(out)) == 2
+
+
+@pytest.mark.parametrize("where", ["import os; os.chdir('/')\n", ""])
+def test_an_agent_may_go_to_another_folder(tmp_path: Path, where: str) -> None:
+    moving = where + GOOD + "    def __init__(self):\n        import os; os.chdir('/')\n"
+    agent(tmp_path, moving)
+    sentences(tmp_path, "one", "two")
+    done = ran("agent.py", "source.txt", "out", "--reference", "source.txt", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(lines(tmp_path / "out")) == 2
+    assert list(manifest(tmp_path / "out")["agent"]["modules"]) == ["agent.py"]
+
+
+def test_a_forked_agent_that_comes_back_twice_writes_no_line_twice(tmp_path: Path) -> None:
+    forks = "if state.source[0] == 'forks' and not state.target: os.fork()"
+    forking = "import os\n" + GOOD.replace("return", f"{forks}\n        return")
+    out = tmp_path / "out"
+    done = ran(agent(tmp_path, forking), sentences(tmp_path, "one", "forks", "three"), out)
+    assert done.returncode in (0, 1), done.stderr
+    assert [line["index"] for line in lines(out)] == [0, 1, 2]
+    assert [line.get("kind") for line in lines(out)] in ([None] * 3, [None, "died", None])

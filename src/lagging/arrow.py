@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "finish_tallies",
     "merge_tallies",
+    "runs_of",
     "score_batch",
     "scores_schema",
     "segment_scores",
@@ -131,7 +132,7 @@ def score_batch(
         {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
     """
     asked = list(dict.fromkeys(metric(m) for m in metrics))
-    runs, faults = _runs(batch, columns, unit, level, by, repair, on_error)
+    runs, faults = runs_of(batch, columns, unit, level, by, repair, on_error)
     matched = match(batch.schema.names, columns, by)
     rows = batch.num_rows
     ids = as_texts(batch.column(matched.places["id"])) if rows else []
@@ -205,7 +206,7 @@ def _why(score: Score) -> Iterator[tuple[int, str]]:
             yield from ((place[name], reason) for name in ids)
 
 
-def _runs(
+def runs_of(
     batch: pyarrow.RecordBatch,
     columns: Mapping[str, str] | None,
     unit: str | None,
@@ -275,7 +276,7 @@ def tally_batch(
         MetricError: a metric cannot be tallied.
     """
     tallies = Tallies(metrics, convention, by=by, seed=seed)
-    runs, _ = _runs(batch, columns, unit, level, by, repair, on_error)
+    runs, _ = runs_of(batch, columns, unit, level, by, repair, on_error)
     for run in runs:
         tallies.add(run)
     return _as_batch(tallies)

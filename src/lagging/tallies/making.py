@@ -172,6 +172,11 @@ class Tallies:
         by: names of the columns that groups go by; the labels are in `Run.group`.
         seed: of the lots for intervals; None for no intervals.
 
+    Attributes:
+        groups: the tallies.
+        notes: what a reader of the scores must know.
+        referenced: whether any of the segments came with references, be they empty.
+
     Example:
         >>> import lagging
         >>> tallies = Tallies(["AL", "DAL"])
@@ -196,7 +201,7 @@ class Tallies:
         self.by, self.seed = tuple(by), seed
         self.groups: dict[Group, dict[Metric, Tally]] = {}
         self.notes: tuple[Note, ...] = ()
-        self._referenced = False
+        self.referenced = False
 
     def add(self, run: Run) -> None:
         """Score some more segments."""
@@ -214,7 +219,7 @@ class Tallies:
     def count(self, run: Run, scores: Scores) -> None:
         """Count segments that were scored."""
         self.notes = merge_notes([*self.notes, *scores.notes])
-        self._referenced |= run.reference is not None or run.reference_length is not None
+        self.referenced |= run.reference is not None or run.reference_length is not None
         labels, group = _groups(run, len(self.by))
         if len(labels) > 1 and any(_uneven(score, run) for score in scores):
             for at, label in enumerate(labels):  # a signature counts what is not alike in all segments
@@ -243,7 +248,7 @@ class Tallies:
                 for one in of.values():
                     out.take(group, one)
         out.notes = merge_notes([*self.notes, *other.notes])
-        out._referenced = self._referenced or other._referenced
+        out.referenced = self.referenced or other.referenced
         return out
 
     def scores(
@@ -268,7 +273,7 @@ class Tallies:
                 raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
         for m in self.metrics:
             missing = [of[m].undefined.get("no reference", (0, ()))[0] == of[m].n for of in self.groups.values()]
-            if not self._referenced and missing and all(missing):
+            if not self.referenced and missing and all(missing):
                 raise MetricError(f"{m!r}: there are no references to compare with")
 
     def total(self) -> Tallies:
@@ -277,7 +282,7 @@ class Tallies:
         for m in self.metrics:
             if self.groups:
                 out.take((), reduce(add, (of[m] for of in self.groups.values())))
-        out.notes, out._referenced = self.notes, self._referenced
+        out.notes, out.referenced = self.notes, self.referenced
         return out
 
 

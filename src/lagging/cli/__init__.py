@@ -26,6 +26,7 @@ COMMANDS = {
     "convert": "Convert logs between formats, or merge several.",
     "resegment": "Cut whole recordings into the segments of a reference.",
     "run": "Take an agent over a test set, and score what it did; goes on after a crash.",
+    "serve": "Show an agent to others, for lagging run --remote.",
     "metrics": "List the metrics, or print the card of one.",
     "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
     "playground": "A page to drag a schedule and see what the metrics make of it.",

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent that is elsewhere, as one of ours.
+
+A step costs a message there and one back; only what is new of the source goes over the wire. What counts is how long
+the agent computed, as it was measured where it did.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Mapping
+from contextlib import ExitStack
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+
+from lagging.agents.failures import Failure
+from lagging.agents.loading import value_of
+from lagging.agents.protocol import Answer, State, Timed
+from lagging.agents.remote.messages import (
+    BUSY,
+    SAMPLES,
+    SUBPROTOCOL,
+    Answered,
+    Begin,
+    Declared,
+    Failed,
+    FromClient,
+    FromServer,
+    Garbage,
+    Hello,
+    Ready,
+    Step,
+    decode,
+    encode,
+    samples_of,
+    unpack,
+)
+from lagging.agents.remote.tokens import TOKEN, read_token
+from lagging.errors import UsageError, did_you_mean, optional
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+__all__ = ["RemoteAgent", "from_address"]
+
+_DECODER = msgspec.json.Decoder(FromServer)
+OPTIONS = ("count_network", "reconnect", "timeout", "token_file")
+OPENING = 10.0
+"""Seconds in which a connection must be open, and the server must have greeted."""
+MOST_BYTES = 64 << 20
+"""Bytes that a message from a server may have."""
+
+
+class Lost(Exception):
+    """There is no answer to be had."""
+
+
+class Gone(Lost):
+    """The connection is closed, or was never there."""
+
+
+class RemoteAgent:
+    """An agent behind an address.
+
+    What it declares of itself (`source`, `chunkwise`, …) is what the server said of it. If the connection breaks, the
+    sentence under way fails, and the next one begins with a new connection.
+
+    Attributes:
+        agent: its name, as the server gives it.
+        identity: a text that is another when the agent is another; empty if the server does not say.
+
+    Args:
+        address: `ws://…` or `wss://…`.
+        token: what the server asks for, if it does.
+        count_network: whether the way there and back counts as the agent's time.
+        timeout: seconds to wait for an answer.
+        reconnect: seconds to try for, when the server has gone away, before a sentence fails.
+
+    Raises:
+        UsageError: nobody is there, or nobody who speaks our protocol.
+    """
+
+    source: str
+    target: str
+    chunkwise: bool
+    eager: bool
+    patience: int
+    must_finish: bool
+    sample_rate: int | None
+    sees_reference: bool
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        count_network: bool = False,
+        timeout: float = 300.0,
+        reconnect: float = 60.0,
+    ) -> None:
+        self._address, self._token = address, token
+        self._count_network, self._timeout, self._reconnect = count_network, timeout, reconnect
+        self._loopback = _checked(address)
+        self._client = optional("websockets.sync.client", "remote")
+        self._errors = optional("websockets.exceptions", "remote")
+        self._close: weakref.finalize[Any, Any] | None = None
+        self._connection: ClientConnection | None = None
+        self._hello: Hello | None = None
+        self._begun = self._new = self._down = False
+        self._sent = 0
+        self._target: list[str] = []
+        try:
+            self._connect()
+        except Lost as lost:
+            raise UsageError(f"{lost}\n  fix: start the server, with `lagging serve`, or mend the address.") from None
+        assert self._hello is not None
+        self.agent, self.identity = self._hello.agent, self._hello.identity
+        for name in Declared.__struct_fields__:
+            setattr(self, name, getattr(self._hello.traits, name))
+
+    # ---- as an agent --------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Be ready for a sentence: with a new connection, if the old one is gone.
+
+        Raises:
+            Failure: there is none to be had.
+        """
+        self._begun, self._new, self._sent, self._target = False, False, 0, []
+        if self._connection is None:
+            self._connect_again()
+
+    def policy(self, state: State) -> Answer:
+        """What the agent writes now.
+
+        Raises:
+            Failure: the agent failed, or the connection to it did.
+        """
+        try:
+            if not self._begun:
+                self._begin(state)
+            self._say(self._news(state))
+            answered, samples = self._hear(Answered)
+            answer = unpack(answered.actions, samples)
+        except (Lost, Garbage) as error:
+            self.close()
+            raise Failure("connection", str(error)) from None
+        except KeyboardInterrupt:  # the answer may come yet, and is not for the next sentence
+            self.close()
+            raise
+        return answer if self._count_network else Timed(answer, answered.seconds)
+
+    def close(self) -> None:
+        """Hang up. The next sentence, if there is one, begins with a new connection."""
+        if self._close is not None:
+            self._close()
+        self._close = self._connection = None
+
+    # ---- the sentence -------------------------------------------------------------------------------------------
+
+    def _begin(self, state: State) -> None:
+        """Ask for an agent; with a new connection, if the old one was ended while nobody used it."""
+        begin = Begin(state.sentence, state.sample_rate, state.reference, state.source_length)
+        try:
+            self._say(begin)
+            self._hear(Ready)
+        except Gone:
+            if self._new:
+                raise
+            self.close()
+            self._connect_again()
+            self._say(begin)
+            self._hear(Ready)
+        self._begun = True
+
+    def _news(self, state: State) -> Step:
+        """What has happened since the last step; samples are sent at once."""
+        source, target = state.source[self._sent :], self._target
+        self._sent += len(source)
+        if self.target == "speech":  # the server knows what its agent said
+            erase, written = 0, []
+        else:
+            kept = len(target)
+            if state.target[:kept] != target:
+                kept = next(i for i, token in enumerate(target) if state.target[i : i + 1] != [token])
+            erase, written = len(target) - kept, state.target[kept:]
+            if erase or written:
+                self._target = list(state.target)
+        if self.source == "text":
+            return Step(source, state.finished, erase, written)
+        assert self._hello is not None
+        data = np.ascontiguousarray(source, dtype=SAMPLES).tobytes()
+        size = self._hello.max_message // SAMPLES.itemsize * SAMPLES.itemsize
+        for at in range(0, len(data), size):
+            self._send(data[at : at + size])
+        return Step([], state.finished, erase, written)
+
+    # ---- the connection -----------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Open a connection, and hear what the server says of its agent.
+
+        Raises:
+            Lost: it cannot be had.
+            Failure: it is another agent than before.
+        """
+        stack = ExitStack()
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        try:
+            connection = stack.enter_context(
+                self._client.connect(
+                    self._address,
+                    subprotocols=[SUBPROTOCOL],
+                    additional_headers=headers,
+                    compression=None,
+                    proxy=None if self._loopback else True,
+                    open_timeout=OPENING,
+                    close_timeout=2,
+                    ping_timeout=None,  # an agent may keep all of its process busy: `timeout` is the limit
+                    max_size=MOST_BYTES,
+                )
+            )
+            self._connection, self._close = connection, weakref.finalize(self, stack.close)
+            if connection.subprotocol != SUBPROTOCOL:
+                raise Garbage(f"it has agreed on {connection.subprotocol or 'nothing'}")
+            hello, _ = self._hear(Hello, OPENING)
+        except self._errors.InvalidStatus as error:
+            raise Lost(self._refused(error.response)) from None
+        except Garbage as error:
+            self.close()
+            raise Lost(f"{self._address} does not speak {SUBPROTOCOL}: {error}") from None
+        except Lost as lost:
+            self.close()
+            raise Lost(f"cannot connect to {self._address}: {lost}") from None
+        except (OSError, self._errors.WebSocketException) as error:
+            raise Lost(f"cannot connect to {self._address}: {_said(error)}") from None
+        if self._hello is not None and _known(hello) != _known(self._hello):
+            self.close()
+            raise Failure("connection", f"{self._address} now serves another agent: {hello.agent}")
+        self._hello, self._new = hello, True
+
+    def _connect_again(self) -> None:
+        """Try for a while; once that has been in vain, only once for each sentence."""
+        until = time.monotonic() + (0 if self._down else self._reconnect)
+        pause = 0.1
+        while True:
+            try:
+                self._connect()
+                self._down = False
+                return
+            except Lost as lost:
+                if time.monotonic() + pause > until:
+                    self._down = True
+                    raise Failure("connection", str(lost)) from None
+            time.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
+    def _refused(self, response: Any) -> str:
+        said = bytes(response.body or b"").decode("utf-8", "replace").strip().partition("\n")[0]
+        more = f"\n  fix: give it the server's, with -a token_file=… or {TOKEN}." if response.status_code == 401 else ""
+        return f"{self._address} refused the connection: {response.status_code} {said}{more}"
+
+    def _say(self, message: FromClient) -> None:
+        data = encode(message)
+        assert self._hello is not None
+        if len(data) > self._hello.max_message:
+            raise Lost(
+                f"a message of {len(data)} bytes, but the server takes {self._hello.max_message} (--max-message)"
+            )
+        self._send(data, text=True)
+
+    def _send(self, data: bytes, text: bool = False) -> None:
+        if self._connection is None:
+            raise Gone("there is none")
+        try:
+            self._connection.send(data, text=text)
+        except self._errors.ConnectionClosed as closed:
+            raise _gone(closed) from None
+
+    def _hear(self, wanted: type[Any], timeout: float | None = None) -> tuple[Any, Any]:
+        """The next message, and the samples before it.
+
+        Raises:
+            Failure: the agent has failed.
+            Garbage: it is another message than is due.
+        """
+        if self._connection is None:
+            raise Gone("there is none")
+        pieces = []
+        timeout = self._timeout if timeout is None else timeout
+        try:
+            while isinstance(data := self._connection.recv(timeout=timeout), bytes):
+                pieces.append(samples_of(data))
+        except TimeoutError:
+            raise Lost(f"no answer for {timeout:g} s") from None
+        except self._errors.ConnectionClosed as closed:
+            raise _gone(closed) from None
+        message = decode(data, _DECODER)
+        if isinstance(message, Failed):
+            raise Failure(message.kind, message.detail, message.trace)
+        if not isinstance(message, wanted):
+            raise Garbage(f"{type(message).__name__.lower()!r} came where {wanted.__name__.lower()!r} was due")
+        return message, np.concatenate(pieces, dtype=np.float32) if pieces else np.zeros(0, np.float32)
+
+
+def _known(hello: Hello) -> tuple[str, str, Declared]:
+    """What must be the same all through a run."""
+    return hello.agent, hello.identity, hello.traits
+
+
+def _gone(closed: Any) -> Lost:
+    """Who closed a connection, and why."""
+    if closed.rcvd is not None and closed.rcvd_then_sent is not False:
+        reason = f" {closed.rcvd.reason}" if closed.rcvd.reason else ""
+        kind = Lost if closed.rcvd.code == BUSY else Gone
+        return kind(f"the server closed it ({closed.rcvd.code}{reason})")
+    if closed.sent is not None and closed.sent.reason:
+        return Gone(f"what the server sent could not be taken ({closed.sent.code} {closed.sent.reason})")
+    return Gone("the server is gone")
+
+
+def _said(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _checked(address: str) -> bool:
+    """Whether an address is on this machine.
+
+    Raises:
+        UsageError: it is none.
+    """
+    wrong = f"an agent's address is ws://HOST:PORT or wss://HOST:PORT, not {address!r}"
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise UsageError(wrong) from None
+    if parts.scheme not in ("ws", "wss") or not host:
+        raise UsageError(wrong)
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(f"a token does not belong into an address, where logs keep it: use {TOKEN} or token_file")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def from_address(name: str, options: Mapping[str, str]) -> RemoteAgent:
+    """The agent behind an address.
+
+    Args:
+        name: `ws://127.0.0.1:8765`, or `wss://…`.
+        options: `count_network=true`, so that the way there and back counts; `timeout`, seconds to wait for an answer
+            (300); `reconnect`, seconds to try for when the server has gone away (60); `token_file`, where the token is,
+            if it is not in LAGGING_TOKEN.
+    """
+    for option in options:
+        if option not in OPTIONS:
+            raise UsageError(f"a remote agent has no option {option!r}.{did_you_mean(option, OPTIONS)}")
+    count = value_of(options.get("count_network", "false"))
+    if not isinstance(count, bool):
+        raise UsageError(f"count_network is true or false, not {options['count_network']!r}")
+    seconds = {key: value_of(options[key]) for key in ("timeout", "reconnect") if key in options}
+    for key, value in seconds.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise UsageError(f"{key} is a number of seconds, not {options[key]!r}")
+    token = read_token(options.get("token_file"), os.environ)
+    return RemoteAgent(name, token=token, count_network=count, **seconds)

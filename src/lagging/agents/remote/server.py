@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent for others to ask.
+
+Every client has a connection and a thread. A sentence takes an agent from the pool, and gives it back when it is over,
+however that comes: by its end, a failure, a client that hangs up, falls silent, or sends what makes no sense. Such a
+client is cut off, with the reason; the others notice nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from lagging.agents.remote.messages import SUBPROTOCOL, Declared, Hello, encode
+from lagging.agents.remote.pool import Housed, Pool
+from lagging.agents.remote.sessions import Bounds, Session, Tell, who
+from lagging.agents.remote.tokens import TOKEN, is_shown
+from lagging.errors import UsageError, optional
+
+if TYPE_CHECKING:
+    from websockets.http11 import Request, Response
+    from websockets.sync.server import ServerConnection
+
+__all__ = ["AgentServer", "Bounds"]
+
+OPENING = 5.0
+"""Seconds in which a connection must be open."""
+SPARE = 64
+"""Connections that may be opening, or being refused, beside those that are open."""
+
+
+class AgentServer:
+    """Agents behind an address.
+
+    Args:
+        makers: what makes each of the agents; they are made in order.
+        name: what clients are told that it is.
+        identity: what is another when the agent is another.
+        host: where to listen; what others can reach needs a token.
+        port: where to listen; 0 for any that is free.
+        token: what clients have to show.
+        bounds: how much they may ask for.
+        tell: called with a line when something happens, and whether it is something wrong.
+
+    Raises:
+        UsageError: others could reach it, but there is no token; nobody can listen there; or the agents cannot be
+            served.
+
+    Example:
+        >>> from lagging.agents.remote import RemoteAgent
+        >>> from lagging.agents import State
+        >>> def shout(state):
+        ...     return state.source[-1].upper()
+        >>> with AgentServer([lambda: shout], "shout", port=0) as server:
+        ...     agent = RemoteAgent(server.address)
+        ...     agent.policy(State(["see"])).answer
+        ...     agent.close()
+        'SEE'
+    """
+
+    def __init__(
+        self,
+        makers: Sequence[Callable[[], Any]],
+        name: str,
+        *,
+        identity: str = "",
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        token: str | None = None,
+        bounds: Bounds | None = None,
+        tell: Tell = lambda line, wrong: None,
+    ) -> None:
+        self._library = optional("websockets.sync.server", "remote")
+        self._token, self._bounds, self._tell = token, bounds or Bounds(), tell
+        listener = _listen(host, port, token)
+        agents: list[Housed] = []
+        try:
+            for make in makers:
+                agents.append(Housed(make))
+            self.traits = agents[0].traits
+            self._hello = encode(Hello(name, identity, Declared.of(self.traits), self._bounds.message))
+        except BaseException:
+            for made in agents:
+                made.close()
+            listener.close()
+            raise
+        self._pool = Pool(agents)
+        self._server = self._library.serve(
+            self._handle,
+            sock=listener,
+            origins=[None],  # no web page: it would come from a browser on this very machine
+            subprotocols=[SUBPROTOCOL],
+            compression=None,
+            process_request=self._admit,
+            create_connection=self._connection_class(),
+            open_timeout=OPENING,
+            close_timeout=2,
+            ping_timeout=None,  # an agent may keep the whole process busy; `idle` is the limit
+            max_size=self._bounds.message,
+        )
+        self._thread: threading.Thread | None = None
+        bound = listener.getsockname()
+        self.address = f"ws://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
+
+    def run(self) -> None:
+        """Serve, until `stop` is called or somebody interrupts."""
+        self._server.serve_forever()
+
+    def stop(self) -> None:
+        """Take no more clients, hang up on those there are, and wait for the agents to finish what they are doing."""
+        self._pool.dismiss()
+        self._server.shutdown()
+        self._pool.close()
+
+    @property
+    def sentences(self) -> int:
+        """How many were begun."""
+        return self._pool.taken
+
+    @property
+    def busy(self) -> bool:
+        """Whether an agent is being asked."""
+        return any(agent.began is not None for agent in self._pool.agents)
+
+    def __enter__(self) -> AgentServer:
+        """Serve in the background."""
+        self._thread = threading.Thread(target=self.run, name="server")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        """Stop."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    # ---- who comes in -------------------------------------------------------------------------------------------
+
+    def _connection_class(self) -> type[ServerConnection]:
+        most = self._bounds.connections + SPARE
+
+        class Bounded(self._library.ServerConnection):  # type: ignore[name-defined, misc]
+            """A connection, unless too many are being opened: then it is closed at once."""
+
+            def __init__(self, sock: socket.socket, protocol: Any, server: Any, **how: Any) -> None:
+                if len(server.handler_threads) > most:
+                    raise ConnectionError("too many connections")
+                super().__init__(sock, protocol, server, **how)
+
+        return Bounded
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Whether a client may come in; None if so."""
+        if self._token is not None and not is_shown(self._token, request.headers.get("Authorization")):
+            self._tell(f"{who(connection)}: refused: no token, or a wrong one", True)
+            response = connection.respond(HTTPStatus.UNAUTHORIZED, "no token, or a wrong one\n")
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        if len(self._server.connections) >= self._bounds.connections:
+            self._tell(f"{who(connection)}: refused: {self._bounds.connections} clients are connected", True)
+            full = f"{self._bounds.connections} clients are connected, and more may not be\n"
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, full)
+        return None
+
+    def _handle(self, connection: ServerConnection) -> None:
+        Session(connection, self._hello, self._pool, self._bounds, self._tell).run()
+
+
+def _listen(host: str, port: int, token: str | None) -> socket.socket:
+    """A socket to listen on.
+
+    Raises:
+        UsageError: there is no such host, others could reach it without a token, or it is taken.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from None
+    family, _, _, _, where = found[0]
+    if token is None and not ip_address(str(where[0]).partition("%")[0]).is_loopback:
+        raise UsageError(
+            f"{host} can be reached from other machines, and whoever reaches it could use the agent\n"
+            f"  fix: give a token, with --token-file or {TOKEN}; or keep to 127.0.0.1, and tunnel: ssh -L."
+        )
+    try:
+        return socket.create_server(where[:2], family=family)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}\n  fix: another --port; 0 finds one."
+        ) from None

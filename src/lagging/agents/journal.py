@@ -160,6 +160,17 @@ class Journal:
         if held.sorted and not without:
             return
         fresh = self.path.with_name(f"{LOG}.new")
+        try:
+            self._sort(held, without, fresh)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise LaggingError(f"cannot write {fresh}: {error.strerror or error}") from None
+        os.close(self._file)
+        fresh.replace(self.path)
+        self._open()
+
+    def _sort(self, held: Contents, without: frozenset[int], fresh: Path) -> None:
+        """Write the lines in order to another file, and what broke off to a third."""
         with self.path.open("rb") as old, fresh.open("wb") as new:
             for index in sorted(held.at.keys() - without):
                 place, size = held.at[index]
@@ -172,9 +183,6 @@ class Journal:
                     aside.writelines(torn)
             new.flush()
             os.fsync(new.fileno())
-        os.close(self._file)
-        fresh.replace(self.path)
-        self._open()
 
 
 def _head(line: bytes) -> _Head | None:

@@ -55,8 +55,17 @@ class Spec:
 
     def fingerprint(self) -> dict[str, Any]:
         """What can be told of it without making it: what must be the same when a run goes on."""
-        made = {"kind": self.kind, "name": self.name, "options": dict(self.options)}
-        return made if self.file is None else {**made, "sha256": digest(self.file)}
+        if self.file is None:
+            said = "path" if self.kind == "remote" else "name"  # it may be served elsewhere by now
+            return {"kind": self.kind, said: self.name, "options": dict(self.options)}
+        path, wanted = split(self.name)
+        made: dict[str, Any] = {"kind": self.kind, "path": path, "name": wanted, "options": dict(self.options)}
+        return made | {"sha256": digest(path)}
+
+    def still(self, modules: Mapping[str, str]) -> dict[str, str | None]:
+        """What has become of modules that were imported from beside its file; None if one is no longer there."""
+        folder = Path() if self.file is None else self.file.parent
+        return {name: digest(folder / name) if (folder / name).is_file() else None for name in modules}
 
 
 def digest(path: str | Path) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +20,7 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file: IO[bytes] = path.open("a+b")
+            self._file: IO[bytes] = path.open("a+b", buffering=0)
         except OSError as error:
             raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
         self.path = path
@@ -44,9 +44,9 @@ class Lock:
 
     def say(self, text: str) -> None:
         """Write into the file who has it."""
-        self._file.truncate(0)
-        self._file.write(text.encode())
-        self._file.flush()
+        with suppress(OSError):  # a full disk is told by whoever has more to write
+            self._file.truncate(0)
+            self._file.write(text.encode())
 
     def said(self) -> str:
         """Who has it, by his own words."""

@@ -42,11 +42,20 @@ class Manifest:
         self.path, self.data = path, data
 
     @classmethod
-    def of(cls, job: Job, source: Text | Speech, hello: Hello | None = None, arguments: Iterable[str] = ()) -> Manifest:
-        """The manifest of a run that is about to begin; without a hello, of one whose agent has not been made."""
+    def of(
+        cls,
+        job: Job,
+        source: Text | Speech,
+        hello: Hello | None = None,
+        arguments: Iterable[str] = (),
+        before: Manifest | None = None,
+    ) -> Manifest:
+        """The manifest of a run that is about to begin; without a hello, of one whose agent has not been made again."""
         agent = job.agent.fingerprint()
         if hello is not None:
             agent |= {"modules": hello.modules, "traits": asdict(hello.traits)}
+        elif before is not None:
+            agent |= {"modules": job.agent.still(before.data["agent"]["modules"])}
         inputs: dict[str, Any] = {"path": job.source, "sha256": digest(job.source), "sentences": len(source)}
         if isinstance(source, Speech):
             sizes = [os.stat(path).st_size for path in source.paths]  # noqa: PTH116
@@ -85,7 +94,7 @@ class Manifest:
             data = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read {path}: {error}\n  fix: give another folder.") from None
-        if not isinstance(data, dict) or data.get("schema") != 1:
+        if not _is_whole(data):
             raise UsageError(f"{path} is not the manifest of a run\n  fix: give another folder.")
         return cls(path, data)
 
@@ -129,13 +138,27 @@ class Manifest:
         with write_whole(self.path) as file:
             json.dump(self.data, file, indent=2, ensure_ascii=False)
             file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _is_whole(data: Any) -> bool:
+    """Whether all is there that is needed to go on."""
+    if not isinstance(data, dict) or data.get("schema") != 1 or not isinstance(data.get("sessions"), list):
+        return False
+    agent = data.get("agent")
+    if not (
+        isinstance(agent, dict) and isinstance(agent.get("modules"), dict) and isinstance(agent.get("traits"), dict)
+    ):
+        return False
+    return agent["traits"].get("source") in ("text", "speech") and all(part in data for part in MUST_AGREE)
 
 
 def _unlike(name: str, then: Any, now: Any) -> Iterable[str]:
     """What differs, by its name; where a file lies does not matter."""
     if isinstance(then, dict) and isinstance(now, dict):
         for key in {**then, **now}:
-            if key not in ("path", "name", "traits") and (key != "modules" or key in now):
+            if key not in ("path", "traits") and (key != "modules" or key in now):
                 yield from _unlike(f"{name}.{key}", then.get(key), now.get(key))
     elif then != now:
         yield f"{name}: {_short(then)} then, {_short(now)} now"

@@ -35,11 +35,13 @@ class Progress:
         tokens: written in this session.
         seconds: since it began.
         torn: how many lines broke off, and are translated again.
+        stopping: whether somebody asked to stop; what is under way is finished first.
     """
 
     def __init__(self, path: Path, total: int, held: Contents, torn: int = 0) -> None:
         self.total, self.done, self.failed, self.torn = total, len(held.at), len(held.failed), torn
         self.before = self.done
+        self.stopping = False
         self.tokens = 0
         self._path, self._at = path, path.stat().st_size
         self._began = time.monotonic()
@@ -62,7 +64,9 @@ class Progress:
         with self._path.open("rb") as file:
             file.seek(self._at)
             new = file.read(1 << 22)
-        new = new[: new.rfind(b"\n") + 1]
+            new = new[: new.rfind(b"\n") + 1] or new + file.readline()
+        if not new.endswith(b"\n"):
+            return
         self._at += len(new)
         for line in new.splitlines():
             with contextlib.suppress(msgspec.DecodeError):  # one that broke off, and is not counted
@@ -91,4 +95,6 @@ class Progress:
             parts.append(f"{(self.done - self.before) / self.seconds:.3g} sentences/s")
         if self.failed:
             parts.append(f"{self.failed} failed")
+        if self.stopping:
+            parts.append("stopping")
         return ", ".join(parts)

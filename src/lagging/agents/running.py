@@ -148,6 +148,7 @@ def run_job(
             def tell() -> None:
                 if progress is not None:
                     far.look()
+                    far.stopping = crew.interrupted
                     progress(far)
 
             todo = array("q", (place for place in wanted if place not in held.at))
@@ -165,7 +166,7 @@ def _wanted(source: Text | Speech, first: int | None) -> range:
 def _look_back(before: Manifest, job: Job, first: int | None, retry_failed: bool) -> Result | None:
     """Whether the run that began here is this one, and how it ended, if there is nothing left to do."""
     source = job.settings.open(job.source, before.data["agent"]["traits"]["source"])
-    before.agree(Manifest.of(job, source))
+    before.agree(Manifest.of(job, source, before=before))
     journal = Journal(Path(job.output))
     with journal.lock.held():
         held = journal.look()

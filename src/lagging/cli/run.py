@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import signal
 import sys
@@ -56,10 +57,14 @@ EVERY = 60
 @click.option("--pace", type=float, metavar="N", help="Of text in real time: tokens a second.")
 @click.option("--step-limit", type=float, default=300.0, metavar="S", help="Seconds for one answer (300).")
 @click.option("--sentence-limit", type=float, default=3600.0, metavar="S", help="Seconds for a sentence (3600).")
-@click.option("--token-limit", type=int, metavar="N", help="Tokens of a sentence (1000, and 10 per source token).")
+@click.option(
+    "--token-limit", type=click.IntRange(1), metavar="N", help="Tokens of a sentence (1000, and 10 per source token)."
+)
 @click.option("--strict", is_flag=True, help="Stop at the first sentence that fails.")
 @click.option("--retry-failed", is_flag=True, help="Try again what failed before.")
-@click.option("--first", type=int, metavar="N", help="Only the first N sentences; the rest may follow later.")
+@click.option(
+    "--first", type=click.IntRange(1), metavar="N", help="Only the first N sentences; the rest may follow later."
+)
 @click.option("--no-times", is_flag=True, help="Leave out what was measured: the same log to the byte, every time.")
 @click.option("-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics of the scores at the end.")
 @click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
@@ -108,19 +113,24 @@ def command(
         Settings(limits=limits, times=not no_times, **settings),
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
-    with _watched(talk) as progress:
-        result = run_job(
-            job,
-            workers=workers,
-            strict=strict,
-            first=first,
-            retry_failed=retry_failed,
-            arguments=sys.argv[1:],
-            progress=progress,
-        )
+    go_on = f"to go on: {shlex.join(['lagging', *sys.argv[1:]])}"
+    try:
+        with _watched(talk) as progress:
+            result = run_job(
+                job,
+                workers=workers,
+                strict=strict,
+                first=first,
+                retry_failed=retry_failed,
+                arguments=sys.argv[1:],
+                progress=progress,
+            )
+    except KeyboardInterrupt:  # before there was anything to finish
+        talk.say(f"interrupted; {go_on}")
+        return 130
     _say(result, talk)
     if result.interrupted:
-        talk.say(f"to go on: {shlex.join(['lagging', *sys.argv[1:]])}")
+        talk.say(f"interrupted; {go_on}")
         return 130
     if not no_scores and result.done > len(result.failed):
         _score(result, asked, named, form, talk)
@@ -128,8 +138,8 @@ def command(
 
 
 def _above_0(seconds: float) -> float:
-    if not seconds > 0:
-        raise UsageError(f"a limit is above 0 seconds, but got {seconds:g}")
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"a limit is a number of seconds above 0, but got {seconds:g}")
     return seconds
 
 
@@ -192,10 +202,13 @@ def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
         yield None
         return
     if not sys.stderr.isatty():
-        told = time.monotonic()
+        told, asked = time.monotonic(), False
 
         def line(far: Progress) -> None:
-            nonlocal told
+            nonlocal told, asked
+            if far.stopping and not asked:
+                asked = True
+                talk.say("stopping when what is under way is over; asked again, at once")
             if time.monotonic() - told >= EVERY:
                 told = time.monotonic()
                 talk.say(far.said())

@@ -38,6 +38,8 @@ bench: $(STAMP) ## compare cost, as ratios measured in one run
 	@$(BIN)/python bench/losses.py
 	@$(BIN)/python bench/resegmentation.py
 	@$(BIN)/python bench/comparing.py
+	@$(BIN)/python bench/agents.py
+	@$(BIN)/python bench/soak.py
 
 docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet

@@ -1,0 +1,639 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SimulEval agents where SimulEval is not installed, their options, and their faults."""
+
+import json
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import simuleval_peer as peer
+from lagging.agents.failures import Failure
+from lagging.agents.loading import Spec
+from lagging.agents.protocol import Revise, State, Traits, Write
+from lagging.agents.sentence import Sentence, drive
+from lagging.agents.simuleval import NotInStandIn, Wrapped, for_simuleval, from_file, standin
+from lagging.agents.simuleval.arguments import Arguments, parse
+from lagging.agents.simuleval.providing import provide
+from lagging.agents.simuleval.standin import agents, pipelines, segments
+from lagging.agents.sources import Spoken, Written
+from lagging.errors import LaggingError, UsageError
+
+HEARD = np.linspace(-0.5, 0.5, 1000, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _without(monkeypatch):
+    """As where SimulEval is not installed, whether it is or not."""
+    found = {name for name in sys.modules if name.split(".")[0] == "simuleval"}
+    for name in found:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("lagging.agents.simuleval.providing._installed", lambda: None)
+    with peer.left_as_it_was():
+        yield
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(code, name="agent.py"):
+        (tmp_path / name).write_text(peer.HEAD + code)
+        return str(tmp_path / name)
+
+    return write
+
+
+def drove(agent, words="what we see", **how):
+    sentence = Sentence(Written(words.split()), Traits.of(agent), **how)
+    drive(agent, sentence)
+    text, steps = sentence.hypothesis.finish()
+    return text, [sentence.arrivals[step] for step in steps]
+
+
+# ---- making one ---------------------------------------------------------------------------------------------------
+
+
+def test_options_are_those_of_the_agent(write):
+    file = write(peer.AGENTS["wait_k"])
+    assert drove(from_file(file, {"waitk": "2"})) == ("what we see", [2, 3, 3])
+    assert drove(from_file(file, {"waitk": "9", "shout": "TRUE"})) == ("WHAT WE SEE", [3, 3, 3])
+    assert drove(Spec("simuleval", file, (("shout", "false"),)).make()) == ("what we see", [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wait": "3"}, "WaitK has no option 'wait'. Did you mean waitk?"),
+        ({"waitk": "three"}, "argument --waitk: invalid int value: 'three'"),
+        ({"shout": "3"}, "shout is true or false, not '3'"),
+        ({"stop-with-source": "1"}, "stop-with-source is true or false, not '1'"),
+        ({"dtype": "fp8"}, "invalid choice: 'fp8'"),
+    ],
+)
+def test_wrong_options(write, options, message):
+    with pytest.raises(UsageError) as error:
+        from_file(write(peer.AGENTS["wait_k"]), options)
+    assert message in str(error.value)
+
+
+def test_an_option_that_is_needed(write):
+    with pytest.raises(UsageError, match="Pipeline needs an option: -a cut-after=…"):
+        from_file(write(peer.AGENTS["pipeline"]), {})
+
+
+def test_options_of_every_kind():
+    class Agent:
+        @staticmethod
+        def add_args(parser):
+            group = parser.add_argument_group("more")
+            group.add_argument("--two_words", nargs=2)
+            group.add_argument("-b", "--beam", type=int)
+            group.add_argument("--cache", action="store_true", default=True)
+            group.add_argument("--no-cache", dest="cache", action="store_false")
+            group.add_argument("--tgt-lang", default="de")
+
+    made = parse(Agent, {"two-words": "'a b' c", "beam": "-3", "no-cache": "true", "source_segment_size": "320"})
+    assert (made.two_words, made.beam, made.cache, made.tgt_lang) == (["a b", "c"], -3, False, "de")
+    assert made.source_segment_size == 320
+    assert parse(Agent, {"b": "4"}).beam == 4
+    assert (made.device, made.dtype, made.fp16) == ("cpu", None, False)
+    with pytest.raises(UsageError, match="expected 2 arguments"):
+        parse(Agent, {"two-words": "a"})
+
+
+def test_a_flag_with_a_no():
+    from argparse import BooleanOptionalAction
+
+    def add_args(parser):
+        parser.add_argument("--cache", action=BooleanOptionalAction, default=True)
+
+    agent = SimpleNamespace(__name__="Agent", add_args=add_args)
+    assert [parse(agent, {"cache": text}).cache for text in ("true", "false")] == [True, False]
+
+
+def test_an_option_of_their_runner_is_asked_for(write):
+    file = write("""
+@entrypoint
+class Sized(TextToTextAgent):
+    def __init__(self, args):
+        super().__init__(args)
+        self.size, self.other = args.source_segment_size, getattr(args, "output", "none")
+
+    def policy(self):
+        return WriteAction(f"{self.size} {self.other}", True)
+""")
+    with pytest.raises(UsageError, match=r"SimulEval's option --source-segment-size.*-a source-segment-size=…"):
+        from_file(file, {})
+    assert drove(from_file(file, {"source-segment-size": "3"}))[0] == "3 none"
+    with pytest.raises(AttributeError, match="no 'speed'"):
+        _ = Arguments().speed
+
+
+def test_it_is_moved_to_a_device(write):
+    file = write("""
+@entrypoint
+class Moved(TextToTextAgent):
+    def to(self, device, fp16=False):
+        self.device = f"{device}/{fp16}"
+
+    def policy(self):
+        return WriteAction(self.device, True)
+""")
+    wanted = [({}, "cpu/False"), ({"device": "cuda:1", "dtype": "fp16"}, "cuda:1/True"), ({"fp16": "true"}, "cpu/True")]
+    wanted += [({"dtype": "fp32", "fp16": "true"}, "cpu/False")]
+    for options, where in wanted:
+        assert drove(from_file(file, options))[0] == where
+
+
+def test_which_class_is_meant(write):
+    two = peer.AGENTS["chars"] + peer.AGENTS["chunks"]
+    file = write(two)
+    with pytest.raises(UsageError, match=r"has several agents: Chars, Chunks; say which: .*agent\.py:Chars"):
+        from_file(file, {})
+    assert from_file(f"{file}:Chunks", {}).system.__class__.__name__ == "Chunks"
+    with pytest.raises(UsageError, match=r"has no SimulEval agent 'Chanks'\. Did you mean Chunks\?"):
+        from_file(f"{file}:Chanks", {})
+    unmarked = write(peer.AGENTS["chars"].replace("@entrypoint", ""), "unmarked.py")
+    with pytest.raises(UsageError, match=r"marked by @entrypoint; say which class is meant: .*unmarked\.py:Chars"):
+        from_file(unmarked, {})
+    assert from_file(f"{unmarked}:Chars", {}).source == "text"
+    with pytest.raises(UsageError, match=r"has no class that is marked by @entrypoint$"):
+        from_file(write("", "empty.py"), {})
+
+
+def test_an_agent_that_is_imported_from_beside_it_is_found_again(write, tmp_path):
+    write(peer.AGENTS["chars"], "agent_beside.py")
+    (tmp_path / "agent.py").write_text("from agent_beside import Chars\n")
+    for _ in range(2):
+        assert from_file(str(tmp_path / "agent.py"), {}).system.__class__.__name__ == "Chars"
+
+
+def test_types_that_cannot_be_run(write):
+    with pytest.raises(UsageError, match=r"several outputs \(text_text\): say which is meant, -a output-index=0"):
+        from_file(write(peer.AGENTS["tree"]), {})
+    odd = '\n@entrypoint\nclass Odd(TextToTextAgent):\n    target_type = "speech_text"\n'
+    with pytest.raises(UsageError, match="Odd is from text to speech_text"):
+        from_file(write(odd), {})
+
+
+# ---- running one --------------------------------------------------------------------------------------------------
+
+
+def test_traits(write):
+    text = Traits.of(from_file(write(peer.AGENTS["chunks"]), {}))
+    assert (text.source, text.target, text.chunkwise, text.must_finish, text.patience) == (
+        *("text", "text", True, True),
+        100,
+    )
+    speech = Traits.of(from_file(write(peer.AGENTS["speaking_pipeline"]), {}))
+    assert (speech.source, speech.target, speech.must_finish, speech.patience) == ("speech", "speech", False, 4)
+
+
+def test_several_words_at_a_time_are_pushed_one_by_one(write):
+    agent = from_file(write(peer.AGENTS["pipeline"]), {"cut-after": "2"})
+    sentence = Sentence(Written(["a", "b", "c", "d", "e"], chunk=5), Traits.of(agent))
+    drive(agent, sentence)
+    assert sentence.hypothesis.finish()[0] == "a/2 b/2 c/2 d/2 e/2"
+    assert set(sentence.arrivals) == {5}
+
+
+def test_an_empty_source(write):
+    text, delays = drove(from_file(write(peer.AGENTS["wait_k"]), {}), "")
+    assert (text, delays) == ("", [])
+
+
+def test_too_few_languages(write, tmp_path):
+    (tmp_path / "languages").write_text("de\n")
+    agent = from_file(write(peer.AGENTS["text_language"]), {"tgt-lang": str(tmp_path / "languages")})
+    assert drove(agent)[0] == "de de de"
+    with pytest.raises(Failure, match="there is no language for sentence 1: tgt-lang has 1"):
+        drove(agent, place=1)
+
+
+def test_only_the_agent_s_time_counts(write):
+    agent = from_file(write(peer.AGENTS["wait_k"]), {})
+    state = State(["a"])
+    agent.reset()
+    answer = agent.policy(state)
+    assert answer.answer == Write("a")
+    assert 0 < answer.seconds < 60
+
+
+def test_samples_come_as_lists_and_go_as_they_are(write):
+    file = write("""
+@entrypoint
+class Echo(SpeechToSpeechAgent):
+    def policy(self, states):
+        assert type(states.source) is list and type(states.source[0]) is float
+        new = states.source[len(states.target):]
+        done = states.source_finished
+        rate = states.source_sample_rate
+        states.target += new
+        return WriteAction(SpeechSegment(content=new, sample_rate=rate, finished=done), finished=done)
+""")
+    agent = from_file(file, {})
+    sentence = Sentence(Spoken(HEARD.copy(), 1000, 300), Traits.of(agent))
+    drive(agent, sentence)
+    assert [len(piece) for piece in sentence.state.target] == [300, 300, 300, 100]
+    assert np.array_equal(np.concatenate(sentence.state.target), HEARD)
+    assert sentence.rates == [1000] * 4
+
+
+@pytest.mark.parametrize(
+    ("base", "content", "kind", "message"),
+    [
+        ("TextToTextAgent", "['a', 'b']", "wrong-type", "list, where a text was due"),
+        ("SpeechToSpeechAgent", "[0.5] * 3", "wrong-type", "speech without a sample_rate"),
+        ("TextToTextAgent", "1 / 0", "raised", "ZeroDivisionError"),
+    ],
+)
+def test_bad_answers(write, base, content, kind, message):
+    code = f"@entrypoint\nclass Bad({base}):\n    def policy(self):\n        return WriteAction({content}, True)\n"
+    agent = from_file(write(code), {})
+    speech = base.startswith("Speech")
+    source = Spoken(HEARD.copy(), 1000, 300) if speech else Written(["a"])
+    with pytest.raises(Failure) as error:
+        drive(agent, Sentence(source, Traits.of(agent)))
+    assert error.value.kind == kind
+    assert message in str(error.value)
+
+
+def test_speech_and_text_in_one_is_no_segment(write):
+    file = write("""
+from simuleval.data.segments import SpeechTextSegment
+
+@entrypoint
+class Both(TextToTextAgent):
+    def pop(self, states=None):
+        return SpeechTextSegment(TextSegment(content="a"), EmptySegment())
+""")
+    agent = from_file(file, {})
+    with pytest.raises(Failure, match="a SpeechTextSegment, where a segment of text was due"):
+        drive(agent, Sentence(Written(["a"]), Traits.of(agent)))
+
+
+def test_a_pipeline_that_still_passes_things_on_after_the_end(write):
+    file = write("""
+class Hear(SpeechToTextAgent):
+    def policy(self):
+        return WriteAction(str(len(self.states.source)), finished=self.states.source_finished)
+
+
+class Late(TextToTextAgent):  # says what it has got only when it has been asked three times without anything new
+    waited = 0
+
+    def policy(self):
+        self.waited += 1
+        if self.states.upstream_states[0].source_finished and self.waited % 4 == 0:
+            return WriteAction("late", finished=True)
+        return ReadAction()
+
+
+@entrypoint
+class Slow(AgentPipeline):
+    pipeline = [Hear, Late]
+""")
+    agent = from_file(file, {})
+    sentence = Sentence(Spoken(HEARD.copy(), 1000, 900), Traits.of(agent))
+    drive(agent, sentence)
+    assert sentence.hypothesis.finish()[0] == "late"
+
+
+# ---- what stands in for SimulEval ---------------------------------------------------------------------------------
+
+
+def test_everything_that_agents_import_is_there():
+    provided = provide()
+    assert provided.version is None
+    for name, contents in standin.PARTS.items():
+        module = __import__(name, fromlist=["*"])
+        assert {key: getattr(module, key) for key in contents} == contents
+    assert sys.modules["simuleval"].agents.GenericAgent is agents.GenericAgent
+    assert not hasattr(sys.modules["simuleval"], "__wrapped__")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("from simuleval.evaluator.instance import Instance", "simuleval.evaluator"),
+        ("import simuleval.cli", "simuleval.cli"),
+        ("from simuleval.utils import build_system_from_dir", "simuleval.utils.build_system_from_dir"),
+    ],
+)
+def test_what_only_simuleval_has(write, code, name):
+    with pytest.raises(NotInStandIn) as error:
+        from_file(write(f"{code}\n{peer.AGENTS['chars']}"), {})
+    assert f"this agent imports {name}, which needs SimulEval itself" in str(error.value)
+    assert "pip install simuleval" in str(error.value)
+    assert isinstance(error.value, ImportError)  # an agent that can do without it, finds out as usual
+
+
+def test_an_agent_may_try(write):
+    trying = """
+try:
+    from simuleval import entrypoint
+except ImportError:
+    from simuleval.utils import entrypoint
+"""
+    assert drove(from_file(write(trying + peer.AGENTS["chars"]), {}))[0] == "what we see"
+
+
+def test_what_is_there_already_is_kept():
+    for name in ("simuleval", "simuleval.metrics"):
+        module = ModuleType(name)
+        module.__path__, module.__spec__ = [], ModuleSpec(name, None, is_package=True)
+        sys.modules[name] = module
+    sys.modules["simuleval"].metrics = module
+    provide()
+    import simuleval.metrics
+    from simuleval.agents import TextToTextAgent
+
+    assert TextToTextAgent is agents.TextToTextAgent
+    assert simuleval.metrics is module
+
+
+def test_an_installed_one_that_cannot_be_imported(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    package = tmp_path / "simuleval"
+    package.mkdir()
+    (package / "__init__.py").write_text("import surely_not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.split(".")[0] == "simuleval"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(UsageError, match=r"(?s)cannot be used: No module named.*fix: pip install surely_not_there"):
+        provide()
+    (package / "__init__.py").write_text("")
+    sys.modules.pop("simuleval", None)
+    with pytest.raises(UsageError, match=r"(?s)SimulEval .* cannot be used.*fix: pip install -U simuleval"):
+        provide()
+
+
+def test_segments():
+    text = segments.TextSegment(3, "see", True, tgt_lang="de", config={"a": 1})
+    assert segments.segment_from_json_string(text.json()) == text
+    speech = segments.SpeechSegment(content=[0.5], sample_rate=8000)
+    assert segments.segment_from_json_string(speech.json()) == speech
+    assert segments.segment_from_json_string(segments.EmptySegment(finished=True).json()).finished
+    assert json.loads(text.json())["data_type"] == "text"
+
+
+def test_states():
+    states = agents.AgentStates()
+    states.update_source(segments.SpeechSegment(content=[0.1, 0.2], sample_rate=8000, tgt_lang="ja"))
+    states.update_source(segments.EmptySegment(finished=True))
+    assert (states.source, states.source_sample_rate, states.tgt_lang, states.source_finished) == (
+        *([0.1, 0.2], 8000),
+        *("ja", True),
+    )
+    states.update_target(segments.SpeechSegment(content=[0.3], sample_rate=24000))
+    states.update_target(segments.TextSegment(content="last", finished=True))
+    assert (states.target, states.target_sample_rate, states.target_finished) == ([0.3], 24000, True)
+    with pytest.raises(NotImplementedError, match="not a Segment"):
+        states.update_source(segments.Segment(content="?"))
+    states.reset()
+    assert vars(states) == vars(agents.AgentStates())
+
+
+def test_agents():
+    class Stateless(agents.TextToTextAgent):
+        def policy(self, states):
+            return agents.WriteAction(states.source[-1], finished=states.source_finished)
+
+    class Stateful(agents.TextToTextAgent):
+        def policy(self):
+            return agents.ReadAction()
+
+    agent, other = Stateless(), agents.AgentStates()
+    assert agent.pushpop(segments.TextSegment(content="mine")).content == "mine"
+    assert agent.pushpop(segments.TextSegment(content="other", finished=True), other).content == "other"
+    assert (agent.states.source, other.source) == (["mine"], ["other"])
+    assert agent.pop(other) == segments.EmptySegment(finished=True)
+    assert repr(agent) == "Stateless[text -> text]"
+    with pytest.raises(RuntimeError, match="its policy takes none"):
+        Stateful().pop(other)
+    assert repr(Stateful().policy()) == "ReadAction()"
+    with pytest.raises(NotImplementedError):
+        agents.TextToSpeechAgent().pop()
+    with pytest.raises(NotImplementedError):
+        agents.Action().is_read()
+    with pytest.raises(AssertionError, match="no source_type"):
+        agents.GenericAgent()
+
+
+def test_pipelines_of_what_does_not_fit():
+    class Two(pipelines.AgentPipeline):
+        pipeline = (agents.SpeechToTextAgent, agents.SpeechToTextAgent)
+
+    with pytest.raises(RuntimeError, match=r"SpeechToTextAgent\[speech -> text\] writes text, but .* reads speech"):
+        Two.from_args(None)
+    with pytest.raises(AssertionError, match="has no modules"):
+        pipelines.AgentPipeline.from_args(None)
+    a, b, c = (agents.TextToTextAgent() for _ in range(3))
+    args = SimpleNamespace(output_index=None)
+    with pytest.raises(AssertionError, match="a tree has one root"):
+        pipelines.TreeAgentPipeline({a: [], b: []}, args)
+    with pytest.raises(ValueError, match="is below itself"):
+        pipelines.TreeAgentPipeline({a: [b], b: [c], c: [b]}, args)
+    with pytest.raises(AssertionError, match="there is no output 1"):
+        pipelines.TreeAgentPipeline({a: [b], b: []}, SimpleNamespace(output_index=1))
+
+
+class Upper(agents.TextToTextAgent):
+    def policy(self, states):
+        return agents.WriteAction(states.source[-1].upper(), finished=states.source_finished)
+
+
+class Stars(Upper):
+    def policy(self, states):
+        return agents.WriteAction(states.source[-1] + "*" * len(states.upstream_states), states.source_finished)
+
+
+def test_pipelines_with_states_of_others():
+    pipeline = pipelines.AgentPipeline([Upper(), Stars()])
+    given = pipeline.build_states()
+    assert pipeline.pushpop(segments.TextSegment(content="a", config={"x": 1}), given).content == "A*"
+    assert [states.source for states in given] == [["a"], ["A"]]
+    assert given[1].config == {"x": 1}
+    assert repr(pipeline) == "AgentPipeline(Upper[text -> text], Stars[text -> text])"
+    tree = pipelines.TreeAgentPipeline({(up := Upper()): [Stars], Stars(): []}, SimpleNamespace(output_index=None))
+    given = tree.build_states()
+    assert [out.content for out in tree.pushpop(segments.TextSegment(content="a"), given)] == ["A**"]
+    assert given[up].source == ["a"]
+    assert (tree.source_type, tree.target_type) == ("text", "text")
+
+
+# ---- ours, for theirs ---------------------------------------------------------------------------------------------
+
+
+class Copy:
+    def __init__(self, device="none", times=1):
+        self.device, self.times = device, times
+
+    def policy(self, state):
+        return state.source[-1] if len(state.target) < len(state.source) else None
+
+
+def asked(made, *words):
+    """What it writes for each word, and whether it has finished."""
+    out = []
+    for place, word in enumerate(words):
+        out.append(made.pushpop(segments.TextSegment(place, word, place == len(words) - 1)))
+    return [(segment.content, segment.finished) for segment in out]
+
+
+def test_for_simuleval_is_the_entry_point_of_its_file():
+    made = for_simuleval(Copy)
+    assert provide().systems[-1] is made
+    assert (made.__name__, made.__mro__[1]) == ("Copy", agents.TextToTextAgent)
+    args = parse(made, {"times": "3", "device": "gpu"})
+    agent = made.from_args(args)
+    assert (agent._agent.times, agent._agent.device) == (3, "gpu")
+    assert asked(agent, "a", "b") == [("a", False), ("b", True)]
+
+
+def test_sentences_are_counted_and_kept_apart():
+    seen = []
+
+    def policy(state):
+        seen.append((state.sentence, state.memory, list(state.source)))
+        state.memory = "kept"
+
+    made = for_simuleval(policy)()
+    for _ in range(2):
+        assert asked(made, "a", "b") == [([], False), ([], True)]
+        made.reset()
+    assert seen == [(n, memory, words) for n in (0, 1) for memory, words in ((None, ["a"]), ("kept", ["a", "b"]))]
+
+
+class Listener:
+    source = "speech"
+
+    def reset(self):
+        self.said = 0
+
+    def policy(self, state):
+        if self.said < len(state.source) / 250 + 3 * state.finished:
+            self.said += 1
+            return f"{len(state.source)}@{state.sample_rate}:{self.said}"
+        return None
+
+
+class Speaker:
+    source = target = "speech"
+    chunkwise = True
+
+    def policy(self, state):
+        return Write(state.source[-200:], finished=state.finished, sample_rate=2000)
+
+
+class Early(Listener):
+    def policy(self, state):
+        return Write("enough", finished=True) if len(state.source) > 500 else None
+
+
+@pytest.mark.parametrize("agent", [Listener, Speaker, Early, Copy])
+def test_there_and_back_again(agent):
+    """An agent of ours as one of theirs, and that as one of ours, does what it did."""
+    back = Wrapped(for_simuleval(agent)(), provide())
+    took = []
+    for one in (agent(), back):
+        words = Written(["what", "we", "see", "is", "not", "all"])
+        source = words if agent is Copy else Spoken(HEARD.copy(), 1000, 300)
+        sentence = Sentence(source, Traits.of(one))
+        drive(one, sentence)
+        said = sentence.state.target
+        delays = [sentence.arrivals[step] for step in sentence.hypothesis.owners]
+        took.append((delays, said if agent is not Speaker else [piece.tolist() for piece in said], sentence.rates))
+    assert took[0] == took[1]
+    assert took[0][0]
+
+
+def test_a_recording_without_a_sample():
+    made = for_simuleval(Listener)()
+    out = made.pushpop(segments.EmptySegment(finished=True))
+    assert (out.content, out.finished) == ("0@16000:1 0@16000:2 0@16000:3", True)
+
+
+def test_batched_agents_of_ours():
+    class Batched:
+        def policies(self, states):
+            return [state.source[len(state.target) :] for state in states]
+
+    assert asked(for_simuleval(Batched)(), "a", "b") == [("a", False), ("b", True)]
+
+
+def test_what_cannot_be_run_there():
+    def policy(state):
+        return Revise(state.source[::-1])
+
+    with pytest.raises(LaggingError, match="takes back what it has written"):
+        asked(for_simuleval(policy)(), "a", "b")
+    policy.sees_reference = True
+    with pytest.raises(UsageError, match="must see the reference"):
+        for_simuleval(policy)
+    with pytest.raises(UsageError, match="joined by one of word, none, spm, not 'bpe'"):
+        for_simuleval(Copy, joined_by="bpe")
+
+
+def test_an_agent_of_ours_that_does_not_end():
+    with pytest.raises(Failure, match="does not come to an end: 1010 tokens"):
+        asked(for_simuleval(lambda state: "more")(), "a")
+    turns = {0: "this", 1: "that"}
+    with pytest.raises(Failure, match="does not come to an end: 1010 tokens"):
+        asked(for_simuleval(lambda state: Revise(turns[len(state.target) and state.target[0] == "this"]))(), "a")
+
+
+def test_the_longer_the_source_the_more_may_be_written():
+    def verbose(state):
+        return ["word"] * 8 if len(state.target) < 8 * len(state.source) else None
+
+    out = asked(for_simuleval(verbose)(), *(["a"] * 300))
+    assert {len(text.split()) for text, _ in out} == {8}
+    assert out[-1][1]
+
+
+def test_an_agent_that_begins_before_there_is_a_source():
+    def policy(state):
+        return f"{len(state.source)}:{len(state.target)}" if len(state.target) <= len(state.source) else None
+
+    policy.eager = True
+    assert asked(for_simuleval(policy)(), "a", "b") == [("0:0 1:1", False), ("2:2", True)]
+
+
+# ---- in a process of its own --------------------------------------------------------------------------------------
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "simuleval":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+try:
+    import simuleval
+except ModuleNotFoundError:
+    pass
+else:
+    raise SystemExit("it is there")
+import json, pathlib
+import simuleval_peer as peer
+folder = pathlib.Path(sys.argv[1])
+cases = [peer.Case("wait_k", options={"waitk": "2"}), peer.Case("listener", "speech")]
+made = [peer.ours(folder, case) for case in cases]
+print(json.dumps([[line["delays"] for line in lines] for lines in made]))
+print(sys.modules["simuleval.agents"].GenericAgent.__module__)
+"""
+
+
+def test_where_there_is_no_simuleval(tmp_path):
+    peer.material(tmp_path)
+    done = peer.python("-c", BLOCKED, str(tmp_path), peer=peer.peers(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    delays, module = done.stdout.splitlines()
+    assert module == "lagging.agents.simuleval.standin.agents"
+    text, speech = json.loads(delays)
+    assert text[:2] == [[2, 3, 4, 5, 6, 6], [1]]
+    assert [len(line) for line in speech] == [15, 6, 3]

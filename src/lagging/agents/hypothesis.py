@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, repeat
-from typing import Any
-
-import numpy as np
 
 from lagging.agents.failures import Failure
 from lagging.errors import UsageError
@@ -30,18 +27,18 @@ LEVELS = ("word", "char", "token")
 class Hypothesis:
     """What stands written.
 
-    In the end every token has the step from which on it, and all before it, stayed as they are: a piece that is taken
-    back goes with its step, a word is there when its last piece is, and what is left of a word that lost its end is
-    there since then. Text that only grows has nothing taken back, also if its last word grows.
+    In the end every token has the step from which on it, and all before it, stayed as they are. A word is there when
+    its last piece is; what is left of a word that lost its end is there since then. Where all pieces stay and others
+    follow, nothing was taken back, also if the last word grew.
 
     Attributes:
         pieces: what stands written; the list that the agent sees as `state.target`.
-        owners: the step that wrote each piece.
+        owners: the step that wrote each piece, or changed what was there.
         erased: tokens that were taken back.
         revisions: how often that happened.
     """
 
-    __slots__ = ("_joint", "_level", "_split", "erased", "owners", "pieces", "revisions")
+    __slots__ = ("_joint", "_level", "_since", "_solid", "_split", "erased", "owners", "pieces", "revisions")
 
     def __init__(self, pieces: list[str], joined_by: str = "word", level: str = "word") -> None:
         if joined_by not in JOINTS:
@@ -52,45 +49,37 @@ class Hypothesis:
         self.owners: list[int] = []
         self.erased = 0
         self.revisions = 0
+        self._since: list[int] = []  # of the tokens that stayed when something was changed last, the step of each
+        self._solid = 0  # how many pieces there were then
         self._joint, self._level = JOINTS[joined_by], level
         self._split: Callable[[str], list[str]] = _whole if joined_by == "none" else str.split
 
     def write(self, content: str | Sequence[str], step: int) -> bool:
         """Write a text or a list of pieces; whether there was anything in it."""
         some = self._split(content) if type(content) is str else self._parts(content)
-        self.pieces.extend(some)
-        self.owners.extend(repeat(step, len(some)))
+        self.pieces += some
+        self.owners += [step] * len(some)
         return bool(some)
 
     def erase(self, count: int, step: int) -> None:
         """Take back the last pieces."""
         if count > len(self.pieces):
             raise Failure("erased-too-much", f"{count} tokens, where {len(self.pieces)} stood")
-        before = self._tokens()
-        del self.pieces[len(self.pieces) - count :], self.owners[len(self.owners) - count :]
-        self._take_stock(before, step)
+        self._replace(self.pieces[: len(self.pieces) - count], step)
 
     def revise(self, content: str | Sequence[str], step: int) -> bool:
         """This is the whole text now; whether that changed anything."""
-        before = self._tokens()
         old = list(self.pieces)
         if isinstance(content, str) and self._split is _whole:
             shared = _shared("".join(old), content)
-            ends = list(accumulate(map(len, old)))
-            kept = sum(end <= shared for end in ends)
-            begin = ends[kept - 1] if kept else 0
-            cut = begin if self._level == "token" else shared  # the part of a piece that stays is a piece
-            new = [*old[:kept], *filter(None, (content[begin:cut], content[cut:]))]
-            kept += cut > begin
+            kept = [piece for piece, end in zip(old, accumulate(map(len, old)), strict=True) if end <= shared]
+            new = kept + _whole(content[sum(map(len, kept)) :])
         else:
             new = self._parts(content)
-            kept = _shared(old, new)
-        del self.owners[kept:]
-        self.owners.extend(repeat(step, len(new) - kept))
-        self.pieces[kept:] = new[kept:]
-        if new[: len(old)] != old:
-            self._take_stock(before, step)
-        return new != old
+        if new[: len(old)] == old:
+            return self.write(new[len(old) :], step)
+        self._replace(new, step)
+        return True
 
     def _parts(self, content: str | Sequence[str]) -> list[str]:
         """The pieces of what was written; where pieces are words, there is no space in any."""
@@ -100,21 +89,30 @@ class Hypothesis:
             return [word for piece in content for word in piece.split()]
         return list(content)
 
-    def _tokens(self) -> list[str]:
-        if self._level == "token" or (self._level == "word" and self._joint is WORDS):
-            return list(self.pieces)
-        return tokens(join(self.pieces, self._joint).text, self._level)
-
-    def _take_stock(self, before: list[str], step: int) -> None:
-        """Count the tokens that are gone; the first that is new, and all after it, are so since this step."""
-        after = self._tokens()
+    def _replace(self, new: list[str], step: int) -> None:
+        """Put other pieces in place: tokens that stay keep their step, all others are there since this one."""
+        before, since = self._tokens()
+        self.pieces[:] = new
+        self.owners[:] = repeat(step, len(new))
+        after, _ = self._tokens()
         same = _shared(before, after)
+        self._since, self._solid = since[:same], len(new)
         self.erased += len(before) - same
         self.revisions += same < len(before)
-        if same < len(after) and self._level != "token":
+
+    def _tokens(self) -> tuple[list[str], list[int]]:
+        """What gets a delay, and the step of each."""
+        places: Iterable[int]
+        if self._level == "token" or (self._level == "word" and self._joint is WORDS):
+            found, places = list(self.pieces), range(len(self.pieces))
+        else:
             joined = join(self.pieces, self._joint)
-            first = int(joined.owners(joined.ends(self._level))[same])
-            self.owners[first:] = repeat(step, len(self.owners) - first)
+            found, places = tokens(joined.text, self._level), joined.owners(joined.ends(self._level)).tolist()
+        steps = [self.owners[place] for place in places]
+        for token, (place, step) in enumerate(zip(places, self._since, strict=False)):
+            if place < self._solid:  # else it has grown
+                steps[token] = step
+        return found, steps
 
     def is_blank(self) -> bool:
         """Whether there is no text."""
@@ -132,13 +130,8 @@ class Hypothesis:
             >>> said.finish()
             ('without end', [1, 1])
         """
-        if self._joint is WORDS and self._level != "char":
-            return " ".join(self.pieces), self.owners
-        joined = join(self.pieces, self._joint)
-        if self._level == "token":
-            return joined.text.strip(), self.owners
-        places: Any = joined.owners(joined.ends(self._level))
-        return joined.text.strip(), np.array(self.owners, dtype=np.int64)[places].tolist()
+        said = " ".join(self.pieces) if self._joint is WORDS else join(self.pieces, self._joint).text
+        return said.strip(), self._tokens()[1]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:

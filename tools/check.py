@@ -97,6 +97,9 @@ def suites() -> dict[str, list[list[str]]]:
 
 def absent(suite: str) -> str | None:
     """What of a suite cannot be run here, and why."""
+    peers = Path(os.environ.get("LAGGING_PEERS") or Path(sys.prefix) / "peers")
+    if suite == "tests" and not (peers / "simuleval").is_dir():
+        return "SimulEval's own runner (`make test` installs it into .venv/peers)"
     if suite == "tests" and not os.environ.get("LAGGING_TEST_DATA"):
         return "parity (LAGGING_TEST_DATA is not set)"
     if suite == "web" and shutil.which("npm") is None:

@@ -70,11 +70,12 @@ class Written:
 
     def advance(self) -> list[str]:
         """Read on; what has been read."""
-        read = self.read
-        self.seen += self._units[read : read + self._chunk]
-        self.read = read = min(read + self._chunk, self.length)
+        seen, read = self.seen, self.read
+        seen += self._units[read : read + self._chunk]
+        read += self._chunk
+        self.read = read = read if read < self.length else self.length  # not len(seen): an agent may have changed it
         self.finished = read == self.length
-        return self.seen
+        return seen
 
 
 class Spoken:
@@ -169,15 +170,9 @@ class Speech:
         """How the log names the source: its file, and what SimulEval's logs say of it."""
         soundfile = optional("soundfile", "speech")
         try:
-            info = soundfile.info(self.paths[place])
+            return str(soundfile.info(self.paths[place])).split("\n")
         except (OSError, soundfile.SoundFileError):  # it was there when the run began; the line says that it failed
             return [self.paths[place]]
-        return [
-            self.paths[place],
-            f"samplerate: {info.samplerate} Hz",
-            f"channels: {info.channels}",
-            f"duration: {info.frames / info.samplerate:.3f} s",
-        ]
 
     def check(self, name: str) -> None:
         """Look at the head of every file, and say at once what is wrong with any."""

@@ -46,7 +46,7 @@ class SeenIds:
         self._distinct = 0
         self._parts: list[_Part] = []
         self._growing = True
-        self._waiting: list[tuple[Ids, int]] = []
+        self._waiting: list[tuple[Ids | range, int]] = []
         self._whole = True
         self._low: int | None = None
         self._high: int | None = None
@@ -91,7 +91,8 @@ class SeenIds:
             self._low = low if self._low is None else min(low, self._low)
             self._high = high if self._high is None else max(high, self._high)
         self._growing &= growing
-        self._waiting.append((run.id, self._n))
+        one_by_one = growing and len(run) and int(run.id[-1]) - int(run.id[0]) + 1 == len(run)
+        self._waiting.append((range(int(run.id[0]), int(run.id[-1]) + 1) if one_by_one else run.id, self._n))
         self._n += len(run)
         if not self._growing:
             self._settle()
@@ -138,9 +139,9 @@ class SeenIds:
                 yield Fault("duplicate-id", f"also at {seen[str(name)]}", path, line, name)
 
 
-def _hashes(ids: Ids) -> tuple[Keys, npt.NDArray[np.uint32]]:
+def _hashes(ids: Ids | range) -> tuple[Keys, npt.NDArray[np.uint32]]:
     """Two hashes of the text of each id: 7 and "7" are one name."""
-    texts = list(map(str, ids.tolist()))
+    texts = list(map(str, ids if isinstance(ids, range) else ids.tolist()))
     keys = np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
     coded = (text.encode("utf-8", "surrogatepass") for text in texts)
     return keys, np.fromiter(map(zlib.crc32, coded), np.uint32, len(texts))

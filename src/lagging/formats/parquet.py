@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,6 @@ from lagging.formats.columns import (
     label,
     match,
     restored,
-    scalars,
     strange,
     usable,
 )
@@ -42,12 +41,12 @@ from lagging.formats.line import Line
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
-from lagging.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
+from lagging.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["as_texts", "from_batches", "recognise", "scan", "write_arrow", "write_parquet"]
+__all__ = ["as_texts", "from_batches", "recognise", "scan"]
 
 KEY = b"lagging"
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
@@ -172,6 +171,11 @@ def _runs(
         return
     types = {column: schema.field(place).type for column, place in matched.places.items()}
     misfits = [fault for column, kind in types.items() for fault in _misfit(column, kind, source.path)]
+    for field in (schema.field(place) for place in matched.by):
+        if _arrow().types.is_nested(field.type):
+            misfits.append(
+                Fault("bad-value", f"segments cannot be grouped by {field.name}, of {field.type}", source.path)
+            )
     if misfits:
         options.faults.add(*misfits)
         return
@@ -278,6 +282,19 @@ def as_texts(array: pyarrow.Array) -> list[str | None]:
     return [label(value) for value in _python(array)]
 
 
+def _groups(columns: Sequence[pyarrow.Array]) -> Texts:
+    """What each row is labelled by; a label is made once, and not once per row."""
+    pa = _arrow()
+    codes, labels = np.zeros(len(columns[0]), dtype=np.int64), [()]
+    for column in columns:
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+        own: list[str | None] = as_texts(coded.dictionary)
+        index = coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)
+        pairs, codes = np.unique(codes * (len(own) + 1) + index, return_inverse=True)
+        labels = [(*labels[pair // (len(own) + 1)], [*own, None][pair % (len(own) + 1)]) for pair in pairs.tolist()]
+    return np.array([joined_labels(of) for of in labels], dtype=object)[codes]
+
+
 def _decoded(value: bytes) -> str | bytes:
     try:
         return value.decode("utf-8")
@@ -319,8 +336,7 @@ class _Table:
                 self.columns[column], self.missing[column] = _floats(array)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
-        labels = [as_texts(self.batch.column(name)) for name in self.by]
-        self.groups = [joined_labels(of) for of in zip(*labels, strict=True)]
+        self.groups = _groups([self.batch.column(name) for name in self.by]) if self.by else None
         for column in (c for c in NEEDED if c not in self.columns):
             nothing = _ragged if column == "delays" else _floats
             self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
@@ -391,7 +407,7 @@ class _Table:
             if "reference" in texts
             else None,
             line=rows[some],
-            group=np.array(self.groups, dtype=object)[some] if self.by else None,
+            group=None if self.groups is None else self.groups[some],
         )
 
     def _there(self, column: str) -> npt.NDArray[np.bool_]:
@@ -419,54 +435,3 @@ class _Table:
         for row in np.flatnonzero(doubtful & kept).tolist():
             kept[row] = not reader.refuse(self.line(row), self.before + row + 1)
         return kept
-
-
-# ---- writing ----------------------------------------------------------------------------------------------------
-
-
-def write_parquet(run: Run, file: IO[bytes]) -> list[str]:
-    """Write a Parquet file, compressed. Nothing is lost."""
-    pa = _arrow()
-    from pyarrow.parquet import ParquetWriter
-
-    compression = next((codec for codec in ("zstd", "snappy") if pa.Codec.is_available(codec)), "none")
-    _write(run, file, lambda sink, schema: ParquetWriter(sink, schema, compression=compression))
-    return []
-
-
-def write_arrow(run: Run, file: IO[bytes]) -> list[str]:
-    """Write a file of Arrow's own format. Nothing is lost."""
-    _write(run, file, _arrow().ipc.new_file)
-    return []
-
-
-def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], Any]) -> None:
-    """The rows of a Run, some at a time, and before them what holds for all."""
-    pa, columns = _arrow(), run.columns
-    schema = pa.schema(
-        [(column, _type(getattr(run, column))) for column in columns],
-        metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},
-    )
-    with writer(file, schema) as table:
-        for start in range(0, len(run), jsonl.SEGMENTS_PER_PART):
-            rows = slice(start, start + jsonl.SEGMENTS_PER_PART)
-            arrays = [_array(column, getattr(run, column)[rows]) for column in columns]
-            table.write_batch(pa.record_batch(arrays, schema=schema))
-
-
-def _type(values: Any) -> pyarrow.DataType:
-    pa = _arrow()
-    if isinstance(values, Ragged):
-        return pa.list_(pa.float64())
-    return pa.string() if values.dtype == object else pa.from_numpy_dtype(values.dtype)
-
-
-def _array(column: str, values: Any) -> pyarrow.Array:
-    """Some values of a column; what is unknown is null."""
-    pa = _arrow()
-    if isinstance(values, Ragged):
-        flat = pa.array(values.values, from_pandas=column == "shown")
-        return pa.ListArray.from_arrays(pa.array(values.offsets.astype(np.int32)), flat)
-    if values.dtype == object:
-        return pa.array(values.tolist(), pa.string())
-    return pa.array(values, from_pandas=column in NUMBERS)

@@ -15,7 +15,7 @@ from lagging.errors import MetricError, Note, UsageError, merge_notes
 from lagging.formats.columns import labels_of
 from lagging.metrics import Metric, metric
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import Ids, Run
+from lagging.run import Run
 from lagging.scoring import Score, Scorer, Scores, missing
 from lagging.signature import Signature
 from lagging.tallies.additive import (
@@ -78,11 +78,12 @@ def tally(score: Score, *, told: bool = True, seed: int | None = SEED) -> Tally:
         >>> (one + other).value == lagging.score(run, ["AL"])["AL"].value
         True
     """
-    return _tallied(score, np.zeros(score.n, dtype=np.int64), 1, told, seed)[0]
+    lot = None if seed is None else lots(score.ids, seed)
+    return _tallied(score, np.zeros(score.n, dtype=np.int64), 1, told, seed, lot)[0]
 
 
-def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | None) -> list[Tally]:
-    """The tallies of the segments of each group."""
+def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | None, lot: Ints | None) -> list[Tally]:
+    """The tallies of the segments of each group; those of a seed with sums over lots."""
     rows = score.statistics
     if isinstance(rows, Ragged):
         raise MetricError(f"{score.metric!r} cannot be tallied: it pools the tokens of all segments")
@@ -101,12 +102,14 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
     np.maximum.at(most, whose, values)
     histograms: list[dict[int, int]] = [{} for _ in range(groups)]
     bounded = np.clip(values, -np.finfo(float).max, np.finfo(float).max)
-    pairs, counts = np.unique(np.stack([whose, buckets(bounded)]), axis=1, return_counts=True)
-    for at, bucket, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+    pairs, counts = np.unique((whose << 32) + buckets(bounded) + 2**31, return_counts=True)
+    for at, bucket, count in zip(
+        (pairs >> 32).tolist(), (pairs % 2**32 - 2**31).tolist(), counts.tolist(), strict=True
+    ):
         histograms[at][bucket] = count
     kept: list[Ints | None] = [None] * groups
-    if seed is not None:
-        kept = [*_in_lots(score.ids[there], np.where(finite, some, 0), of, groups, seed)]
+    if lot is not None:
+        kept = [*_in_lots(lot[there], np.where(finite, some, 0), of, groups)]
     n, with_value = np.bincount(group, minlength=groups), np.bincount(of, minlength=groups)
     undefined = _reasons(score, group, groups)
     return [
@@ -138,9 +141,8 @@ def _of(signature: Signature, n: int) -> Signature:
     return Signature(signature.metric, tuple(fields)).of(n)
 
 
-def _in_lots(ids: Ids, rows: Floats, group: Ints, groups: int, seed: int) -> list[Ints]:
+def _in_lots(lot: Ints, rows: Floats, group: Ints, groups: int) -> list[Ints]:
     """The sums over each lot, of each group."""
-    lot = lots(ids, seed)
     added = points(np.column_stack([np.clip(rows, -LARGE * 2**10, LARGE * 2**10), np.ones(len(rows))]))
     out = np.zeros((groups * LOTS, *added.shape[1:]), dtype=np.int64)
     place = group * LOTS + lot
@@ -229,10 +231,11 @@ class Tallies:
             self._take(scores, labels, group, run)
 
     def _take(self, scores: Scores, labels: Sequence[Group], group: Ints, run: Run) -> None:
+        lot = None if self.seed is None else lots(run.id, self.seed)
+        told = len(run.delays.values) > 0
         for score in scores:
-            for label, one in zip(
-                labels, _tallied(score, group, len(labels), len(run.delays.values) > 0, self.seed), strict=True
-            ):
+            found = _tallied(score, group, len(labels), told, self.seed, lot)
+            for label, one in zip(labels, found, strict=True):
                 self.take(label, one)
 
     def take(self, group: Group, one: Tally) -> None:

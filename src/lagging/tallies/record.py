@@ -142,9 +142,9 @@ class Tally:
 
     def percentile(self, p: float) -> float:
         """The value that p of 100 segments do not exceed, within 0.4 %; NaN if no segment has one."""
-        if not self.some:
+        if not self.histogram:
             return math.nan
-        rank, below = max(1, math.ceil(p / 100 * self.some)), 0
+        rank, below = max(1, math.ceil(p / 100 * sum(self.histogram.values()))), 0
         for bucket in sorted(self.histogram):
             below += self.histogram[bucket]
             if below >= rank:
@@ -194,8 +194,8 @@ class Tally:
             count=self.n,
             group=dict(group or {}),
             percentiles={p: self.percentile(p) for p in PERCENTILES},
-            least=self.least if self.some else math.nan,
-            most=self.most if self.some else math.nan,
+            least=self.least if self.histogram else math.nan,
+            most=self.most if self.histogram else math.nan,
         )
 
     def to_bytes(self) -> bytes:

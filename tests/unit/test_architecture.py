@@ -13,7 +13,7 @@ SOURCE = Path(lagging.__file__).parent
 
 # what a module may import: data flows one way, and imports follow it
 LAYERS = [
-    {"version", "kinds", "notebooks"},
+    {"version", "kinds", "notebooks", "undefined"},
     {"errors"},
     {"ragged", "text", "files", "units"},
     {"validation", "arrays"},
@@ -32,6 +32,7 @@ LAYERS = [
     {"timeline", "losses", "stats", "defaults", "columns", "polylines"},
     {"regimes", "derived", "tallies"},
     {"arrow"},
+    {"spark"},
     {"comparing", "curves"},
     {"disagreement"},
     {"gates", "plots", "reporting"},

@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +60,32 @@ def is_alive(pid: int) -> bool:
     except (ProcessLookupError, FileNotFoundError):
         return False
     return state != "Z"
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes that a run has started to translate."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(child) for child in children if b"spawn_main" in _command(child)]
+
+
+def _command(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.002)
+
+
+def size(folder: Path) -> int:
+    log = folder / "instances.log"
+    return log.stat().st_size if log.exists() else 0

@@ -43,9 +43,9 @@ class Board:
 
     def give(self, worker: int, todo: Any) -> int | None:
         """The next sentence, if there is one and nobody has said to stop. The caller has the lock."""
-        given = self.cells[GIVEN]
-        if given >= len(todo) or self.cells[STOP]:
+        if not self.has_more(todo):
             return None
+        given = self.cells[GIVEN]
         self.cells[GIVEN] = given + 1
         place = int(todo[given])
         self.add(worker, place)
@@ -69,6 +69,10 @@ class Board:
         """The sentences that a worker has under way."""
         row = self.row(worker)
         return list(dict.fromkeys(row[FIRST : FIRST + row[COUNT]].tolist()))
+
+    def has_more(self, todo: Any) -> bool:
+        """Whether there is anything left to give out."""
+        return self.cells[GIVEN] < len(todo) and not self.cells[STOP]
 
     def begin(self) -> None:
         """Nothing has been given out."""

@@ -144,9 +144,11 @@ class Manifest:
 
 def _is_whole(data: Any) -> bool:
     """Whether all is there that is needed to go on."""
-    if not isinstance(data, dict) or data.get("schema") != 1 or not isinstance(data.get("sessions"), list):
+    if not isinstance(data, dict) or data.get("schema") != 1:
         return False
-    agent = data.get("agent")
+    agent, sessions = data.get("agent"), data.get("sessions")
+    if not (isinstance(sessions, list) and sessions and all(isinstance(session, dict) for session in sessions)):
+        return False
     if not (
         isinstance(agent, dict) and isinstance(agent.get("modules"), dict) and isinstance(agent.get("traits"), dict)
     ):

@@ -170,12 +170,15 @@ def _look_back(before: Manifest, job: Job, first: int | None, retry_failed: bool
     journal = Journal(Path(job.output))
     with journal.lock.held():
         held = journal.look()
-    wanted = _wanted(source, first)
-    if held.torn or not all(place in held.at for place in wanted) or (retry_failed and held.failed):
-        journal.close()
-        return None
+        over = all(place in held.at for place in _wanted(source, first)) and not (retry_failed and held.failed)
+        if over:
+            journal.tidy(held)
     journal.close()
-    return Result(journal.path, len(source), len(held.at), held.failed, len(held.at), 0, True, False, before)
+    if not over:
+        return None
+    if before.data.get("summary") is None:  # it was broken off after its last sentence
+        before.end("finished", len(held.at), len(source), held.failed)
+    return Result(journal.path, len(source), len(held.at), held.failed, len(held.at), held.torn, True, False, before)
 
 
 def _config(folder: Path, traits: Traits) -> None:

@@ -221,6 +221,7 @@ class Crew:
     _hands: dict[int, _Hand] = field(default_factory=dict)
     _strikes: Counter[int] = field(default_factory=Counter)
     _idle: int = 0
+    _size: int = 0
 
     def __post_init__(self) -> None:
         """Prepare the memory that they share."""
@@ -391,14 +392,14 @@ class Crew:
         self._board.clear(worker)
         if not places and (hand.done or code == 0):
             return
-        if not places:
-            self._idle += 1
-        if self._idle > 3 or not hand.ready:
+        if not (places and hand.ready):
+            self._idle, self._size = self._idle + 1 if journal.size() == self._size else 1, journal.size()
+        if self._idle > 3:
             when = "not over a sentence" if hand.ready else "while the agent was being made again"
             raise LaggingError(f"the agent's process died, {when} ({_ended(code)})")
         with journal.lock.held():
             written = journal.written()
-        suspects = [place for place in hand.again if place in places][:1] or places
+        suspects = ([place for place in hand.again if place in places][:1] or places) if hand.ready else []
         again = []
         for place in places:
             if place in written:  # it died after the last stroke
@@ -411,7 +412,7 @@ class Crew:
                     self._board.stop()
             else:
                 again.append(place)
-        if again or not self._board.stopped:
+        if again or self._board.has_more(todo):
             self._start(worker)
             for place in again:
                 self._board.add(worker, place)

@@ -118,7 +118,6 @@ class Sentence:
         self.rates: list[int] = []
         self.done = False
         self._most = self.limits.of(self.source)
-        self._acts = 0
 
     def steps(self) -> Generator[State, tuple[Answer, int], None]:
         """The loop: gives the state out when the agent is to be asked, takes its answer and the ns that it took.
@@ -129,8 +128,8 @@ class Sentence:
         source, state, wall = self.source, self.state, self.wall
         arrivals, compute = self.arrivals, self.compute
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
-        most_ns, sentence_ns = int(self.limits.step * NS), int(self.limits.sentence * NS)
-        idle = spent = 0
+        step_ns, sentence_ns, most = int(self.limits.step * NS), int(self.limits.sentence * NS), self._most
+        idle = spent = acts = 0
         if not self.traits.eager:
             self._read()
         while True:
@@ -146,7 +145,7 @@ class Sentence:
             spent += took
             if wall is not None:
                 self.finishes.append(wall.now())
-            if took > most_ns:
+            if took > step_ns:
                 raise Failure("step-limit", f"more than {self.limits.step:g} s")
             if spent > sentence_ns:
                 raise Failure("sentence-limit", f"more than {self.limits.sentence:g} s")
@@ -154,12 +153,14 @@ class Sentence:
                 wrote = False
             elif text and type(answer) is str:
                 wrote = hypothesis.write(answer, step)
+            elif type(answer) is Write:
+                wrote = self._write(answer, step)
             else:
                 wrote = self._act(answer, step)
             if wrote:
-                self._acts += 1
-                if len(hypothesis.pieces) > self._most or self._acts > self._most:
-                    raise Failure("never-finished", f"{self._most} tokens or writes, which is the limit")
+                acts += 1
+                if len(hypothesis.pieces) > most or acts > most:
+                    raise Failure("never-finished", f"{most} tokens or writes, which is the limit")
             if self.done:
                 return
             if state.finished:
@@ -185,16 +186,16 @@ class Sentence:
 
     def _act(self, answer: Any, step: int) -> bool:
         """Take any answer over; whether something was written by it."""
+        if isinstance(answer, Write):
+            return self._write(answer, step)
         if isinstance(answer, (list, tuple)):
             wrote = False
             for one in answer:
-                if self.done and not _is_nothing(one):
+                if not self.done:
+                    wrote |= one is not None and self._act(one, step)
+                elif not _is_nothing(one):
                     raise Failure("after-finish", _short(one))
-                if one is not None:
-                    wrote |= self._act(one, step)
             return wrote
-        if isinstance(answer, Write):
-            return self._write(answer, step)
         if isinstance(answer, Revise):
             self._check_text(answer.content)
             changed = self.hypothesis.revise(answer.content, step)
@@ -206,11 +207,12 @@ class Sentence:
 
     def _write(self, answer: Write, step: int) -> bool:
         content, count = answer.content, answer.erase
-        if not isinstance(count, int) or count < 0:
+        if count != 0 and (not isinstance(count, int) or count < 0):
             raise Failure("wrong-type", f"erase={_short(count)}")
         if self.traits.target == "speech":
             return self._speak(answer, step)
-        self._check_text(content)
+        if type(content) is not str:
+            self._check_text(content)
         if count:
             self.hypothesis.erase(count, step)
         self.done = answer.finished
@@ -268,9 +270,10 @@ class Sentence:
         else:
             try:
                 "".join(target).encode()
+                blank = said.is_blank()
             except UnicodeEncodeError as error:
-                raise Failure("wrong-type", f"{_short(error.object[error.start])} is half a character") from None
-            blank = said.is_blank()
+                which = _short(error.object[error.start])
+                raise Failure("wrong-type", f"{which} is half a character, or none that pieces are made of") from None
         if blank and self.source.length:
             raise Failure("nothing-written")
 
@@ -333,7 +336,9 @@ def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
                 send((answer, took))
             except StopIteration:
                 break
-    except (Exception, SystemExit) as error:  # whatever an agent raises is the agent's, and is recorded
+    except BaseException as error:  # whatever an agent raises is the agent's, and is recorded
+        if pulse is None and isinstance(error, KeyboardInterrupt):
+            raise  # where nobody watches it is the user's; workers do not hear Ctrl-C
         raise raised(error) from None
     finally:
         watch[0] = 0
@@ -378,7 +383,7 @@ def drive_batch(
         if not open_now:
             return
         still = []
-        for (sentence, loop), answer, took in _ask(agent, open_now, watch):
+        for (sentence, loop), answer, took in _ask(agent, open_now, watch, pulse is not None):
             try:
                 if isinstance(answer, Failure):
                     raise answer
@@ -395,7 +400,7 @@ def drive_batch(
         open_now = still
 
 
-def _ask(agent: Any, some: list[Any], watch: Pulse) -> Iterator[tuple[Any, Answer | Failure, int]]:
+def _ask(agent: Any, some: list[Any], watch: Pulse, watched: bool) -> Iterator[tuple[Any, Answer | Failure, int]]:
     """The answers for some sentences at once, or, where the agent raises, for one after the other."""
     watch[0] = begin = time.perf_counter_ns()
     answers: Any
@@ -409,10 +414,12 @@ def _ask(agent: Any, some: list[Any], watch: Pulse) -> Iterator[tuple[Any, Answe
             for (sentence, _), answer in zip(some, answers, strict=True)
         ]
         took = time.perf_counter_ns() - begin
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not watched and isinstance(error, KeyboardInterrupt):
+            raise
         if len(some) > 1:
             for one in some:
-                yield from _ask(agent, [one], watch)
+                yield from _ask(agent, [one], watch, watched)
             return
         answers, took = [raised(error)], time.perf_counter_ns() - begin
     finally:

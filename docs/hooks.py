@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mkdocs takes from the code: a page per metric, tables of options, faults and policies, and formulas as MathML.
+"""What mkdocs takes from the code: a page per metric, tables of options, faults and policies, formulas as MathML.
 
 Pages written by hand hold marks such as `<!-- options score -->`, which are replaced by a table, and formulas between
 lines of `$$`, which become MathML. The page of figures shows what its own code draws. Nothing is fetched from anywhere.
@@ -23,6 +23,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import lagging
+from lagging.agents.failures import FAILURES
 from lagging.conventions import CONVENTIONS
 from lagging.errors import MetricError
 from lagging.kinds import KINDS
@@ -291,6 +292,17 @@ def degeneracy_table() -> str:
     return table(["policy", "\\|x\\|", "\\|y\\|", "g", *SUSPECT_METRICS, "DSPTV", "OmniSTEval says"], rows)
 
 
+def failures_table() -> str:
+    """How an agent can fail."""
+    return table(["kind", "meaning"], [(code(kind), cell(text)) for kind, text in FAILURES.items()])
+
+
+def example_file(name: str) -> str:
+    """The code of an example."""
+    text = (Path(__file__).parent.parent / "examples" / f"{name}.py").read_text("utf-8")
+    return f"```python\n{text.partition(chr(10))[2].strip()}\n```"
+
+
 def columns_list() -> str:
     """The columns of a Run."""
     return ", ".join(map(code, COLUMNS))
@@ -321,6 +333,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "policies": policies_table,
     "degeneracy": degeneracy_table,
     "columns": columns_list,
+    "failures": failures_table,
+    "example": example_file,
 }
 MARK = re.compile(r"^<!-- (\w+)(?: (\w+))? -->$", re.MULTILINE)
 FORMULA = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)

@@ -23,7 +23,7 @@ def show(text: str, *args: str, code: int = 0) -> None:
 
 
 def main() -> None:
-    """Score, inspect, validate, simulate."""
+    """Score, inspect, compare, run, validate."""
     show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS)
     show("What happened in one sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7")
     show("A speech log: delays in milliseconds, on two clocks", "score", "speech", "-m", "AL,DAL,AL_CA,DAL_CA")
@@ -39,6 +39,9 @@ def main() -> None:
     show("Is the adaptive system better than wait-5?", "compare", "base=wait-5", "new=adaptive", "-m", "AL,DAL,BLEU")
     page = Path(tempfile.gettempdir()) / "lagging-report.html"
     show("The same, and every sentence, as one page", "report", "base=wait-5", "new=adaptive", "-o", str(page))
+    with tempfile.TemporaryDirectory() as folder:
+        out, test_set = str(Path(folder, "my-wait-3")), ("--source", "source.txt", "--reference", "reference.txt")
+        show("An agent of fifteen lines over a test set, and its scores", "run", "../wait_k.py", *test_set, "-o", out)
     show("A broken log: what is wrong, where, and how to mend it", "validate", "broken", code=1)
     show("What DAL is, and whom to cite", "metrics", "DAL")
     print(f"\nThe page is {page}.")

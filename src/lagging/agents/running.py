@@ -124,8 +124,9 @@ def run_job(
         elif (folder / LOG).exists() and (folder / LOG).stat().st_size:
             other = f"{folder} has a log, but no run.json: it is not a run of lagging"
             raise UsageError(f"{other}\n  fix: give another folder with -o.")
-        crew = Crew(job, workers, strict)
-        try:
+        with contextlib.ExitStack() as kept:
+            crew = Crew(job, workers, strict)
+            kept.callback(crew.dismiss)
             hello = crew.meet()
             job.settings.check(hello.traits)
             source = job.settings.open(job.source, hello.traits.source)
@@ -134,7 +135,7 @@ def run_job(
                 before.agree(manifest)
                 manifest = before
             desk = Desk(None, hello.traits, source, job.references(len(source)), job.settings, folder)
-            journal = Journal(folder)
+            journal = kept.enter_context(contextlib.closing(Journal(folder)))
             with journal.lock.held():
                 held = journal.look()
                 torn = held.torn
@@ -155,8 +156,6 @@ def run_job(
             with contextlib.suppress(KeyboardInterrupt):  # asked for twice: what is in the log is safe
                 crew.run(todo, desk, journal, tell)
             return _ended(manifest, journal, wanted, len(source), far.before, torn, crew.interrupted)
-        finally:
-            crew.dismiss()
 
 
 def _wanted(source: Text | Speech, first: int | None) -> range:
@@ -167,13 +166,11 @@ def _look_back(before: Manifest, job: Job, first: int | None, retry_failed: bool
     """Whether the run that began here is this one, and how it ended, if there is nothing left to do."""
     source = job.settings.open(job.source, before.data["agent"]["traits"]["source"])
     before.agree(Manifest.of(job, source, before=before))
-    journal = Journal(Path(job.output))
-    with journal.lock.held():
+    with contextlib.closing(Journal(Path(job.output))) as journal, journal.lock.held():
         held = journal.look()
         over = all(place in held.at for place in _wanted(source, first)) and not (retry_failed and held.failed)
         if over:
             journal.tidy(held)
-    journal.close()
     if not over:
         return None
     if before.data.get("summary") is None:  # it was broken off after its last sentence
@@ -194,7 +191,6 @@ def _ended(
     with journal.lock.held():
         held = journal.look()
         journal.tidy(held)
-    journal.close()
     finished = all(place in held.at for place in wanted)
     how = "finished" if finished else "interrupted" if interrupted else "stopped"
     manifest.end(how, len(held.at), total, held.failed)

@@ -18,6 +18,7 @@ from typing import Any, Protocol, get_type_hints
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import UNSET
 
 from lagging.arrays import no_times
@@ -252,7 +253,7 @@ class Reader:
         else:
             places, groups = decoded.places, decoded.groups
         lengths = list(map(len, delays))
-        held["delays"].append(_flat(list(chain.from_iterable(delays))))
+        held["delays"].append(_compact(delays))
         held["length"] += lengths
         held["line"] += lines
         held["group"] += groups
@@ -330,7 +331,7 @@ class Reader:
             self.left_out("prediction", [name for name, text in zip(held["id"], predictions, strict=True) if text])
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
-        flat = np.concatenate(held["delays"])
+        flat = np.concatenate(held["delays"], dtype=np.float64)
         return self.checked(
             held["prediction_spm"],
             delays=no_times(predictions, facts.level) if facts.untimed else Ragged.from_lengths(flat, held["length"]),
@@ -396,12 +397,16 @@ def _are_numbers(lists: Iterable[Any], column: str = "") -> bool:
     return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= allowed
 
 
-def _flat(values: list[int | float]) -> Floats:
-    """Numbers as an array. Most logs of text have only small whole numbers, which `bytes` takes over at once."""
+def _compact(lists: list[list[int | float]]) -> npt.NDArray[np.generic]:
+    """Numbers, end to end. Most logs of text have only small whole numbers, which `bytearray` takes over at once."""
     try:
-        return np.frombuffer(bytes(values), np.uint8).astype(np.float64)  # type: ignore[arg-type]
+        return np.frombuffer(bytearray(chain.from_iterable(lists)), np.uint8)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        pass
+        return _flat(list(chain.from_iterable(lists)))
+
+
+def _flat(values: list[int | float]) -> Floats:
+    """Numbers as an array."""
     try:
         return np.array(values, dtype=np.float64)
     except OverflowError:  # an integer beyond any float
@@ -413,7 +418,7 @@ def _ragged(lists: list[Any], column: str) -> Ragged:
     if column == "shown":
         lists = [[math.nan if v is None else v for v in row] if isinstance(row, list) else row for row in lists]
     rows = [row if _are_numbers([row]) and isinstance(row, list) else [] for row in lists]
-    return Ragged.from_lengths(_flat(list(chain.from_iterable(rows))), list(map(len, rows)))
+    return Ragged.from_lengths(_compact(rows), list(map(len, rows)))
 
 
 def _numbers(values: Iterable[Any]) -> Floats:

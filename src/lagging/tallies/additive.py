@@ -123,7 +123,7 @@ def rounded(total: int) -> float:
     try:
         return total / (1 << SCALE)
     except OverflowError:
-        return math.copysign(math.inf, total)
+        return math.inf if total > 0 else -math.inf
 
 
 def points(rows: Floats) -> Ints:

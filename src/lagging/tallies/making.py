@@ -108,6 +108,7 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
     ):
         histograms[at][bucket] = count
     kept: list[Ints | None] = [None] * groups
+    large = np.bincount(of, (np.abs(some) >= LARGE).any(axis=1), groups)
     if lot is not None:
         kept = [*_in_lots(lot[there], np.where(finite, some, 0), of, groups)]
     n, with_value = np.bincount(group, minlength=groups), np.bincount(of, minlength=groups)
@@ -129,6 +130,7 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
             most=float(most[g]),
             seed=seed,
             lots=kept[g],
+            large=bool(large[g]),
         )
         for g in range(groups)
     ]
@@ -143,7 +145,7 @@ def _of(signature: Signature, n: int) -> Signature:
 
 def _in_lots(lot: Ints, rows: Floats, group: Ints, groups: int) -> list[Ints]:
     """The sums over each lot, of each group."""
-    added = points(np.column_stack([np.clip(rows, -LARGE * 2**10, LARGE * 2**10), np.ones(len(rows))]))
+    added = points(np.column_stack([np.clip(rows, -LARGE, LARGE), np.ones(len(rows))]))
     out = np.zeros((groups * LOTS, *added.shape[1:]), dtype=np.int64)
     place = group * LOTS + lot
     order = np.argsort(place, kind="stable")

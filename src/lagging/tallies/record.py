@@ -21,7 +21,6 @@ from lagging.signature import ADDED, Signature, joined
 from lagging.stats.estimators import Ratio, Sums
 from lagging.stats.intervals import Interval, finish
 from lagging.tallies.additive import (
-    LARGE,
     LOTS,
     POINT,
     RESAMPLES,
@@ -61,6 +60,7 @@ class _State(msgspec.Struct, array_like=True):
     most: float
     seed: int | None
     lots: bytes
+    large: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,7 @@ class Tally:
         least, most: of the values.
         seed: of the lots; None if there is to be no interval.
         lots: sums over each lot (rows) of each column, and of the number of segments with a value.
+        large: whether anything was too large for these sums.
     """
 
     metric: Metric
@@ -97,6 +98,7 @@ class Tally:
     most: float
     seed: int | None = None
     lots: Ints | None = field(default=None, repr=False)
+    large: bool = False
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of the segments of both."""
@@ -126,6 +128,7 @@ class Tally:
             least=min(self.least, other.least),
             most=max(self.most, other.most),
             lots=kept,
+            large=self.large or other.large or (kept is not None and bool(np.abs(kept[..., 0]).max() >= 2**61)),
         )
 
     @property
@@ -135,8 +138,7 @@ class Tally:
             return math.nan
         sums = [rounded(total) + endless for total, endless in zip(self.sums, self.endless, strict=True)]
         if callable(self.settled.aggregate):
-            assert self.settled.from_sums is not None  # `check_metrics` refuses others
-            return float(self.settled.from_sums(np.array(sums)))
+            return float(self.settled.aggregate(np.array([sums])))  # a function of sums: `check_metrics` refuses others
         bottom = sums[1] if self.settled.ratio else self.some
         return sums[0] / bottom if bottom else math.nan
 
@@ -157,7 +159,7 @@ class Tally:
         if self.lots is None:
             return replace(made, reason="nothing was kept for one")
         sums = self.lots[..., 0] + self.lots[..., 1] * 2.0**-POINT
-        if any(map(bool, self.endless)) or np.abs(sums).max() >= LARGE * 2**16:
+        if self.large or any(map(bool, self.endless)):
             return replace(made, reason="some segments have an infinite value, or nearly")
         if callable(self.settled.aggregate):
             from_sums = self.settled.from_sums
@@ -217,6 +219,7 @@ class Tally:
             self.most,
             self.seed,
             kept,
+            self.large,
         )
         return msgspec.msgpack.encode(state)
 
@@ -243,6 +246,7 @@ class Tally:
             most=s.most,
             seed=s.seed,
             lots=kept,
+            large=s.large,
         )
 
 

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tallies: exact sums, histograms, lots, intervals, and that they are what `lagging.score` says."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import zlib
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import lagging
+from lagging import Run
+from lagging.errors import MetricError, UsageError
+from lagging.metrics import register, registry
+from lagging.signature import Signature, joined
+from lagging.stats.estimators import Ratio
+from lagging.stats.intervals import acceleration, bca
+from lagging.tallies import RESAMPLES, Tallies, Tally, check_metrics, tally
+from lagging.tallies.additive import LOTS, SCALE, buckets, exact, lots, middle, rounded, weights
+
+EXAMPLES = Path(__file__).parents[2] / "examples/data"
+SUMS = ["AP", "CW", "AL", "DAL", "LAAL", "ATD", "DAL(mean=token)", "AL(empty=source)", "HiddenLag", "HiddenShare"]
+SUMS += ["BLEU", "chrF", "TER"]
+
+
+def speech(n: int, seed: int = 1, **more: object) -> Run:
+    """Random segments of speech, some of them empty."""
+    dice = np.random.default_rng(seed)
+    lengths = dice.integers(0, 20, n)
+    delays = [np.sort(dice.gamma(2, 1000, k)).tolist() for k in lengths]
+    named = {"id": [f"s{i}" for i in range(n)], "unit": "ms", "source_length": dice.uniform(500, 8000, n), **more}
+    return Run.from_delays(delays, **named)
+
+
+def parted(run: Run, metrics: list[str], parts: int, seed: int = 3, **how: object) -> Tallies:
+    """The tallies of a Run, its segments shuffled and parted at random, added up in a tree."""
+    dice = np.random.default_rng(seed)
+    some = np.array_split(dice.permutation(len(run)), parts)
+    found = []
+    for rows in some:
+        one = Tallies(metrics, **how)
+        if len(rows):
+            one.add(run[rows])
+        found.append(one)
+    while len(found) > 1:
+        found = [found[i] + found[i + 1] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
+    return found[0]
+
+
+# ---- sums -------------------------------------------------------------------------------------------------------
+
+
+def test_sums_are_exact():
+    dice = np.random.default_rng(5)
+    values = np.ldexp(dice.normal(size=4000), dice.integers(-1060, 1000, 4000))
+    values[:7] = [0.0, -0.0, 5e-324, -5e-324, 8e307, 2.2250738585072014e-308, 1.0]
+    group = dice.integers(0, 3, len(values))
+    for g, total in enumerate(exact(values, group, 3)):
+        assert Fraction(total, 2**SCALE) == sum(map(Fraction, values[group == g].tolist()))
+        assert rounded(total) == math.fsum(values[group == g])
+
+
+def test_a_sum_beyond_all_floats_is_infinite():
+    most = np.array([1.7e308, 1.7e308])
+    assert rounded(exact(most, np.zeros(2, dtype=np.int64), 1)[0]) == math.inf
+    assert rounded(exact(-most, np.zeros(2, dtype=np.int64), 1)[0]) == -math.inf
+
+
+@pytest.mark.parametrize("system", ["wait-5", "antagonist-5", "offline"])
+def test_the_values_are_those_of_score_to_the_last_bit(system):
+    run = lagging.read(EXAMPLES / system)
+    scores = lagging.score(run, SUMS)
+    (labels, found), *rest = parted(run, SUMS, 7).scores()
+    assert not labels
+    assert not rest
+    for score in found:
+        assert score.value == scores[score.metric].value, score.metric
+        assert score.n == scores[score.metric].n
+        assert int(score.undefined) == int(scores[score.metric].undefined)
+        assert str(score.signature.without_interval()) == str(scores[score.metric].signature)
+        assert score.unit == scores[score.metric].unit
+
+
+def test_undefined_segments_are_counted_by_reason_and_some_are_named():
+    run = speech(300)
+    empty = [name for name, delays in zip(run.id.tolist(), run.delays, strict=True) if not len(delays)]
+    ((_, (al,)),) = parted(run, ["AL"], 9).scores()
+    assert len(empty) > 5
+    assert al.undefined == len(empty)
+    assert al.undefined.counts == {"empty hypothesis": len(empty)}
+    assert al.undefined.reasons == {"empty hypothesis": tuple(sorted(empty, key=lambda name: (len(name), name))[:5])}
+    again = pickle.loads(pickle.dumps(al.undefined))
+    assert (again, again.counts, again.reasons) == (al.undefined, al.undefined.counts, al.undefined.reasons)
+
+
+def test_nothing_but_undefined_segments():
+    run = Run.from_delays([[], []], source_length=[3, 3])
+    ((_, (al,)),) = parted(run, ["AL"], 2).scores()
+    assert math.isnan(al.value)
+    assert math.isnan(al.percentiles[50])
+    assert math.isnan(al.least)
+    assert (al.n, al.undefined, al.low, al.high) == (2, 2, None, None)
+
+
+def test_segments_that_add_to_the_corpus_and_have_no_value_of_their_own():
+    register("ZeroBelow", summary="x", aggregate="ratio", unit="ratio")(
+        lambda s: np.stack([s.g.lengths, np.where(s.g.lengths > 2, 0.0, 2.0)], axis=1)
+    )
+    try:
+        run = Run.from_delays([[1, 1, 1], [1, 1], [1]], source_length=[3, 3, 3])
+        ((_, (ratio,)),) = parted(run, ["ZeroBelow"], 2).scores()
+        assert ratio.value == lagging.score(run, ["ZeroBelow"])["ZeroBelow"].value == 6 / 4
+        assert (ratio.least, ratio.most, ratio.n) == (0.5, math.inf, 3)
+    finally:
+        del registry._metrics["ZeroBelow"]
+
+
+def test_infinite_values():
+    register("Endless", summary="x")(lambda s: np.where(s.g.lengths > 2, np.inf, 1.0))
+    try:
+        run = Run.from_delays([[1, 1, 1], [1, 1], [1]], source_length=[3, 3, 3])
+        ((_, (endless,)),) = parted(run, ["Endless"], 3).scores()
+        assert endless.value == math.inf
+        assert (endless.low, endless.high) == (None, None)
+    finally:
+        del registry._metrics["Endless"]
+
+
+# ---- percentiles ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["AL", "DAL", "AP", "CW"])
+def test_percentiles_are_right_within_what_is_promised(metric):
+    run = speech(2000)
+    segments = lagging.score(run, [metric])[metric].segments
+    values = segments[~np.isnan(segments)]
+    ((_, (score,)),) = parted(run, [metric], 5).scores()
+    for p, found in score.percentiles.items():
+        true = np.percentile(values, p, method="inverted_cdf")
+        assert abs(found - true) <= abs(true) / 256, p
+    assert (score.least, score.most) == (values.min(), values.max())
+
+
+def test_buckets_are_in_the_order_of_values_and_hold_their_middle():
+    dice = np.random.default_rng(2)
+    values = np.sort(np.concatenate([np.ldexp(dice.normal(size=3000), dice.integers(-1073, 1023, 3000)), [0, 5e-324]]))
+    found = buckets(values)
+    assert (np.diff(found) >= 0).all()
+    normal = np.abs(values) > 1e-300
+    middles = np.array([middle(bucket) for bucket in found.tolist()])
+    assert (np.abs(middles - values)[normal] <= np.abs(values)[normal] / 256).all()
+    assert (buckets(middles[normal]) == found[normal]).all()
+    assert middle(0) == 0.0
+    assert buckets(np.array([-0.0]))[0] == 0
+
+
+# ---- weights ----------------------------------------------------------------------------------------------------
+
+
+def test_a_lot_is_the_hash_that_is_documented():
+    def mixed(z: int) -> int:
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return z ^ (z >> 31)
+
+    golden, names = 0x9E3779B97F4A7C15, ["", "a", "7", "Grüße", "x" * 100]
+    for seed in (0, 12345, 2**63 - 1):
+        start = mixed((seed + 1) * golden % 2**64)
+        wanted = [mixed((zlib.crc32(name.encode()) * golden + start) % 2**64) >> 54 for name in names]
+        assert lots(names, seed).tolist() == wanted
+    with pytest.raises(UsageError, match="a seed is 0 or more"):
+        lots(names, -1)
+
+
+def test_lots_are_even_and_unlike_for_other_seeds():
+    names = [f"segment-{i}" for i in range(50_000)]
+    one, other = lots(names), lots(names, 1)
+    for found in (one, other, lots(list(range(50_000)))):
+        assert stats.chisquare(np.bincount(found, minlength=LOTS)).pvalue > 1e-4
+    together = np.bincount(one // 64 * 16 + other // 64, minlength=256)
+    assert stats.chisquare(together).pvalue > 1e-4
+
+
+def test_weights_are_poisson_and_independent():
+    w = weights()
+    assert w.shape == (RESAMPLES, LOTS)
+    counts = np.bincount(w.astype(int).ravel(), minlength=8)
+    expected = stats.poisson(1).pmf(np.arange(7)) * w.size
+    expected = np.append(expected, w.size - expected.sum())
+    assert stats.chisquare(np.append(counts[:7], counts[7:].sum()), expected).pvalue > 1e-4
+    assert abs(np.corrcoef(w[:-1].ravel(), w[1:].ravel())[0, 1]) < 0.005
+    assert abs(np.corrcoef(w[:, :-1].ravel(), w[:, 1:].ravel())[0, 1]) < 0.005
+    assert abs(np.corrcoef(w.ravel(), weights(seed=1).ravel())[0, 1]) < 0.005
+    assert (weights(10) == w[:10]).all()
+
+
+# ---- intervals --------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_is_that_of_weighting_every_segment_by_itself():
+    run = speech(400)
+    score = lagging.score(run, ["DAL"])["DAL"]
+    there = ~np.isnan(score.segments)
+    each = weights()[:, lots(score.ids[there])]  # resamples × segments
+    values = (each @ score.segments[there]) / each.sum(axis=1)
+    lot = lots(score.ids[there])
+    rows = np.stack([np.bincount(lot, score.segments[there], LOTS), *[np.bincount(lot, minlength=LOTS)] * 2], axis=1)
+    low, high = bca(values, score.value, acceleration(Ratio.of(rows.astype(float))), 0.95)
+    found = tally(score).interval()
+    assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
+    assert (found.method, found.by, found.resamples, found.seed) == ("poisson", "segment", 1000, 12345)
+
+
+@pytest.mark.parametrize("metric", ["DAL", "DAL(mean=token)", "BLEU", "HiddenLag"])
+def test_an_interval_is_close_to_that_of_the_usual_bootstrap(metric):
+    run = lagging.read(EXAMPLES / "antagonist-5")
+    score = lagging.score(run, [metric])[metric]
+    usual, found = lagging.stats.interval(score), tally(score).interval()
+    width = usual.high - usual.low
+    assert abs(found.low - usual.low) < 0.25 * width
+    assert abs(found.high - usual.high) < 0.25 * width
+    assert found.low < score.value < found.high
+
+
+def test_intervals_cover_what_they_promise():
+    """Measured once with 4000 trials of 500 segments: 95.3 % (normal), 94.8 % (exponential), 94.4 % (lognormal)."""
+    dice = np.random.default_rng(11)
+    covered, trials = 0, 300
+    for _ in range(trials):
+        x, lot = dice.exponential(size=500), lots(dice.integers(0, 2**60, 500))
+        rows = np.stack([np.bincount(lot, x, LOTS), *[np.bincount(lot, minlength=LOTS)] * 2], axis=1)
+        e = Ratio.of(rows.astype(float))
+        low, high = bca(e.values(weights()), e.value, acceleration(e), 0.95)
+        covered += low <= 1.0 <= high
+    assert 0.91 < covered / trials < 0.985  # three standard errors around 0.948
+
+
+def test_levels_and_resamples_of_intervals():
+    one = tally(lagging.score(speech(200), ["AL"])["AL"])
+    wide, narrow = one.interval(0.99), one.interval(0.5)
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert one.interval(resamples=100) != one.interval(resamples=200)
+    assert tally(lagging.score(speech(200), ["AL"])["AL"], seed=1).interval() != one.interval()
+
+
+def test_no_interval_without_a_seed_or_with_one_segment():
+    score = lagging.score(speech(200), ["AL"])["AL"]
+    without = tally(score, seed=None)
+    assert math.isnan(without.interval().low)
+    assert without.interval().reason
+    assert without.value == score.value
+    alone = tally(lagging.score(Run.from_delays([[1, 2]], source_length=[2]), ["AL"])["AL"]).interval()
+    assert math.isnan(alone.low)
+    assert "too few" in alone.reason
+
+
+def test_values_too_large_for_an_interval():
+    run = Run.from_delays([[1e17, 2e17], [1e17, 3e17]], source_length=[4e17, 5e17], unit="ms")
+    one = tally(lagging.score(run, ["DAL"])["DAL"])
+    assert one.value == lagging.score(run, ["DAL"])["DAL"].value
+    assert math.isnan(one.interval().low)
+    assert "infinite" in one.interval().reason
+
+
+# ---- adding up --------------------------------------------------------------------------------------------------
+
+
+def test_a_tally_travels_as_bytes():
+    for m in ("AL", "BLEU", "DAL(mean=token)"):
+        one = tally(lagging.score(lagging.read(EXAMPLES / "wait-5"), [m])[m])
+        again = Tally.from_bytes(one.to_bytes())
+        assert again.to_bytes() == one.to_bytes()
+        assert (again.value, again.interval(), again.percentile(90)) == (one.value, one.interval(), one.percentile(90))
+        assert (again.metric, again.settled, again.n, again.undefined) == (
+            one.metric,
+            one.settled,
+            one.n,
+            one.undefined,
+        )
+
+
+def test_conventions_travel_too():
+    scores = lagging.score(lagging.read(EXAMPLES / "wait-5"), ["AL"], convention="simuleval")
+    again = Tally.from_bytes(tally(scores["AL"]).to_bytes())
+    assert again.value == scores["AL"].value
+    assert again.score().signature.without_interval() == scores["AL"].signature
+
+
+def test_what_cannot_be_added():
+    run = speech(20)
+    al, dal = (tally(score) for score in lagging.score(run, ["AL", "DAL"]))
+    with pytest.raises(UsageError, match="a tally of AL cannot be added to one of DAL"):
+        al + dal
+    with pytest.raises(UsageError, match="seeds 12345 and 1 cannot"):
+        al + tally(lagging.score(run, ["AL"])["AL"], seed=1)
+    tokens = tally(lagging.score(Run.from_delays([[1]], source_length=[2]), ["AL"])["AL"])
+    with pytest.raises(UsageError, match="unit:ms and unit:token: their scores cannot be averaged"):
+        al + tokens
+
+
+def test_segments_in_which_nothing_was_written_do_not_tell_the_unit():
+    silent = Tallies(["AL"])
+    silent.add(Run.from_delays([[]], source_length=[7], id=["x"]))
+    spoken = Tallies(["AL"])
+    spoken.add(speech(20))
+    for both in (silent + spoken, spoken + silent):
+        ((_, (al,)),) = both.scores()
+        assert (al.signature["unit"], al.unit, al.n) == ("ms", "ms", 21)
+
+
+@pytest.mark.parametrize(
+    ("metric", "why"),
+    [("LagPercentile", "pools"), ("MaxLag", "no function of sums"), ("LagDrift", "depends on the other segments")],
+)
+def test_metrics_that_cannot_be_tallied_are_refused_by_name(metric, why):
+    with pytest.raises(MetricError, match=rf"{metric} cannot be tallied: .*{why}"):
+        check_metrics(["AL", metric])
+    with pytest.raises(MetricError, match="cannot be tallied"):
+        Tallies([metric])
+    with pytest.raises(UsageError, match="no metric"):
+        Tallies([])
+
+
+def test_a_score_that_pools_is_refused():
+    score = lagging.score(speech(10), ["LagPercentile"])["LagPercentile"]
+    with pytest.raises(MetricError, match="LagPercentile cannot be tallied"):
+        tally(score)
+
+
+def test_signatures_join():
+    a = Signature.parse("LAAL|unit:ms|level:word|eos:kept|noref:2|repair:clip|n:5|v:0.1.0")
+    b = Signature.parse("LAAL|unit:ms|level:word|eos:stripped|repair:clip+torn|strip:tags|n:7|v:0.1.0")
+    wanted = "LAAL|unit:ms|level:word|eos:stripped|noref:2|repair:clip+torn|strip:tags|n:12|v:0.1.0"
+    assert str(joined(a, b)) == str(joined(b, a)) == wanted
+    with pytest.raises(UsageError, match="level:word and level:char"):
+        joined(a, Signature.parse(str(b).replace("word", "char")))
+
+
+# ---- groups -----------------------------------------------------------------------------------------------------
+
+
+def labelled(run: Run, *columns: list[str | None]) -> Run:
+    from dataclasses import replace
+
+    from lagging.formats.columns import joined_labels
+
+    return replace(run, group=np.array([joined_labels(of) for of in zip(*columns, strict=True)], dtype=object))
+
+
+def test_groups_are_scored_as_if_alone():
+    run = speech(400)
+    dice = np.random.default_rng(4)
+    langs, models = dice.choice(["de", "cs", None], 400).tolist(), dice.choice(["v1", "v2"], 400).tolist()
+    found = list(parted(labelled(run, langs, models), ["AL", "DAL"], 6, by=["lang", "model"]).scores())
+    assert [tuple(labels.values()) for labels, _ in found] == [
+        (lang, model) for lang in (None, "cs", "de") for model in ("v1", "v2")
+    ]
+    for labels, scores in found:
+        mine = [i for i in range(400) if (langs[i], models[i]) == (labels["lang"], labels["model"])]
+        alone = lagging.score(run[mine], ["AL", "DAL"])
+        by_itself = {one.metric: one for _, some in parted(run[mine], ["AL", "DAL"], 1).scores() for one in some}
+        for score in scores:
+            assert score.value == alone[score.metric].value
+            assert (score.low, score.high) == (by_itself[score.metric].low, by_itself[score.metric].high)
+            assert score.signature.without_interval() == alone[score.metric].signature
+            assert score.group == labels
+
+
+def test_what_signatures_count_is_counted_by_group():
+    predictions = ["a b </s>", "a b c", "a b </s>", "a b c"]
+    references: list[str | None] = ["a b", None, "a b", "a b c"]
+    delays = [[1, 2, 3]] * 4
+    run = Run.from_delays(delays, source_length=[4] * 4, prediction=predictions, reference=references, level="word")
+    run = labelled(run, ["x", "y", "x", "y"])
+    tallies = Tallies(["LAAL", "AL"], by=["g"])
+    tallies.add(run)
+    for labels, scores in tallies.scores():
+        mine = [i for i, name in enumerate("xyxy") if name == labels["g"]]
+        alone = lagging.score(run[mine], ["LAAL", "AL"])
+        for score in scores:
+            assert str(score.signature.without_interval()) == str(alone[score.metric].signature)
+    assert "noref:1" in str(scores[0].signature)
+    assert "eos" not in str(scores[0].signature)
+
+
+def test_parts_without_references_beside_parts_with_them():
+    texts = ["good day", "see you"]
+    with_reference = Run.from_texts(texts, reference=texts, id=["a", "b"])
+    without = Run.from_texts(texts, id=["c", "d"])
+    tallies = Tallies(["BLEU"])
+    tallies.add(without)
+    tallies.add(with_reference)
+    ((_, (bleu,)),) = tallies.scores()
+    assert bleu.value == lagging.score(with_reference, ["BLEU"])["BLEU"].value
+    assert (bleu.n, bleu.undefined.counts) == (4, {"no reference": 2})
+    alone = Tallies(["BLEU"])
+    alone.add(without)
+    with pytest.raises(MetricError, match="BLEU: there are no references"):
+        list(alone.scores())
+
+
+def test_a_column_in_which_nothing_is():
+    tallies = Tallies(["AL"], by=["lang", "model"])
+    tallies.add(labelled(speech(5), ["de"] * 5, [None] * 5))
+    with pytest.raises(UsageError, match="no segment has anything in the column 'model'"):
+        list(tallies.scores())
+
+
+def test_all_groups_together():
+    run = labelled(speech(100), ["a", "b"] * 50)
+    tallies = Tallies(["AL", "DAL"], by=["g"])
+    tallies.add(run)
+    ((labels, scores),) = tallies.total().scores()
+    assert not labels
+    assert [score.value for score in scores] == [score.value for score in lagging.score(run, ["AL", "DAL"])]
+
+
+def test_notes_add_up():
+    tallies = parted(speech(300), ["AL"], 5)
+    ours = {note.kind: note.count for note in tallies.notes}
+    whole = {note.kind: note.count for note in lagging.score(speech(300), ["AL"]).notes}
+    assert ours == whole
+    assert ours["empty hypothesis"] > 5

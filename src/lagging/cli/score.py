@@ -18,6 +18,7 @@ from lagging.cli.gating import fail_if, tell
 from lagging.cli.groups import grouped, lakes, named_columns
 from lagging.cli.logs import distinct, named_metrics, parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
+from lagging.cli.onspark import Engine, on_spark, spark_scores, spark_systems
 from lagging.cli.segments import segments_file, write_segments
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
@@ -50,6 +51,7 @@ __all__ = ["command"]
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
 @fail_if
+@on_spark
 @setting_aside
 @output
 @cutting
@@ -69,6 +71,7 @@ def command(
     conditions: tuple[str, ...],
     output: str | None,
     aside: Aside,
+    engine: Engine,
     cutting: Cutting,
     talk: Talk,
     how: dict[str, Any],
@@ -85,6 +88,7 @@ def command(
     lagging score a.log --convention simuleval -m AL,AL_CA
     lagging score talks.log --segmentation dev.yaml --reference dev.de
     lagging score 'lake/*.parquet' --by lang,model --ci --on-error quarantine
+    lagging score 's3a://lake/*.parquet' --by lang --unit ms --engine spark --master yarn
     """
     cutting.check()
     if segment_scores is not None and str(segment_scores) == "-":
@@ -119,6 +123,15 @@ def command(
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
     results, peers, verdicts = [], [], []
     said: set[str] = set()
+    if engine.spark:
+        if cutting.asked or task is not None:
+            raise UsageError("--engine spark takes segments as they are; leave --segmentation and --regime out")
+        _refuse(cutting, task, interval)
+        lake, columns = spark_systems(logs), named_columns(by)
+        results = spark_scores(lake, asked, chosen, columns, interval, how, segment_scores, aside, talk, engine)
+        broken = failed(gates, results)
+        _emit(results, form, output, aside, talk)
+        return tell(broken)
     named_logs = systems(logs)
     spare(named_logs, output, segment_scores, aside.file, inputs=cutting.files)
     poisson = interval is not None and interval.get("method") == "poisson"

@@ -161,13 +161,14 @@ def test_what_an_agent_leaves_running_does_not_keep_the_run(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("where", ["import os; os.chdir('/')\n", ""])
 def test_an_agent_may_go_to_another_folder(tmp_path: Path, where: str) -> None:
-    moving = where + GOOD + "    def __init__(self):\n        import os; os.chdir('/')\n"
+    (tmp_path / "helper.py").touch()
+    moving = "import helper\n" + where + GOOD + "    def __init__(self):\n        import os; os.chdir('/')\n"
     agent(tmp_path, moving)
     sentences(tmp_path, "one", "two")
     done = ran("agent.py", "source.txt", "out", "--reference", "source.txt", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(lines(tmp_path / "out")) == 2
-    assert list(manifest(tmp_path / "out")["agent"]["modules"]) == ["agent.py"]
+    assert list(manifest(tmp_path / "out")["agent"]["modules"]) == ["helper.py"]
 
 
 def test_a_forked_agent_that_comes_back_twice_writes_no_line_twice(tmp_path: Path) -> None:

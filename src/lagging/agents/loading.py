@@ -100,14 +100,19 @@ def load(path: str) -> ModuleType:
 
 
 def beside(path: Path) -> dict[str, str]:
-    """The modules that were imported from where an agent's file is, with their hashes."""
+    """The other modules that were imported from where an agent's file is, with their hashes."""
     folder, found = path.resolve().parent, {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.partition(".")[0] == "lagging" or "site-packages" in file:
             continue
         inside = Path(file).resolve()
-        if folder in inside.parents and Path(sys.prefix).resolve() not in inside.parents and inside.is_file():
+        if (
+            inside != path.resolve()
+            and folder in inside.parents
+            and Path(sys.prefix).resolve() not in inside.parents
+            and inside.is_file()
+        ):
             found[inside.relative_to(folder).as_posix()] = digest(inside)
     return dict(sorted(found.items()))
 

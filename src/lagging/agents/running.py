@@ -21,7 +21,7 @@ from lagging.agents.manifest import Manifest
 from lagging.agents.progress import Progress
 from lagging.agents.protocol import Traits, as_agent
 from lagging.agents.records import read_lines
-from lagging.agents.sources import Speech, Text, lines_of
+from lagging.agents.sources import Speech, Text, chunk_size, lines_of
 from lagging.agents.workers import Crew
 from lagging.errors import UsageError
 from lagging.files import write_whole
@@ -246,9 +246,10 @@ def run(
 def _test_set(source: str | Path | Sequence[str], traits: Traits, how: Settings) -> Text | Speech:
     if isinstance(source, (str, Path)):
         return how.open(str(source), traits.source)
+    size = chunk_size(traits.source, how.chunk)
     if traits.source == "speech":
-        return Speech(list(map(str, source)), 500 if how.chunk is None else how.chunk)
-    return Text(list(source), how.text_level, int(how.chunk or 1))
+        return Speech(list(map(str, source)), size)
+    return Text(list(source), how.text_level, int(size))
 
 
 def _references(reference: str | Path | Sequence[str] | None) -> Sequence[str] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from lagging.agents.failures import Failure
 from lagging.errors import UsageError, counted, optional
 from lagging.text import load_spm, tokens
 
-__all__ = ["Speech", "Spoken", "Text", "Written", "lines_of", "open_source"]
+__all__ = ["Speech", "Spoken", "Text", "Written", "chunk_size", "lines_of", "open_source"]
 
 SOURCE_LEVELS = ("word", "char", "spm")
 
@@ -143,10 +143,12 @@ class Speech:
     Attributes:
         paths: the files.
         chunk: how many ms are read at a time.
+        home: where relative paths begin, wherever an agent may go.
     """
 
     paths: Sequence[str]
     chunk: float = 500
+    home: Path = field(default_factory=Path.cwd)
 
     unit = "ms"
     kind = "speech"
@@ -159,7 +161,7 @@ class Speech:
         """A recording, read once."""
         soundfile = optional("soundfile", "speech")
         try:
-            samples, rate = soundfile.read(self.paths[place], dtype="float32")
+            samples, rate = soundfile.read(self.home / self.paths[place], dtype="float32")
         except (OSError, soundfile.SoundFileError) as error:
             raise Failure("unreadable", str(error)) from None
         if samples.ndim > 1:
@@ -170,9 +172,10 @@ class Speech:
         """How the log names the source: its file, and what SimulEval's logs say of it."""
         soundfile = optional("soundfile", "speech")
         try:
-            return str(soundfile.info(self.paths[place])).split("\n")
+            told = str(soundfile.info(self.home / self.paths[place]))
         except (OSError, soundfile.SoundFileError):  # it was there when the run began; the line says that it failed
             return [self.paths[place]]
+        return [self.paths[place], *told.split("\n")[1:]]
 
     def check(self, name: str) -> None:
         """Look at the head of every file, and say at once what is wrong with any."""
@@ -213,12 +216,10 @@ def open_source(
     Raises:
         UsageError: a file cannot be read, or makes no sense.
     """
-    lines = lines_of(path)
+    lines, size = lines_of(path), chunk_size(kind, chunk)
     if not lines:
         raise UsageError(f"{path} is empty: there is nothing to translate")
     if kind == "speech":
-        if chunk is not None and not (chunk >= 1 and math.isfinite(chunk)):
-            raise UsageError(f"a chunk of speech is 1 ms or more, but got {chunk}")
         blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
         if blank:
             raise UsageError(f"{path}:{blank[0]}: there is no sound file on this line")
@@ -226,7 +227,7 @@ def open_source(
         files = [
             line.strip() if Path(line.strip()).exists() else str(file) for line, file in zip(lines, beside, strict=True)
         ]
-        speech = Speech(files, 500 if chunk is None else chunk)
+        speech = Speech(files, size)
         if check:
             speech.check(str(path))
         return speech
@@ -234,9 +235,22 @@ def open_source(
         raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
     if (level == "spm") != (spm_model is not None):
         raise UsageError("a SentencePiece model goes with the level spm, and the level spm with a model")
-    if chunk is not None and (chunk != int(chunk) or chunk < 1):
+    return Text(lines, load_spm(spm_model) if spm_model is not None else level, int(size))
+
+
+def chunk_size(kind: str, chunk: float | None) -> float:
+    """How much is read at a time: source tokens (1 if not given), or ms (500).
+
+    Raises:
+        UsageError: it is nothing, or no number.
+    """
+    if kind == "speech":
+        if chunk is not None and not 1 <= chunk < math.inf:
+            raise UsageError(f"a chunk of speech is 1 ms or more, but got {chunk}")
+        return 500 if chunk is None else chunk
+    if chunk is not None and (chunk < 1 or chunk % 1 != 0):
         raise UsageError(f"text is read 1 or more tokens at a time, but got {chunk}")
-    return Text(lines, load_spm(spm_model) if spm_model is not None else level, int(chunk or 1))
+    return 1 if chunk is None else chunk
 
 
 def as_floats(samples: Any) -> Any:

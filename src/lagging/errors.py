@@ -213,9 +213,16 @@ class DataError(LaggingError, ValueError):
             lines += [f"  also in {f.place} (segment {f.segment}): {f.detail}" for f in alike[1:]]
             lines += [f"  and {others + 1 - len(alike)} more"] * (others >= len(alike))
         elif others:
-            named = [f.segment if f.segment is not None else f"line {f.line}" for f in alike[1 : 1 + SHOWN]]
+            named = [_told_apart(fault, first) for fault in alike[1 : 1 + SHOWN]]
             lines[-1] += f" {others} more with the same fault: {_listed(named, others)}."
         return "\n".join([*lines, f"  fix: {first.fix}"])
+
+
+def _told_apart(fault: Fault, first: Fault) -> str:
+    """How a fault is named beside another of its kind: by its segment, or its line, or its file if that is another."""
+    if fault.path != first.path:
+        return fault.place
+    return str(fault.segment) if fault.segment is not None else f"line {fault.line}" if fault.line else fault.detail
 
 
 class MetricError(LaggingError, ValueError):

@@ -153,7 +153,8 @@ def usable(matched: Matched, names: Sequence[str], options: Options, path: str, 
     plain = [plain_name(name) for name in names]
     used = {plain[place] for place in matched.places.values()}
     faults = [Fault("repeated-column", name, path, line) for name in sorted(used) if plain.count(name) > 1]
-    near = {column: _near(column, matched.unknown) for column in NEEDED if column not in matched.places}
+    needed = [column for column in NEEDED if column not in matched.places and column not in options.column_map]
+    near = {column: _near(column, matched.unknown) for column in needed}
     if "prediction" not in matched.places or near.get("delays") != "":
         for column, other in near.items():
             faults.append(Fault("missing-column", f"no `{column}`{other or f' among: {_listed(names)}'}", path, line))

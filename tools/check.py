@@ -59,6 +59,18 @@ def web() -> list[list[str]]:
     return [*([] if there else [install]), *([*run, "run", step] for step in steps)]
 
 
+def java() -> str | None:
+    """What runs Spark."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") or (home and shutil.which("java", path=f"{home}/bin")) or None
+
+
+def spark() -> list[list[str]]:
+    """Tests with a Spark of several executors, in one process; what they cover counts with the other tests."""
+    counted = ["--cov", "--cov-report=", "--cov-fail-under=0"]
+    return [[PYTHON, "-m", "pytest", "-q", "tests/spark", *counted]] if java() else []
+
+
 def suites() -> dict[str, list[list[str]]]:
     """Commands of each suite, by name; a suite whose tool is absent has none."""
     return {
@@ -78,6 +90,7 @@ def suites() -> dict[str, list[list[str]]]:
         ],
         "package": [[PYTHON, __file__, "--package"]],
         "web": web(),
+        "spark": spark(),
         "tests": [
             [
                 PYTHON,
@@ -88,6 +101,8 @@ def suites() -> dict[str, list[list[str]]]:
                 "auto",
                 "--dist",
                 "worksteal",
+                "--ignore=tests/spark",
+                "--cov-append",  # to what Spark's tests cover
                 "--cov",
                 "--cov-report=term-missing:skip-covered",
             ]
@@ -102,6 +117,8 @@ def absent(suite: str) -> str | None:
         return "SimulEval's own runner (`make test` installs it into .venv/peers)"
     if suite == "tests" and not os.environ.get("LAGGING_TEST_DATA"):
         return "parity (LAGGING_TEST_DATA is not set)"
+    if suite == "spark" and java() is None:
+        return "spark (there is no Java)"
     if suite == "web" and shutil.which("npm") is None:
         return "web (there is no npm)"
     if suite == "web" and chromium() is None:
@@ -117,6 +134,7 @@ def main(names: list[str]) -> int:
     if (browser := chromium()) is not None:
         os.environ["LAGGING_CHROMIUM"] = browser
     os.environ.setdefault("LAGGING_PYTHON", PYTHON)
+    (ROOT / ".coverage").unlink(missing_ok=True)
     for name, commands in chosen.items():
         for command in commands:
             print(f"── {name}: {' '.join(command[1:6])}", flush=True)

@@ -244,8 +244,8 @@ class Log:
 
         delays = self.names.get("delays")
         if delays is None or self.df.schema[delays].dataType.typeName() != "array":
-            return self.df.take(SAMPLE)
-        return self.df.filter(F.size(F.col(_quoted(delays))) > 0).take(SAMPLE) or self.df.take(SAMPLE)
+            return list(self.df.take(SAMPLE))
+        return list(self.df.filter(F.size(F.col(_quoted(delays))) > 0).take(SAMPLE) or self.df.take(SAMPLE))
 
     def _facts(self, rows: Sequence[Any]) -> Facts | None:
         """What some rows are, if any of them is a segment."""

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Spark's executors do, without Spark: partitions are lists of batches, and a shuffle is a sort by key.
+
+`tests/spark` does the same with real executors.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lagging.arrow import finish_tallies, tally_batch
+from lagging.metrics import metric
+from lagging.spark import tasks
+from lagging.spark.files import _forms
+from lagging.spark.tasks import ADDED, Task, decoded
+from lagging.tallies import Tally
+
+pa = pytest.importorskip("pyarrow")
+
+TASK = Task(("AL", "DAL", "BLEU"), by=("lang",), unit="token", level="word", buckets=3)
+
+
+def rows(number: int, seed: int = 1) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    out: list[dict[str, Any]] = []
+    for at in range(number):
+        source, target = rng.randint(1, 12), rng.randint(0, 6)
+        text = " ".join(rng.choices(["ja", "nein", "gut", "."], k=target))
+        delays = sorted(rng.uniform(0, source) for _ in range(target))
+        lang = rng.choice(["de", "cs", None])
+        place = (f"file:/lake/{at % 3}%20.parquet", at // 3, at * 0x9E3779B97F4A7C15 % 2**63)
+        out.append(
+            {"id": f"s{at}", "delays": delays, "source_length": float(source), "prediction": text, "lang": lang}
+            | {"reference": "ja gut .", **dict(zip(ADDED, place, strict=True))}
+        )
+    return out
+
+
+def batch(some: list[dict[str, Any]]) -> Any:
+    kinds = {"id": pa.string(), "delays": pa.list_(pa.float64()), "source_length": pa.float64()}
+    kinds |= {"prediction": pa.string(), "lang": pa.string(), "reference": pa.string()}
+    kinds |= {ADDED[0]: pa.string(), ADDED[1]: pa.int64(), ADDED[2]: pa.int64()}
+    more = {name: pa.string() for name in some[0] if name not in kinds} if some else {}
+    return pa.RecordBatch.from_pylist(some, schema=pa.schema([*kinds.items(), *more.items()]))
+
+
+def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, list[tuple[str, bytes]]]:
+    """What comes back from partitions and batches of any sizes."""
+    rng = random.Random(seed)
+    some = rng.sample(some, len(some))
+    cuts = sorted({0, *(rng.randrange(len(some) + 1) for _ in range(4)), len(some)})
+    parts = [some[low:high] for low, high in pairwise(cuts)] or [some]
+    answered: list[dict[str, Any]] = []
+    for part in parts:
+        middle = rng.randrange(len(part) + 1)
+        batches = [batch(part[:middle]), batch(part[middle:])] if part else []
+        answered += chain.from_iterable(b.to_pylist() for b in tasks.tallied(task, batches))
+    rng.shuffle(answered)
+    keys = sorted({(row["kind"], row["key"]) for row in answered})
+    reducers: list[list[Any]] = [[], []]
+    for row in answered:
+        reducers[keys.index((row["kind"], row["key"])) % 2].append(row)
+    schema = pa.schema([("kind", pa.string()), ("key", pa.string()), ("data", pa.binary())])
+
+    def merged() -> Iterator[dict[str, Any]]:
+        for part in reducers:
+            halves = [pa.RecordBatch.from_pylist(half, schema=schema) for half in (part[::2], part[1::2])]
+            yield from chain.from_iterable(b.to_pylist() for b in tasks.merged(task, halves))
+
+    out: dict[str, list[tuple[str, bytes]]] = {}
+    for row in merged():
+        out.setdefault(row["kind"], []).append((row["key"], row["data"]))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_partitions_give_the_scores_of_one_batch(seed: int) -> None:
+    some = rows(100)
+    plain = batch(some).select(["id", "delays", "source_length", "prediction", "reference", "lang"])
+    whole = tally_batch(plain, TASK.metrics, by=["lang"], unit="token", level="word")
+    wanted = {(row["lang"], row["metric"]): row for row in finish_tallies(whole, by=["lang"]).to_pylist()}
+    found = shuffled(TASK, some, seed)
+    assert set(found) == {"score", "notes"}
+    assert len(found["score"]) == len(wanted) == 9
+    for _, data in found["score"]:
+        total, kept = tasks.score_of(data)
+        expected = wanted[total["lang"], total["metric"]]
+        assert {**total, "reasons": dict(total["reasons"])} == {**expected, "reasons": dict(expected["reasons"])}
+        tally = Tally.from_bytes(kept)
+        assert (tally.metric, tally.value, tally.lots) == (metric(total["metric"]), total["score"], None)
+    assert all(tasks.notes_of(data)[1] for _, data in found["notes"] if tasks.notes_of(data)[0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ids_that_occur_twice_are_found_wherever_they_are(seed: int) -> None:
+    some = rows(60)
+    for copy, original in ((50, 3), (51, 3), (52, 9)):
+        some[copy] |= {"id": some[original]["id"], ADDED[2]: some[original][ADDED[2]]}
+    found = shuffled(TASK, some, seed)
+    twice = frozenset(chain.from_iterable(np.frombuffer(data, "<i8").tolist() for _, data in found["twice"]))
+    assert twice == {some[3][ADDED[2]], some[9][ADDED[2]]}
+    places = [row for b in tasks.located(TASK, twice, [batch(some)]) for row in b.to_pylist()]
+    assert sorted((row["id"], row["file"], row["row"]) for row in places) == sorted(
+        (some[at]["id"], f"/lake/{at % 3} .parquet", at // 3 + 1) for at in (3, 9, 50, 51, 52)
+    )
+
+
+def test_rows_that_are_skipped_have_a_fault() -> None:
+    some = rows(9)
+    skip = {("/lake/1 .parquet", 2): ("/lake/1 .parquet", 1), ("/lake/2 .parquet", 1): ("/lake/0 .parquet", 3)}
+    task = Task(**{**vars(TASK), "skip": skip})
+    found = [row for b in tasks.faulty(task, [batch(some)]) for row in b.to_pylist()]
+    assert [(row["file"], row["row"], row["id"], row["kind"], row["detail"]) for row in found] == [
+        ("/lake/2 .parquet", 1, "s2", "id-in-two-files", "first at /lake/0 .parquet:3"),
+        ("/lake/1 .parquet", 2, "s4", "duplicate-id", "first at /lake/1 .parquet:1"),
+    ]
+    scored = [row for b in tasks.segments(task, [batch(some)]) for row in b.to_pylist()]
+    assert sorted(row["id"] for row in scored) == [f"s{at}" for at in range(9)]
+    assert {row["id"] for row in scored if row["fault"] is not None} == {"s2", "s4"}
+    assert all((row["AL"] is None) for row in scored if row["fault"] is not None)
+
+
+def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None:
+    some = rows(2500)
+    for row in some[:2400]:
+        row["delays"] = [2.0, 1.0]
+        row["prediction"] = "ja ja"
+    answers = [row for b in tasks.tallied(TASK, [batch(some)]) for row in b.to_pylist() if row["kind"] == "faults"]
+    faults, counts = tasks.faults_of(answers[0]["data"])
+    assert (len(faults), counts) == (1000, {"decreasing-delays": 2400})
+    assert (faults[4].path, faults[4].line, faults[4].segment, faults[4].token) == ("/lake/1 .parquet", 2, "s4", 2)
+
+
+def test_rows_that_say_otherwise_than_the_first() -> None:
+    some = [{**row, "unit": "token"} for row in rows(5)]
+    some[3]["unit"], some[4]["unit"] = "ms", None
+    task = Task(**{**vars(TASK), "said": {"unit": "token"}})
+    found = [row for b in tasks.faulty(task, [batch(some)]) for row in b.to_pylist()]
+    assert [(row["id"], row["kind"], row["detail"]) for row in found] == [("s3", "mixed-unit", "ms, not token")]
+
+
+def test_the_first_segment_tells_what_a_log_is() -> None:
+    some = rows(6)
+    for row in some[:3]:
+        row["source_length"] = None
+    task = Task(**{**vars(TASK), "metrics": (), "level": None})
+    (told,) = (b.to_pylist()[0] for b in tasks.settled(task, [batch([]), batch(some[:3]), batch(some[3:])]))
+    facts = tasks.facts_of(told["data"])
+    assert (facts.file, facts.row, facts.unit, facts.level) == ("/lake/0 .parquet", 2, "token", "word")
+    assert facts.usual == ("AP", "AL", "LAAL", "DAL", "BLEU")
+    assert list(tasks.settled(task, [batch(some[:3])])) == []
+
+
+def test_what_is_wrong_with_the_question_comes_back_as_an_answer() -> None:
+    task = Task(**{**vars(TASK), "unit": None})
+    (answer,) = (row for b in tasks.tallied(task, [batch(rows(3))]) for row in b.to_pylist())
+    assert answer["kind"] == "error"
+    assert b"unit" in answer["data"]
+
+
+def test_without_a_look_at_ids_those_of_a_batch_are_told_all_the_same() -> None:
+    some = rows(4)
+    some[3]["id"] = some[0]["id"]
+    task = Task(**{**vars(TASK), "buckets": 0})
+    answers = [row for b in tasks.tallied(task, [batch(some)]) for row in b.to_pylist()]
+    assert "ids" not in {row["kind"] for row in answers}
+    (told,) = (row["data"] for row in answers if row["kind"] == "faults")
+    assert [fault.kind for fault in tasks.faults_of(told)[0]] == ["duplicate-id"]
+
+
+def test_paths_as_people_and_as_spark_write_them() -> None:
+    assert "file:///lake/a%20b%25.parquet" in _forms("file:/lake/a b%.parquet")
+    assert _forms("s3a://lake/ä b") == {"s3a://lake/ä b", "s3a://lake/ä%20b"}
+    assert decoded("s3a://lake/a%20b") == "s3a://lake/a b"

@@ -15,9 +15,8 @@ from lagging.agents.loading import Spec
 from lagging.agents.protocol import Traits
 from lagging.agents.records import encode, record, write_wav
 from lagging.agents.sentence import Limits, Pulse, Sentence, Wall, drive, drive_batch
-from lagging.agents.sources import Speech, Spoken, Text, Written, lines_of, open_source
+from lagging.agents.sources import Speech, Spoken, Text, Written, lines_of, open_source, text_level
 from lagging.errors import UsageError, counted
-from lagging.text import load_spm
 
 __all__ = ["Desk", "Job", "Settings"]
 
@@ -70,7 +69,7 @@ class Settings:
     @property
     def text_level(self) -> str:
         """What of a text is read at a time, with the model by its name."""
-        return self.source_level if self.spm_model is None else load_spm(self.spm_model)
+        return text_level(self.source_level, self.spm_model)
 
     def open(self, path: str, kind: str, check: bool = True) -> Text | Speech:
         """The test set."""

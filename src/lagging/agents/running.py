@@ -246,6 +246,8 @@ def run(
 def _test_set(source: str | Path | Sequence[str], traits: Traits, how: Settings) -> Text | Speech:
     if isinstance(source, (str, Path)):
         return how.open(str(source), traits.source)
+    if not source:
+        raise UsageError("there is nothing to translate")
     size = chunk_size(traits.source, how.chunk)
     if traits.source == "speech":
         return Speech(list(map(str, source)), size)

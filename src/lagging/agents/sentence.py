@@ -128,7 +128,7 @@ class Sentence:
         source, state, wall = self.source, self.state, self.wall
         arrivals, compute = self.arrivals, self.compute
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
-        step_ns, sentence_ns, most = int(self.limits.step * NS), int(self.limits.sentence * NS), self._most
+        step_ns, sentence_ns, most = self.limits.step * NS, self.limits.sentence * NS, self._most
         idle = spent = acts = 0
         if not self.traits.eager:
             self._read()

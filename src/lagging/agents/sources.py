@@ -21,7 +21,7 @@ from lagging.agents.failures import Failure
 from lagging.errors import UsageError, counted, optional
 from lagging.text import load_spm, tokens
 
-__all__ = ["Speech", "Spoken", "Text", "Written", "chunk_size", "lines_of", "open_source"]
+__all__ = ["Speech", "Spoken", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
 
 SOURCE_LEVELS = ("word", "char", "spm")
 
@@ -231,11 +231,20 @@ def open_source(
         if check:
             speech.check(str(path))
         return speech
+    return Text(lines, text_level(level, spm_model), int(size))
+
+
+def text_level(level: str, spm_model: str | Path | None = None) -> str:
+    """What of a text is read at a time, with the model by its name.
+
+    Raises:
+        UsageError: there is no such level, or a model is missing, or there for nothing.
+    """
     if level not in SOURCE_LEVELS:
         raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
     if (level == "spm") != (spm_model is not None):
         raise UsageError("a SentencePiece model goes with the level spm, and the level spm with a model")
-    return Text(lines, load_spm(spm_model) if spm_model is not None else level, int(size))
+    return level if spm_model is None else load_spm(spm_model)
 
 
 def chunk_size(kind: str, chunk: float | None) -> float:

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging score --by`, `--column-map`, `--on-error quarantine`, segment scores as Parquet: any format, any parting."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lagging
+from lagging.formats import scan
+
+FORMATS = ["parquet", "arrow", "csv", "tsv", "jsonl"]
+
+
+def rows(n: int = 60, start: int = 0) -> list[dict[str, Any]]:
+    dice = np.random.default_rng(9 + start)
+    return [
+        {
+            "id": f"s{start + i}",
+            "delays": np.sort(dice.integers(0, 15, dice.integers(0, 9))).tolist(),
+            "source_length": float(dice.integers(1, 16)),
+            "unit": "token",
+            "lang": str(dice.choice(["de", "cs"])),
+            "day": int(dice.integers(1, 3)),
+        }
+        for i in range(n)
+    ]
+
+
+def store(path: Path, some: list[dict[str, Any]]) -> Path:
+    if path.suffix in (".parquet", ".arrow"):
+        table = pa.Table.from_pylist(some)
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in some))
+    else:
+        with path.open("w", newline="") as file:
+            table_of_text = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+            table_of_text.writerow(some[0])
+            table_of_text.writerows([json.dumps(v) if isinstance(v, list) else v for v in row.values()] for row in some)
+    return path
+
+
+def lake(folder: Path, ending: str = "parquet", files: int = 3) -> list[dict[str, Any]]:
+    every = []
+    (folder / "lake").mkdir()
+    for part in range(files):
+        some = rows(40, 40 * part)
+        store(folder / "lake" / f"part-{part}.{ending}", some)
+        every += some
+    return every
+
+
+def alone(some: list[dict[str, Any]], metric: str) -> lagging.scoring.Score:
+    """What `lagging.score` says of these rows."""
+    columns = {name: [row[name] for row in some] for name in ("delays", "source_length", "id")}
+    return lagging.score(lagging.Run.from_delays(**columns), [metric])[metric]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# ---- groups -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_groups_of_any_format_are_scored_as_if_alone(here, run, ending):
+    every = lake(here, ending)
+    found = run("score", f"lake/*.{ending}", "--by", "lang,day", "-m", "AL,DAL", "-f", "json", "-q")
+    scores = json.loads(found.out)["scores"]
+    groups = sorted({(row["lang"], row["day"]) for row in every})
+    assert [(s["group"]["lang"], s["group"]["day"]) for s in scores[::2]] == [(lang, str(day)) for lang, day in groups]
+    for score in scores:
+        mine = [row for row in every if (row["lang"], str(row["day"])) == tuple(score["group"].values())]
+        wanted = alone(mine, score["metric"])
+        assert (score["score"], score["n"], score["undefined"]) == (wanted.value, len(mine), int(wanted.undefined))
+        assert score["signature"] == str(wanted.signature)
+        assert list(score["group"]) == ["lang", "day"]
+        assert list(score["percentiles"]) == ["p50", "p90", "p95", "p99"]
+        assert (score["system"], score["low"]) == ("lake", None)
+
+
+def test_how_files_are_given_does_not_matter(here, run):
+    every = lake(here)
+    ask = ("--by", "lang", "-f", "json", "-q", "--ci", "-m", "AL,DAL")
+    quoted = run("score", "lake/*.parquet", *ask).out
+    listed = run("score", *(f"lake/part-{part}.parquet" for part in (2, 0, 1)), *ask).out
+    store(here / "lake.jsonl", every[::-1])
+    as_one = run("score", "lake=lake.jsonl", *ask).out
+    assert quoted == listed == as_one
+    assert '"ci:95|by:segment|method:poisson|bs:1000|seed:12345' in quoted.replace("segment|ci", 'segment|"ci')
+
+
+def test_memory_does_not_hold_the_parts(here, run, monkeypatch):
+    lake(here)
+    whole = run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out
+    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 7)
+    assert max(len(part) for part in scan("lake/*.parquet", by=["lang"])) == 7
+    assert run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out == whole
+
+
+def test_the_table(here, run):
+    some = [{**row, "lang": "de" if i else None} for i, row in enumerate(rows(4))]
+    store(here / "a.parquet", [{**row, "delays": [1, 2, 3], "source_length": 3.0} for row in some])
+    found = run("score", "a.parquet", "--by", "lang", "-m", "AL,DAL")
+    assert found.out.splitlines()[:4] == [
+        "system  lang  AL ↓ tokens  DAL ↓ tokens  n",
+        "a       –           1.000         1.000  1",
+        "a       de          1.000         1.000  3",
+        "",
+    ]
+    assert [line.partition("|")[0] for line in found.out.splitlines()[4:]] == ["AL", "DAL"]
+    assert found.out.splitlines()[-1].endswith("|n:4|v:" + lagging.__version__)
+    markdown = run("score", "a.parquet", "--by", "lang", "-m", "AL", "-f", "markdown", "-q").out
+    assert markdown.splitlines()[:3] == [
+        "| system | lang | AL ↓ tokens | n |",
+        "|---|---|---:|---:|",
+        "| a | – | 1.000 | 1 |",
+    ]
+    latex = run("score", "a.parquet", "--by", "lang", "-m", "AL", "-f", "latex", "-q").out
+    assert r"\begin{tabular}{llrr}" in latex
+    assert r"a & -- & 1.000 & 1 \\" in latex
+    tsv = run("score", "a.parquet", "--by", "lang", "-m", "AL", "-f", "tsv", "-q").out.splitlines()
+    assert tsv[0].split("\t")[:4] == ["system", "group_lang", "metric", "score"]
+    assert tsv[2].split("\t")[:4] == ["a", "de", "AL", "1.0"]
+
+
+def test_systems_with_names_are_told_apart_and_files_without_are_one_log(here, run):
+    store(here / "a.jsonl", rows(20))
+    store(here / "b.jsonl", rows(20, 20))
+    scores = json.loads(run("score", "x=a.jsonl", "y=b.jsonl", "--by", "lang", "-m", "AL", "-f", "json", "-q").out)
+    assert [s["system"] for s in scores["scores"]] == ["x", "x", "y", "y"]
+    both = json.loads(run("score", "a.jsonl", "b.jsonl", "--by", "lang", "-m", "AL", "-f", "json", "-q").out)
+    assert sum(s["n"] for s in both["scores"]) == 40
+    assert len(both["scores"]) == 2
+
+
+def test_a_column_of_systems_and_a_column_that_is_also_ours(here, run):
+    some = [{**row, "system": "ab"[i % 2], "document": f"talk {i % 2}"} for i, row in enumerate(rows(10))]
+    for ending in FORMATS:
+        store(here / f"a.{ending}", some)
+        found = json.loads(run("score", f"a.{ending}", "--by", "system,document", "-m", "AL", "-f", "json", "-q").out)
+        groups = [(s["group"]["system"], s["group"]["document"]) for s in found["scores"]]
+        assert groups == [("a", "talk 0"), ("b", "talk 1")], ending
+
+
+def test_lines_that_are_looked_at_one_by_one_keep_their_groups(here, run):
+    some = rows(6)
+    text = "".join(json.dumps(row) + "\n\n" for row in some)  # blank lines
+    (here / "a.jsonl").write_text(text)
+    found = json.loads(run("score", "a.jsonl", "--by", "lang", "-m", "AL", "-f", "json", "-q").out)
+    assert {s["group"]["lang"]: s["n"] for s in found["scores"]} == {
+        lang: sum(row["lang"] == lang for row in some) for lang in {row["lang"] for row in some}
+    }
+
+
+def test_gates_are_about_each_group(here, run):
+    lake(here)
+    found = run("score", "lake/*.parquet", "--by", "lang", "-m", "AL", "--fail-if", "AL>-100", "-q")
+    assert found.code == 3
+    assert "AL of lake (cs) is" in found.err
+    assert "AL of lake (de) is" in found.err
+
+
+def test_a_poisson_interval_is_repeated_by_its_signature(here, run):
+    store(here / "a.jsonl", rows(50))
+    (here / "b.jsonl").write_text("".join(json.dumps({**row, "lang": "x"}) + "\n" for row in rows(50)))
+    (score,) = json.loads(run("score", "b.jsonl", "--by", "lang", "--ci", "-m", "DAL", "-f", "json", "-q").out)[
+        "scores"
+    ]
+    again = json.loads(run("score", "a.jsonl", "--like", score["signature"], "-f", "json", "-q").out)["scores"][0]
+    assert {k: again[k] for k in ("score", "low", "high", "signature")} == {
+        k: score[k] for k in ("score", "low", "high", "signature")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", ""), "--by takes names of columns"),
+        (("--by", "lang,lang"), "'lang' twice"),
+        (("--by", "lang", "--ci", "--resample", "document"), "Poisson bootstrap over segments"),
+        (("--by", 'a"b'), "--by or --column-map"),
+        (("--by", "lang", "--reference", "r.txt"), "leave --segmentation and --reference out"),
+        (("--resample", "segment"), "give --ci too"),
+        (("--column-map", "delays"), "cannot read --column-map"),
+        (("--column-map", "delay=x"), "Did you mean delays?"),
+        (("--quarantine", "x.tsv"), "give that too"),
+        (("--on-error", "quarantine", "--quarantine", "-"), "standard output holds the scores"),
+        (("--on-error", "quarantine", "--repair", "first"), "choose among segments of one id"),
+    ],
+)
+def test_usage(here, run, arguments, message):
+    store(here / "a.jsonl", rows(5))
+    (here / "r.txt").write_text("x\n" * 5)
+    found = run("score", "a.jsonl", *arguments)
+    assert found.code == 2
+    assert message in found.err
+    assert not found.out
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_column_that_is_not_there(here, run, ending):
+    store(here / f"a.{ending}", rows(5))
+    found = run("score", f"a.{ending}", "--by", "langs", "-q")
+    assert found.code in (1, 2)
+    assert "langs" in found.err
+
+
+def test_formats_without_columns(here, run):
+    (here / "a.rw").write_text("RRWW\n")
+    found = run("score", "a.rw", "--by", "lang")
+    assert found.code == 2
+    assert "rw has none" in found.err
+
+
+def test_a_nested_column_is_nothing_to_group_by(here, run):
+    store(here / "a.parquet", [{**row, "tags": ["x"]} for row in rows(5)])
+    found = run("score", "a.parquet", "--by", "tags")
+    assert found.code == 1
+    assert "segments cannot be grouped by tags" in found.err
+
+
+# ---- columns by other names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_columns_by_other_names(here, run, ending):
+    every = rows(30)
+    names = {"id": "seg", "delays": "emission_ms", "source_length": "frames"}
+    store(here / f"a.{ending}", every)
+    store(here / f"b.{ending}", [{names.get(k, k): v for k, v in row.items()} for row in every])
+    mapped = ("--column-map", "delays=emission_ms,source_length=frames", "--column-map", "id=seg")
+    more = ("--format-in", ending) if ending in ("csv", "tsv") else ()
+    plain, other = (
+        run("score", f"x={name}.{ending}", "-m", "AL,DAL", "-f", "json", "-q", *how)
+        for name, how in (("a", ()), ("b", (*mapped, *more)))
+    )
+    assert other.out == plain.out
+    assert json.loads(plain.out)["scores"][0]["n"] == 30
+    compared = run("compare", f"x=b.{ending}", f"y=b.{ending}", "-m", "AL", "-f", "json", "-q", *mapped, *more)
+    assert json.loads(compared.out)["scores"][0]["score"] == json.loads(plain.out)["scores"][0]["score"]
+    assert run("report", f"x=b.{ending}", "-m", "AL", "-o", "r.html", "-q", *mapped, *more).code == 0
+    converted = run("convert", f"b.{ending}", "-o", "c.jsonl", "-q", *mapped, *more)
+    assert converted.code == 0, converted.err
+
+
+# ---- quarantine -------------------------------------------------------------------------------------------------
+
+
+def poison(folder: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str, str, str]]]:
+    """A lake in which some things are wrong: the rows that are not, and what is."""
+    every = lake(folder, files=2)
+    some = rows(10, 500)
+    some[2]["delays"] = [5, 3]
+    some[4]["source_length"] = None
+    some[6]["id"] = "s3"  # in part-0, too
+    some[8]["unit"] = "ms"
+    store(folder / "lake/part-2.parquet", some)
+    store(folder / "lake/part-3.parquet", [{**row, "unit": "ms", "source_length": 1e4} for row in rows(3, 600)])
+    whole = store(folder / "lake/part-4.parquet", rows(30, 700)).read_bytes()
+    (folder / "lake/part-4.parquet").write_bytes(whole[: len(whole) // 2])
+    (folder / "lake/part-5.parquet").write_bytes(b"what is this?")
+    (folder / "lake/part-6.parquet").write_bytes(b"")
+    good = every + [row for i, row in enumerate(some) if i not in (2, 4, 6, 8)]
+    told = [
+        ("lake/part-2.parquet", "3", "s502", "decreasing-delays"),
+        ("lake/part-2.parquet", "5", "s504", "missing-source-length"),
+        ("lake/part-2.parquet", "7", "s3", "id-in-two-files"),
+        ("lake/part-2.parquet", "9", "s508", "mixed-unit"),
+        *(("lake/part-3.parquet", str(i + 1), f"s{600 + i}", "mixed-unit") for i in range(3)),
+        ("lake/part-4.parquet", "", "", "not-arrow"),
+        ("lake/part-5.parquet", "", "", "not-arrow"),
+        ("lake/part-6.parquet", "", "", "empty-log"),
+    ]
+    return good, told
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "lang")])
+def test_rows_with_faults_are_set_aside_and_everything_else_is_scored(here, run, by):
+    good, told = poison(here)
+    found = run("score", "lake/*.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine", *by)
+    assert found.code == 0, found.err
+    said = json.loads(found.out)
+    assert sum(score["n"] for score in said["scores"]) == len(good)
+    for score in said["scores"]:
+        group = score.get("group", {}).get("lang")
+        mine = [row for row in good if group in (None, row["lang"])]
+        assert score["score"] == alone(mine, "AL").value
+    table = [line.split("\t") for line in (here / "quarantine.tsv").read_text().splitlines()]
+    assert table[0] == ["file", "row", "id", "kind", "reason"]
+    assert sorted(tuple(line[:4]) for line in table[1:]) == sorted(told)
+    assert all(line[4] for line in table[1:])
+    assert said["quarantine"]["faults"] == len(told)
+    assert said["quarantine"]["kinds"]["mixed-unit"] == 4
+    assert said["quarantine"]["file"] == "quarantine.tsv"
+
+
+def test_by_default_every_fault_is_named_and_nothing_is_scored(here, run):
+    _, told = poison(here)
+    found = run("score", "lake/*.parquet", "-m", "AL")
+    assert (found.code, found.out) == (1, "")
+    for place in ("lake/part-2.parquet:3", "lake/part-2.parquet:5", "lake/part-2.parquet:7", "lake/part-2.parquet:9"):
+        assert place in found.err
+    assert "lake/part-3.parquet" in found.err  # beside another of its kind
+    with pytest.raises(lagging.DataError) as error:
+        lagging.read("lake/*.parquet")
+    places = {(fault.path, fault.line, fault.kind) for fault in error.value.faults}
+    of_rows = {(file, int(row) if row else None, kind) for file, row, _, kind in told if "part-3" not in file}
+    assert places == of_rows | {("lake/part-3.parquet", None, "mixed-unit")}
+    assert not (here / "quarantine.tsv").exists()
+
+
+def test_metrics_that_cannot_be_tallied_are_named(here, run):
+    store(here / "a.jsonl", rows(5))
+    found = run("score", "a.jsonl", "--by", "lang", "-m", "AL,LagPercentile")
+    assert (found.code, found.out) == (1, "")
+    assert "LagPercentile cannot be tallied" in found.err
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_quarantine_in_any_format(here, run, ending):
+    some = rows(12)
+    some[3]["delays"] = [5, 3]
+    some[7]["id"] = some[1]["id"]
+    store(here / f"a.{ending}", some)
+    found = run("score", f"a.{ending}", "--by", "lang", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    good = [row for i, row in enumerate(some) if i not in (3, 7)]
+    assert {s["group"]["lang"]: s["score"] for s in json.loads(found.out)["scores"]} == {
+        lang: alone([row for row in good if row["lang"] == lang], "AL").value for lang in {r["lang"] for r in good}
+    }
+    first = 2 if ending in ("csv", "tsv") else 1  # a table of text has a line of names
+    lines = [line.split("\t")[1:4] for line in (here / "quarantine.tsv").read_text().splitlines()[1:]]
+    assert lines == [[str(3 + first), "s3", "decreasing-delays"], [str(7 + first), "s1", "duplicate-id"]]
+
+
+def test_more_faults_of_a_kind_than_a_message_keeps(here, run):
+    some = [{**row, "delays": [5, 3]} if i % 2 else row for i, row in enumerate(rows(5000))]
+    store(here / "a.jsonl", some)
+    found = run("score", "a.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    assert json.loads(found.out)["scores"][0]["n"] == 2500
+    assert len((here / "quarantine.tsv").read_text().splitlines()) == 2501
+
+
+def test_segments_without_names_keep_their_places(here, run):
+    for part in range(2):
+        some = [{k: v for k, v in row.items() if k != "id"} for row in rows(10, 10 * part)]
+        some[4]["delays"] = [5, 3]
+        store(here / f"part-{part}.jsonl", some)
+    found = run("score", "part-*.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine",
+                "--segment-scores", "s.tsv")  # fmt: skip
+    assert json.loads(found.out)["scores"][0]["n"] == 18
+    ids = [line.split("\t")[1] for line in (here / "s.tsv").read_text().splitlines()[2:]]
+    assert ids == [str(i) for i in range(20) if i not in (4, 14)]
+
+
+def test_where_the_table_is(here, run):
+    some = rows(12)
+    some[3]["delays"] = [5, 3]
+    store(here / "a.jsonl", some)
+    (here / "out").mkdir()
+    run("score", "a.jsonl", "--on-error", "quarantine", "-o", "out/x.json")
+    assert (here / "out/x.quarantine.tsv").exists()
+    run("score", "a.jsonl", "--on-error", "quarantine", "--quarantine", "q.parquet", "-q")
+    table = pq.read_table(here / "q.parquet").to_pylist()
+    assert table == [
+        {"file": "a.jsonl", "row": 4, "id": "s3", "kind": "decreasing-delays",
+         "reason": "delays decrease: 5 → 3 (token 2)"}
+    ]  # fmt: skip
+    assert "set aside: 1 fault in 1 file (decreasing-delays 1): q.tsv" in run(
+        "score", "a.jsonl", "--on-error", "quarantine", "--quarantine", "q.tsv"
+    ).out  # fmt: skip
+    store(here / "b.jsonl", rows(3))
+    run("score", "b.jsonl", "--on-error", "quarantine", "--quarantine", "q.tsv", "-q")
+    assert (here / "q.tsv").read_text() == "file\trow\tid\tkind\treason\n"  # not that of the log before
+
+
+def test_no_table_is_left_where_nothing_could_be_scored(here, run):
+    (here / "a.jsonl").write_text("{}\n")
+    found = run("score", "a.jsonl", "--on-error", "quarantine", "--by", "lang")
+    assert found.code in (1, 2)
+    assert [file.name for file in here.iterdir()] == ["a.jsonl"]
+
+
+def test_comparisons_and_reports_set_aside_too(here, run):
+    some = rows(30)
+    store(here / "a.parquet", some)
+    some[3]["delays"] = [5, 3]
+    store(here / "b.parquet", some)
+    found = run("compare", "a.parquet", "b.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine")
+    assert json.loads(found.out)["scores"][0]["n"] == 29
+    assert "set aside: 1 fault in 1 file" in found.err
+    assert (here / "quarantine.tsv").read_text().count("b.parquet") == 1
+    found = run("report", "a.parquet", "b.parquet", "-m", "AL", "-o", "r.html", "--on-error", "quarantine")
+    assert found.code == 0, found.err
+    assert (here / "r.quarantine.tsv").exists()
+
+
+def test_a_parquet_file_that_is_damaged_in_the_middle(here, run, monkeypatch):
+    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 10)
+    table = pa.Table.from_pylist(rows(40))
+    pq.write_table(table, "a.parquet", row_group_size=10, compression="zstd", write_page_checksum=True)
+    data = bytearray((here / "a.parquet").read_bytes())
+    column = pq.ParquetFile("a.parquet").metadata.row_group(2).column(1)
+    assert column.path_in_schema.startswith("delays")
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 0xFF
+    (here / "a.parquet").write_bytes(bytes(data))
+    found = run("score", "a.parquet", "-m", "AL")
+    assert (found.code, found.out) == (1, "")
+    assert "a.parquet:21: rows 21 to 40" in found.err
+    found = run("score", "a.parquet", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    score = json.loads(found.out)["scores"][0]
+    assert (score["n"], score["score"]) == (20, alone(rows(40)[:20], "AL").value)
+    assert (here / "quarantine.tsv").read_text().splitlines()[1].startswith("a.parquet\t21\t\tnot-arrow\t")
+
+
+# ---- scores of segments -----------------------------------------------------------------------------------------
+
+
+def test_scores_of_segments_as_parquet(here, run):
+    every = lake(here)
+    found = run("score", "lake/*.parquet", "--by", "lang,day", "-m", "AL,DAL", "--segment-scores", "s.parquet", "-q")
+    assert found.code == 0, found.err
+    table = pq.read_table("s.parquet")
+    assert table.column_names == ["system", "id", "lang", "day", "AL", "DAL", "reasons"]
+    assert table.column("id").to_pylist() == [row["id"] for row in every]
+    assert table.column("lang").to_pylist() == [row["lang"] for row in every]
+    wanted = [None if v != v else v for v in alone(every, "DAL").segments.tolist()]
+    assert table.column("DAL").to_pylist() == wanted
+    assert table.column("reasons").null_count == 120 - wanted.count(None)
+    said = json.loads(pq.ParquetFile("s.parquet").metadata.metadata[b"lagging.signatures"])
+    assert [line.partition("|")[0] for line in said] == ["AL", "DAL"]
+    run("score", "lake/*.parquet", "-m", "AL,DAL", "--segment-scores", "t.parquet", "-q")
+    assert pq.read_table("t.parquet").column("DAL").equals(table.column("DAL"))
+
+
+def test_scores_of_segments_of_groups_as_text(here, run):
+    every = lake(here)
+    run("score", "lake/*.parquet", "--by", "lang", "-m", "AL", "--segment-scores", "s.tsv", "-q")
+    lines = (here / "s.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["system", "id", "lang", "AL"]
+    values = ["" if v != v else repr(v) for v in alone(every, "AL").segments.tolist()]
+    assert [line.split("\t") for line in lines[1:-1]] == [
+        ["lake", row["id"], row["lang"], value] for row, value in zip(every, values, strict=True)
+    ]
+    assert lines[-1].startswith("# AL|")
+
+
+def test_scores_of_segments_of_systems_with_other_metrics(here, run):
+    store(here / "a.parquet", rows(5))
+    store(
+        here / "b.parquet",
+        [{**row, "prediction": " ".join("x" * len(row["delays"])), "reference": "x"} for row in rows(5)],
+    )
+    found = run("score", "a.parquet", "b.parquet", "--segment-scores", "s.parquet", "-q")
+    assert found.code == 0, found.err
+    table = pq.read_table("s.parquet")
+    assert table.column_names == ["system", "id", "AP", "AL", "LAAL", "DAL", "BLEU", "reasons"]
+    assert table.column("BLEU").null_count >= 5
+    assert table.column("system").to_pylist() == ["a"] * 5 + ["b"] * 5

@@ -35,6 +35,9 @@ __all__ = ["command"]
 EVERY = 60
 """Seconds between two lines of progress where there is no terminal."""
 
+WIDE = 90
+"""Columns of a terminal that has room for a bar."""
+
 
 @click.command("run")
 @click.argument("agent", required=False, metavar="[AGENT.py[:CLASS]]")
@@ -216,10 +219,15 @@ def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
         yield line
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
-    look = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bar(*look, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    said = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    look: list[ProgressColumn] = [MofNCompleteColumn(table_column=Column(min_width=WIDE // 10, no_wrap=True)), said]
+    if console.width >= WIDE:  # else words come before pictures
+        look = [BarColumn(), *look, TimeRemainingColumn()]
+    with Bar(*look, console=console, transient=True) as bar:
         task = bar.add_task("making the agent", total=None)
         yield lambda far: bar.update(task, completed=far.done, total=far.total, description=far.said(short=True))

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -18,11 +17,12 @@ from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
 from lagging.metrics import Metric, metric, metric_among
 from lagging.metrics.record import Statistics
-from lagging.ragged import Floats, Ints, Ragged
+from lagging.ragged import Floats, Ints
 from lagging.repeating import Settings, settings
 from lagging.run import Ids, Run, Texts, join_ids
 from lagging.schedule import REASONS, Schedules
 from lagging.signature import Signature
+from lagging.stacking import join_documents, missing, reference_hashes, stack
 from lagging.text import is_unspaced
 from lagging.undefined import Undefined
 from lagging.validation import number
@@ -205,19 +205,65 @@ class Scorer:
 
     def add(self, run: Run) -> None:
         """Score some more segments."""
-        facts = (run.unit, run.level, run.seg)
-        if len(run.delays.values) or self._facts is None:  # what nothing was written in tells nothing
-            if self._told and facts != self._facts:
-                raise UsageError(
-                    f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged"
-                )
-            self._facts, self._told = facts, self._told or len(run.delays.values) > 0
+        self._agree((run.unit, run.level, run.seg), told=len(run.delays.values) > 0)
         self._sources.append(run.source_length)
-        self._references.append(np.zeros(len(run), dtype=np.int64) if self._alone else _hashes(run))
+        self._references.append(np.zeros(len(run), dtype=np.int64) if self._alone else reference_hashes(run))
         if self._whole:
             self._kept.append(self._slim(run))
         else:
             self._score(run)
+
+    def _agree(self, facts: tuple[str, str, str], *, told: bool) -> None:
+        """Refuse segments that are counted otherwise; what nothing was written in tells nothing."""
+        if told or self._facts is None:
+            if self._told and facts != self._facts:
+                raise UsageError(
+                    f"segments in {facts} after segments in {self._facts}: their scores cannot be averaged"
+                )
+            self._facts, self._told = facts, self._told or told
+
+    def empty(self) -> Scorer:
+        """A Scorer that scores alike, and has scored nothing yet."""
+        return Scorer(self.metrics, self.convention, alone=self._alone)
+
+    def join(self, other: Scorer) -> None:
+        """Take over what another Scorer, made by `empty`, has scored: the segments that come next.
+
+        Example:
+            >>> import lagging
+            >>> scorers = [Scorer(["DAL"]) for _ in range(2)]
+            >>> for scorer, delays in zip(scorers, ([4, 5, 5], [1, 2, 3]), strict=True):
+            ...     scorer.add(lagging.Run.from_delays([delays], source_length=[5]))
+            >>> scorers[0].join(scorers[1])
+            >>> scorers[0].result()["DAL"].n
+            2
+        """
+        if other._facts is not None:
+            self._agree(other._facts, told=other._told)
+        for mine, theirs in (
+            (self._kept, other._kept),
+            (self._ids, other._ids),
+            (self._documents, other._documents),
+            (self._sources, other._sources),
+            (self._references, other._references),
+            *((self._rows[m], other._rows[m]) for m in self.metrics),
+            *((self._codes[m], other._codes[m]) for m in self.metrics),
+        ):
+            mine += theirs  # type: ignore[operator]
+        self._notes = list(merge_notes([*self._notes, *other._notes]))
+        self._stripped += other._stripped
+        self._marked += other._marked
+        self._referenced |= other._referenced
+        for counts, more in ((self._repaired, other._repaired), (self._edited, other._edited)):
+            for name, count in more.items():
+                counts[name] = counts.get(name, 0) + count
+        for m in self.metrics:
+            self._stood_in[m] += other._stood_in[m]
+        self._lengths |= other._lengths
+
+    def remark(self, notes: Iterable[Note]) -> None:
+        """Add to what a reader of the scores must know."""
+        self._notes = list(merge_notes([*self._notes, *notes]))
 
     def _slim(self, run: Run) -> Run:
         """The columns that must be kept until all segments are there."""
@@ -267,7 +313,7 @@ class Scorer:
             raise DataError(Fault("nothing-given"))
         shared: dict[str, Any] = {
             "ids": join_ids(self._ids),
-            "documents": _join_documents(self._documents, self._ids),
+            "documents": join_documents(self._documents, self._ids),
             "sources": np.concatenate(self._sources),
             "references": np.concatenate(self._references),
         }
@@ -275,7 +321,7 @@ class Scorer:
 
     def _finish(self, m: Metric, shared: dict[str, Any]) -> Score:
         ids: Ids = shared["ids"]
-        rows = _stack(self._rows[m])
+        rows = stack(self._rows[m])
         codes = np.concatenate(self._codes[m])
         if not self._referenced and len(codes) and (codes == REASONS.index("no reference")).all():
             raise MetricError(f"{m!r}: there are no references to compare with")
@@ -352,45 +398,10 @@ class Scorer:
         return merge_notes(notes)
 
 
-def _hashes(run: Run) -> Ints:
-    """A number for each reference, other for other texts; 0 without any."""
-    if run.reference is None:
-        return np.zeros(len(run), dtype=np.int64)
-    texts = run.reference.tolist()
-    return np.array([zlib.crc32(text.strip().encode("utf-8", "replace")) if text else 0 for text in texts], np.int64)
-
-
 def _unspaced(run: Run) -> bool:
     """Whether most references are in a script without spaces, as far as the first few show."""
     sample = [] if run.reference is None else [text for text in run.reference[:200] if text]
     return bool(sample) and 2 * sum(map(is_unspaced, sample)) > len(sample)
-
-
-def _join_documents(parts: Sequence[Texts | None], ids: Sequence[Ids]) -> Texts | None:
-    """The documents of all parts; None if no part has them."""
-    if all(part is None for part in parts):
-        return None
-    nothing = (np.full(len(some), None) for some in ids)
-    return np.concatenate([n if p is None else p for p, n in zip(parts, nothing, strict=True)])
-
-
-def missing(rows: Statistics) -> npt.NDArray[np.bool_]:
-    """Which segments have no value."""
-    return np.asarray(rows.lengths == 0 if isinstance(rows, Ragged) else np.isnan(rows).any(axis=1), dtype=bool)
-
-
-def _stack(parts: Sequence[Statistics]) -> Statistics:
-    """Rows of all parts; one whose segments are all undefined may have fewer columns."""
-    ragged = [part for part in parts if isinstance(part, Ragged)]
-    if ragged:
-        return Ragged.concat(ragged)
-    return _stack_rows([part for part in parts if not isinstance(part, Ragged)])
-
-
-def _stack_rows(parts: Sequence[Floats]) -> Floats:
-    width = max(part.shape[1] for part in parts)
-    full = [p if p.shape[1] == width else np.full((len(p), width), np.nan) for p in parts]
-    return full[0] if len(full) == 1 else np.concatenate(full)
 
 
 def score(

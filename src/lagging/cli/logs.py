@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lagging.cli.common import Talk
 from lagging.cli.longform import Cutting
@@ -17,7 +17,10 @@ from lagging.run import TIMES, Run
 from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores
 from lagging.signature import differing
 
-__all__ = ["distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
+if TYPE_CHECKING:
+    from lagging.parallel import Spread
+
+__all__ = ["columns_of", "distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
 
 
 def named_metrics(names: Iterable[str]) -> list[str | Metric]:
@@ -39,19 +42,30 @@ def parts_of(
     """The parts of a log; of one whose streams are to be cut, or that is to be given texts, all of it."""
     metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
     if not cutting.asked:
-        columns = {"document", *(column for m in metrics for column in m.columns)}  # what intervals may go by
-        yield from scan(path, columns=columns, name=name, **how)
+        yield from scan(path, columns=columns_of(asked, chosen), name=name, **how)
         return
     clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
     yield cutting.cut(Run.concat(list(scan(path, name=name, **how))), clocks=sorted(clocks)).run
 
 
+def columns_of(asked: list[str | Metric], chosen: Convention) -> set[str]:
+    """What of a log is to be read: what the metrics need, and what intervals may go by."""
+    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
+    return {"document", *(column for m in metrics for column in m.columns)}
+
+
 def scored(
-    parts: Iterable[Run], asked: list[str | Metric], chosen: Convention, said: set[str] | None, peers: bool = False
+    parts: Iterable[Run],
+    asked: list[str | Metric],
+    chosen: Convention,
+    said: set[str] | None,
+    peers: bool = False,
+    shared: Spread | None = None,
 ) -> tuple[Scores, Score | None]:
     """The scores of one log; beside them, if asked for and it is not to be compared, AL as SimulEval would count it.
 
-    What was recognised is said once: `said` holds what was; None if nothing is to be said.
+    What was recognised is said once: `said` holds what was; None if nothing is to be said. A log that is shared out is
+    scored by several processes, once its first part has told by which metrics; if that fails, in order.
     """
     scorer, peer, system = None, None, ""
     for part in parts:
@@ -64,6 +78,8 @@ def scored(
             told = peers and said is not None and chosen.name == "paper"
             if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
                 peer = Scorer(["AL"], "simuleval", alone=True)
+            if shared is not None and shared.fill([s for s in (scorer, peer) if s is not None]):
+                break
         scorer.add(part)
         if peer is not None:
             peer.add(part)

@@ -16,7 +16,7 @@ from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
 from lagging.cli.gating import fail_if, tell
 from lagging.cli.groups import grouped, lakes, named_columns
-from lagging.cli.logs import distinct, named_metrics, parts_of, say_unlike, scored
+from lagging.cli.logs import columns_of, distinct, named_metrics, parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
 from lagging.cli.onspark import Engine, on_spark, spark_scores, spark_systems
 from lagging.cli.segments import segments_file, write_segments
@@ -24,6 +24,7 @@ from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
 from lagging.gates import check_names, failed, gate
+from lagging.parallel import spread
 from lagging.regimes import REGIMES, Verdict, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
@@ -50,6 +51,7 @@ __all__ = ["command"]
 @click.option("--by", multiple=True, metavar="COLUMNS", help="Score each group of segments: lang,model. In one pass.")
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; all cores, of a large log, if not given.")
 @fail_if
 @on_spark
 @setting_aside
@@ -68,6 +70,7 @@ def command(
     by: tuple[str, ...],
     task: str | None,
     segment_scores: str | None,
+    jobs: int | None,
     conditions: tuple[str, ...],
     output: str | None,
     aside: Aside,
@@ -144,8 +147,10 @@ def command(
         return tell(broken)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            parts = parts_of(path, name, asked, chosen, cutting, {**how, **aside.reading(), "progress": progress})
-            scores, peer = scored(parts, asked, chosen, None if talk.quiet else said, peers=True)
+            given = {**how, **aside.reading(), "progress": progress}
+            parts = parts_of(path, name, asked, chosen, cutting, given)
+            shared = None if cutting.asked else spread(path, jobs, columns=columns_of(asked, chosen), **given)
+            scores, peer = scored(parts, asked, chosen, None if talk.quiet else said, peers=True, shared=shared)
         if task is not None:
             scores, verdict = judge(scores, task)
             verdicts.append(verdict)

@@ -12,23 +12,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol, get_type_hints
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
 from lagging.arrays import no_times
-from lagging.errors import Note
+from lagging.errors import Note, UsageError
 from lagging.formats.columns import joined_labels, label
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source, first_line
-from lagging.ragged import Floats, Ragged
+from lagging.formats.values import are_numbers, compact, labels, numbers, ragged
+from lagging.ragged import Ragged
 from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.text import count_tokens, unknown_pieces
 from lagging.validation import about, check, remark, repair
@@ -66,26 +65,58 @@ class Decoder(Protocol):
 
 def scan(source: Source, options: Options) -> Iterator[Run]:
     """The segments of a log, in parts; faults go into `options.faults`."""
-    return collect(source, options, _Decoder(source, options))
+    decoder = _Decoder(source, options)
+    return collect(source, options, decoder) if source.stretch is None else _collect_stretch(source, options, decoder)
+
+
+def _collect_stretch(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
+    """The segments of some lines, in parts; the first rows of the file settle what it is, if that is not known yet."""
+    if source.told is None:
+        sample = _sample(decoder.chunks())
+        if not sample.rows:
+            return
+        facts = _settled(source, options, decoder, sample)
+        reader = Reader(source, options, facts)
+        reader._has_late(sample.rows[:1], sample.places[:1])
+        source.told = facts, reader.usual
+    facts, usual = source.told
+    decoder.only((*facts.columns, *facts.absent))
+    source.enter()
+    yield from _in_parts(Reader(source, options, facts, usual=usual), decoder.chunks())
 
 
 def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
     """The segments of a file, in parts: its first rows settle what it is; faults go into `options.faults`."""
-    sample = Rows()
     chunks = decoder.chunks()
+    sample = _sample(chunks)
+    if not sample.rows:
+        return
+    facts = _settled(source, options, decoder, sample)
+    decoder.only((*facts.columns, *facts.absent))
+    reader = Reader(source, options, facts)
+    reader.hold(sample)
+    del sample
+    yield from _in_parts(reader, chunks)
+
+
+def _sample(chunks: Iterator[Rows]) -> Rows:
+    """The first rows, so many that they tell what the log is."""
+    sample = Rows()
     for rows in chunks:
         for column in ("rows", "lines", "places", "groups"):
             getattr(sample, column).extend(getattr(rows, column))
         if len(sample.rows) >= SAMPLE and (any(row.delays for row in sample.rows) or len(sample.rows) >= 16 * SAMPLE):
             break
-    if not sample.rows:
-        return
+    return sample
+
+
+def _settled(source: Source, options: Options, decoder: Decoder, sample: Rows) -> Facts:
     written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
-    facts = settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.speech_out)
-    decoder.only((*facts.columns, *facts.absent))
-    reader = Reader(source, options, facts)
-    reader.hold(sample)
-    del sample, written, rows  # a chunk is large, and not needed while the next one is made
+    return settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.speech_out)
+
+
+def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
+    """Runs of the rows, as soon as there are enough; a chunk is not kept while the next one is made."""
     for rows in chunks:
         if len(reader.held["line"]) >= SEGMENTS_PER_PART:
             yield reader.part()
@@ -118,7 +149,10 @@ class _Decoder:
         wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
         labels = [(name, Any, UNSET) for name in self._labels]
         keys = {**self.keys, **self._labels}
-        return msgspec.json.Decoder(msgspec.defstruct("Line", wanted + labels, gc=False, rename=keys or None))
+        try:
+            return msgspec.json.Decoder(msgspec.defstruct("Line", wanted + labels, gc=False, rename=keys or None))
+        except ValueError as error:  # a key with a quote, or two fields of one key
+            raise UsageError(f"--by or --column-map: {error}") from None
 
     def _groups(self, rows: Iterable[Any]) -> list[str]:
         """What each row is labelled by, if that was asked for."""
@@ -199,7 +233,7 @@ def _keys(options: Options) -> dict[str, str]:
     for name in Line.__struct_fields__:  # what a line calls by our name may be something else
         displaced = keys.get(name, name) in given or (name == "index" and "id" in options.column_map)
         if displaced and name not in options.column_map:
-            keys[name] = f"\0{name}"
+            keys[name] = f"\ue000{name}"  # what no line has
     return keys
 
 
@@ -238,7 +272,7 @@ class Reader:
                 said = [getattr(row, setting) for row in rows]
                 mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
         mixed |= self._has_late(rows, decoded.places)
-        mixed |= any(not _are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
+        mixed |= any(not are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
         if facts.untimed:
             mixed |= any(type(row) is list for row in delays)
@@ -253,7 +287,7 @@ class Reader:
         else:
             places, groups = decoded.places, decoded.groups
         lengths = list(map(len, delays))
-        held["delays"].append(_compact(delays))
+        held["delays"].append(compact(delays))
         held["length"] += lengths
         held["line"] += lines
         held["group"] += groups
@@ -315,7 +349,7 @@ class Reader:
             if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
                 wrong.append((f"mixed-{setting}", f"{said}, not {settled}", None))
         for column in self._lists:
-            if not _are_numbers([value := getattr(row, column)], column):
+            if not are_numbers([value := getattr(row, column)], column):
                 kind = WRONG.get(column, "bad-column")
                 wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}", None))
         if wrong:
@@ -343,8 +377,8 @@ class Reader:
             document=labels(held["document"]) if "document" in facts.columns else None,
             line=np.array(held["line"], dtype=np.int64),
             group=np.array(held["group"], dtype=object) if held["group"] else None,
-            **{column: _ragged(held[column], column) for column in LISTS if column in facts.columns},
-            **{column: _numbers(held[column]) for column in NUMBERS if column in facts.columns},
+            **{column: ragged(held[column], column) for column in LISTS if column in facts.columns},
+            **{column: numbers(held[column]) for column in NUMBERS if column in facts.columns},
         )
 
     @property
@@ -388,50 +422,3 @@ class Reader:
         text = f"no `reference` key, where other lines have one: read as {read_as}"
         self.options.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
         return make_texts([filled if text is UNSET else text for text in texts])
-
-
-def _are_numbers(lists: Iterable[Any], column: str = "") -> bool:
-    """Whether everything is a list of numbers, or nothing at all; a reference token never shown has no time."""
-    some = [times for times in lists if times is not UNSET and times is not None]
-    allowed = {int, float, type(None)} if column == "shown" else {int, float}
-    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= allowed
-
-
-def _compact(lists: list[list[int | float]]) -> npt.NDArray[np.generic]:
-    """Numbers, end to end. Most logs of text have only small whole numbers, which `bytearray` takes over at once."""
-    try:
-        return np.frombuffer(bytearray(chain.from_iterable(lists)), np.uint8)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return _flat(list(chain.from_iterable(lists)))
-
-
-def _flat(values: list[int | float]) -> Floats:
-    """Numbers as an array."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except OverflowError:  # an integer beyond any float
-        return np.array([float(f"{value}") for value in values], dtype=np.float64)
-
-
-def _ragged(lists: list[Any], column: str) -> Ragged:
-    """A column of lists; a reference token that was never shown is null in the log."""
-    if column == "shown":
-        lists = [[math.nan if v is None else v for v in row] if isinstance(row, list) else row for row in lists]
-    rows = [row if _are_numbers([row]) and isinstance(row, list) else [] for row in lists]
-    return Ragged.from_lengths(_compact(rows), list(map(len, rows)))
-
-
-def _numbers(values: Iterable[Any]) -> Floats:
-    return np.array([math.nan if v is UNSET or v is None else v for v in values], dtype=np.float64)
-
-
-def labels(values: list[Any]) -> Texts | None:
-    """Texts that enter no score: a number is one too.
-
-    Example:
-        >>> labels(["talk", 7, ["a.wav", "duration: 6.850 s"], None]).tolist()
-        ['talk', '7', 'a.wav', None]
-    """
-    # SimulEval describes a sound file by a list whose first entry is its path
-    flat = [v[0] if isinstance(v, list) and v else v for v in values]
-    return make_texts([str(v) if isinstance(v, str | int) else None for v in flat])

@@ -12,14 +12,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from lagging.errors import UsageError
 from lagging.ragged import Ints
 
-__all__ = ["Batch", "Source", "first_line", "resolve"]
+__all__ = ["Batch", "Source", "Stretch", "first_line", "resolve"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -59,6 +59,16 @@ class Batch:
         return io.BytesIO(self.text).readlines()
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Some whole lines of a file: from which byte to which, the number of the first line, and how many there are."""
+
+    start: int
+    stop: int
+    first: int
+    lines: int
+
+
 @dataclass
 class Source:
     """One file to read.
@@ -68,12 +78,16 @@ class Source:
         file: the path; None for standard input.
         progress: called with the number of bytes read, after each batch.
         bom: whether a byte order mark was found.
+        stretch: the lines that are wanted, if not all are.
+        told: what has been found out about the file, so that another stretch of it need not.
     """
 
     path: str
     file: Path | None
     progress: Callable[[int], None] | None = None
     bom: bool = field(default=False, init=False)
+    stretch: Stretch | None = None
+    told: Any = None
     _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
 
     @contextmanager
@@ -110,11 +124,35 @@ class Source:
         resumed, self._resumed = self._resumed, None
         return self._read() if resumed is None else resumed
 
-    def _read(self) -> Generator[Batch]:
+    def enter(self) -> None:
+        """Have `batches` give the lines of the stretch next."""
+        self._resumed = self._read(self.stretch)
+
+    def stretches(self, lines: int) -> Iterator[Stretch]:
+        """The file in stretches of so many lines or a few more: each is some of the batches that `batches` gives."""
         with self._open() as stream:
-            first = 1
+            start, stop, first, count = 0, 0, 1, 0
             while text := stream.read(BATCH_BYTES):
-                text += b"" if text.endswith(b"\n") else stream.readline()
+                if count >= lines:
+                    yield Stretch(start, stop, first, count)
+                    start, first, count = stop, first + count, 0
+                torn = not text.endswith(b"\n")
+                stop += len(text) + (len(stream.readline()) if torn else 0)
+                count += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))) + torn
+            yield Stretch(start, stop, first, count)
+
+    def _read(self, stretch: Stretch | None = None) -> Generator[Batch]:
+        with self._open() as stream:
+            first, left = 1, sys.maxsize
+            if stretch is not None:
+                stream.seek(stretch.start)
+                first, left = stretch.first, stretch.stop - stretch.start
+            while text := stream.read(min(BATCH_BYTES, left)):
+                left -= len(text)
+                if not text.endswith(b"\n"):
+                    rest = stream.readline()
+                    text += rest
+                    left -= len(rest)
                 if self.progress is not None:
                     self.progress(len(text))
                 if first == 1 and text.startswith(BOM):

@@ -15,7 +15,8 @@ from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import Metric, metric_among
 from lagging.ragged import Ints, Ragged
 from lagging.run import Texts
-from lagging.scoring import Score, Scores, Undefined, missing
+from lagging.scoring import Score, Scores, Undefined
+from lagging.stacking import missing
 from lagging.stats.resamples import order
 
 __all__ = ["Matched", "match", "on_common_segments"]

@@ -16,8 +16,9 @@ from lagging.formats.columns import labels_of
 from lagging.metrics import Metric, metric
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Run
-from lagging.scoring import Score, Scorer, Scores, missing
+from lagging.scoring import Score, Scorer, Scores
 from lagging.signature import Signature
+from lagging.stacking import missing
 from lagging.tallies.additive import (
     LARGE,
     LOTS,

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A large log on all cores: stretches of its lines are read and scored by several processes at once.
+
+Stretches are the parts that reading in order would give, so that scores, notes and their order are the same to the last
+bit. Whatever is unusual (a fault, a blank line, an id used twice) is left to reading in order, which tells what is
+wrong, and where. Only JSON lines are shared out: decoding takes most of their time, and needs the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lagging.defaults import default_metrics
+from lagging.edits import check_kinds, strip
+from lagging.errors import LaggingError, Note, UsageError, merge_notes
+from lagging.formats import scan
+from lagging.formats.ids import SeenIds
+from lagging.formats.known import FORMATS, Format
+from lagging.formats.options import Options
+from lagging.formats.source import Source, resolve
+from lagging.metrics import Metric
+from lagging.ragged import Ragged
+from lagging.run import Ids, Origin, Run
+from lagging.scoring import Scorer, Scores
+from lagging.text import settle_level
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+__all__ = ["Spread", "cores", "score", "spread"]
+
+PAYS = 1 << 25
+"""A log of fewer bytes is read before other processes have started."""
+
+ATTEMPTS = 3
+"""How often what killed processes had not finished is begun again."""
+
+HOW = ("format", "level", "unit", "unit_hint", "spm_model", "repair", "strip", "column_map")
+"""What of the ways to read a log can be done in stretches."""
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Some lines of a log, and what to do with them."""
+
+    source: Source
+    format: str
+    columns: frozenset[str] | None
+    how: Mapping[str, Any]
+    placed: int
+    notes: tuple[Note, ...]
+    scorers: tuple[Scorer, ...]
+
+
+@dataclass
+class _Done:
+    """What became of a share: its scores, the names of its segments, and what it is."""
+
+    scorers: tuple[Scorer, ...]
+    ids: list[Ids] = field(default_factory=list)
+    facts: set[tuple[object, ...]] = field(default_factory=set)
+
+
+_told: dict[str, Any] = {}
+"""In a process that scores shares: what has been found out about each file."""
+
+
+def score_share(share: _Share) -> _Done | None:
+    """Read and score some lines; None if anything about them is unusual. Run in a process of its own."""
+    how, source, stretch = share.how, share.source, share.source.stretch
+    options = Options(
+        format=share.format,
+        level=settle_level(how.get("level"), how.get("spm_model")),
+        unit=how.get("unit"),
+        repair=tuple(how.get("repair", ())),
+        columns=share.columns,
+        notes=list(share.notes),
+        unit_hint=how.get("unit_hint"),
+        placed=share.placed,
+        strip=check_kinds(how.get("strip", ())),
+        column_map=how.get("column_map") or {},
+    )
+    done = _Done(share.scorers)
+    # the first stretch finds out for itself, because it is the one that says what was found
+    source.told = _told.get(source.path) if stretch is not None and stretch.start else None
+    try:
+        for found in FORMATS[share.format].scan(source, options):
+            if options.faults:
+                return None
+            part = replace(found, notes=merge_notes([*found.notes, *options.notes]))
+            options.notes.clear()
+            part = strip(part, options.strip) if options.strip else part
+            for scorer in done.scorers:
+                scorer.add(part)
+            done.ids.append(part.id)
+            if len(part.delays.values):
+                done.facts.add((part.unit, part.level, part.seg, part.prediction is None))
+    except LaggingError:  # it is told, with its place, by reading in order
+        return None
+    _told[source.path] = source.told
+    odd = options.faults or options.notes or options.torn or source.bom
+    return done if not odd and stretch is not None and sum(map(len, done.ids)) == stretch.lines else None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A log that can be scored in stretches by several processes; made by `spread`.
+
+    Attributes:
+        sources: the files, and the format of each.
+        jobs: how many processes.
+        columns, how: as in `lagging.scan`.
+        progress: called with the number of bytes read since the last call.
+    """
+
+    sources: tuple[tuple[Source, Format], ...]
+    jobs: int
+    columns: frozenset[str] | None
+    how: Mapping[str, Any]
+    progress: Callable[[int], None] | None = None
+
+    def fill(self, scorers: Sequence[Scorer]) -> bool:
+        """Have the scorers score the log; False, and nothing is scored, if it must be read in order.
+
+        Raises:
+            LaggingError: processes were killed, again and again.
+        """
+        found = self._scored(self._shares(tuple(scorer.empty() for scorer in scorers)))
+        if found is None:
+            return False
+        seen, facts = SeenIds(), set[tuple[object, ...]]()
+        for (source, _), done in found:
+            facts |= done.facts
+            for ids in done.ids:
+                none = Ragged(np.empty(0), np.zeros(len(ids) + 1))
+                seen.add(Run(delays=none, source_length=np.zeros(len(ids)), id=ids, origin=Origin(source.path)))
+        if len(facts) > 1 or any(seen.faults([])):
+            return False
+        for _, done in found:
+            for mine, theirs in zip(scorers, done.scorers, strict=True):
+                mine.join(theirs)
+        gaps = list(seen.gaps())
+        for scorer in scorers:
+            scorer.remark(gaps)
+        return True
+
+    def _shares(self, scorers: tuple[Scorer, ...]) -> Iterator[_Share]:
+        """The stretches of all files, as they are found."""
+        from lagging.formats.jsonl import SEGMENTS_PER_PART
+
+        placed = 0
+        notes: tuple[Note, ...] = ()
+        if len(self.sources) > 1:
+            notes = (Note("several files", f"{len(self.sources)} files are read as the log of one system"),)
+        for source, known in self.sources:
+            lines = 0
+            for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART):
+                here = Source(source.path, source.file, stretch=stretch)
+                yield _Share(here, known.name, self.columns, self.how, placed, notes, scorers)
+                notes, lines = (), lines + stretch.lines
+            placed += lines
+
+    def _scored(self, shares: Iterator[_Share]) -> list[tuple[tuple[Source, Format], _Done]] | None:
+        """What became of every share, in order; None if one is unusual."""
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from concurrent.futures.process import BrokenProcessPool
+
+        known = {source.path: (source, format) for source, format in self.sources}
+        asked: list[_Share] = []
+        done: dict[int, _Done] = {}
+        for _ in range(ATTEMPTS):
+            with ProcessPoolExecutor(self.jobs, mp_context=_context()) as pool:
+                try:
+                    again = [place for place in range(len(asked)) if place not in done]
+                    futures = {pool.submit(score_share, asked[place]): place for place in again}
+                    for share in shares:  # found while the first ones are being scored
+                        asked.append(share)
+                        futures[pool.submit(score_share, share)] = len(asked) - 1
+                    for future in as_completed(futures):
+                        result, place = future.result(), futures[future]
+                        if result is None:
+                            pool.shutdown(cancel_futures=True)
+                            return None
+                        done[place] = result
+                        self._advance(asked[place])
+                    return [(known[asked[place].source.path], done[place]) for place in range(len(asked))]
+                except BrokenProcessPool:
+                    continue  # one was killed: all that is not done is begun again
+        left = next(share for place, share in enumerate(asked) if place not in done)
+        stretch = left.source.stretch
+        raise LaggingError(
+            f"a process that scored {left.source.path} was killed, {ATTEMPTS} times; "
+            f"not scored: {len(asked) - len(done)} of {len(asked)} parts, the first from line "
+            f"{0 if stretch is None else stretch.first} on\n"
+            "  Perhaps memory was short.\n"
+            "  fix: --jobs 1 (jobs=1 in Python), or fewer jobs."
+        )
+
+    def _advance(self, share: _Share) -> None:
+        if self.progress is not None and share.source.stretch is not None:
+            self.progress(share.source.stretch.stop - share.source.stretch.start)
+
+
+def _context() -> BaseContext:
+    """How processes are started: at once where nothing forbids it; a process with other threads must not be copied."""
+    from multiprocessing import get_context
+
+    return get_context("fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn")
+
+
+def spread(
+    paths: str | Path | Sequence[str | Path],
+    jobs: int | None = None,
+    *,
+    columns: Iterable[str] | None = None,
+    progress: Callable[[int], None] | None = None,
+    **how: Any,
+) -> Spread | None:
+    """A log shared out among processes; None if it must be read in order, or that is as quick.
+
+    Args:
+        paths: as in `lagging.scan`.
+        jobs: how many processes; if not given, one for each core, where the log is large enough.
+        columns, progress, how: as in `lagging.scan`.
+    """
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"the number of jobs must be 1 or more, but is {jobs}")
+    number = cores() if jobs is None else jobs
+    given = {key: value for key, value in how.items() if value not in (None, (), {})}
+    if number < 2 or not set(given) <= set(HOW) or {"first", "last", "torn"} & set(given.get("repair", ())):
+        return None
+    sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
+    if any(source.file is None or not source.file.is_file() for source in sources):
+        return None
+    if jobs is None and sum(source.size or 0 for source in sources) < PAYS:
+        return None
+    found = [(source, _lines_of_json(source, how.get("format"))) for source in sources]
+    some = tuple((source, known) for source, known in found if known is not None)
+    if len(some) < len(found) or len({source.path for source in sources}) < len(sources):
+        return None
+    wanted = None if columns is None else frozenset(columns)
+    return Spread(some, number, wanted, given, progress)
+
+
+def _lines_of_json(source: Source, name: str | None) -> Format | None:
+    """The format of a file of JSON lines that can be read from any line on; None of any other file."""
+    if source.file is None:
+        return None
+    with source.file.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            return None
+    head = Source(source.path, source.file).head()
+    known = FORMATS.get(name) if name else next((f for f in FORMATS.values() if f.recognises(head)), None)
+    return known if known is not None and known.reader == FORMATS["jsonl"].reader else None
+
+
+def score(
+    paths: str | Path | Sequence[str | Path],
+    metrics: Iterable[str | Metric] | str = (),
+    *,
+    convention: str = "paper",
+    jobs: int | None = None,
+    name: str | None = None,
+    **how: Any,
+) -> Scores:
+    r"""Score a log without holding it in memory, on all cores where that pays: what `lagging score` does.
+
+    Args:
+        paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
+        metrics: names or Metric records; what suits the log if not given.
+        convention: as in `lagging.score`.
+        jobs: how many processes; 1 to read in order. The scores are the same.
+        name: name of the system.
+        how: as in `lagging.scan`: format, level, unit, repair, strip, …
+
+    Raises:
+        DataError, UsageError, MetricError: as `lagging.scan` and `lagging.score`.
+        LaggingError: processes were killed, again and again.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "wait-4.jsonl"
+        >>> _ = log.write_text('{"delays": [4, 5, 5, 5, 5], "source_length": 5}\n' * 3)
+        >>> score(log, ["AL", "DAL"])
+        Scores('wait-4', AL=4, DAL=4)
+    """
+    asked = [metrics] if isinstance(metrics, str) else list(metrics)
+    scorer, system = None, ""
+    shared = partial(spread, paths, jobs, **how)
+    for part in scan(paths, name=name, **how):
+        if scorer is None:
+            scorer, system = Scorer(asked or default_metrics(part), convention), part.name
+            found = shared()
+            if found is not None and found.fill([scorer]):
+                break
+        scorer.add(part)
+    if scorer is None:
+        raise UsageError("no log was given")
+    return scorer.result(system)

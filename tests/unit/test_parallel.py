@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes give what one gives: scores to the bit, notes, faults; killed ones change nothing."""
+
+import gzip
+import json
+import os
+import signal
+import sys
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import lagging
+from lagging import parallel
+from lagging.cli import cli
+from lagging.errors import LaggingError, UsageError
+from lagging.formats import jsonl, source
+from lagging.formats.source import Source
+from lagging.parallel import score_share, spread
+from lagging.scoring import Scorer
+
+ROWS = 2600
+NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU"]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts of a few hundred segments, so that a small log has many; other processes are copies, and have them too."""
+    if sys.platform != "linux":
+        pytest.skip("processes that are started anew would not know of the small parts")
+    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 300)
+    monkeypatch.setattr(source, "BATCH_BYTES", 1 << 12)
+    monkeypatch.setattr(parallel, "_context", lambda: get_context("fork"))
+
+
+def rows(count=ROWS, first=0, **more):
+    dice = np.random.default_rng(first)
+    for index in range(first, first + count):
+        y = int(dice.integers(0, 9))
+        x = int(dice.integers(1, 12))
+        delays = np.sort(dice.integers(1, x + 1, y)).tolist()
+        texts = {"prediction": " ".join("abc"[i % 3] for i in range(y)), "reference": " ".join("ab" * (1 + index % 4))}
+        yield {"index": index, "delays": delays, "source_length": x, **texts, **more}
+
+
+def write(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+@pytest.fixture
+def log(tmp_path):
+    return write(tmp_path / "base.jsonl", rows())
+
+
+def run(*args):
+    """What the command line prints, says, and returns."""
+    done = CliRunner().invoke(cli, ["score", *map(str, args)], standalone_mode=False)
+    told = f"{type(done.exception).__name__}: {done.exception}" if done.exception is not None else ""
+    return done.stdout, done.stderr, told
+
+
+def both(tmp_path, *args):
+    """The same command with one process and with several; the segments' scores are compared too."""
+    found = []
+    for jobs in (1, 3):
+        scores = tmp_path / "segments.tsv"
+        scores.unlink(missing_ok=True)
+        said = run(*args, "--jobs", jobs, "-f", "json", "-v", "--segment-scores", scores)
+        found.append((*said, scores.read_bytes() if scores.exists() else None))
+    return found
+
+
+def shares(monkeypatch):
+    """How many shares were handed out: without any, equal results would show nothing."""
+    count = []
+    whole = parallel.Spread._shares
+
+    def counted(self, scorers):
+        for share in whole(self, scorers):
+            count.append(share)
+            yield share
+
+    monkeypatch.setattr(parallel.Spread, "_shares", counted)
+    return count
+
+
+def filled(monkeypatch):
+    """Whether each log was scored by several processes to its end."""
+    answers = []
+    fill = parallel.Spread.fill
+    monkeypatch.setattr(parallel.Spread, "fill", lambda self, s: answers.append(fill(self, s)) or answers[-1])
+    return answers
+
+
+def test_one_large_file(log, tmp_path, monkeypatch):
+    handed, answers = shares(monkeypatch), filled(monkeypatch)
+    one, several = both(tmp_path, log, "-m", ",".join(NAMES), "--ci")
+    assert one == several
+    assert one[0]
+    assert "empty hypothesis" in one[1]
+    assert len(handed) > 5
+    assert answers == [True]
+
+
+def test_default_metrics_and_what_simuleval_would_say(log, tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    one, several = both(tmp_path, log)
+    assert one == several
+    assert "SimulEval's convention gives AL" in one[1]
+    assert answers == [True]
+
+
+def test_several_files_of_one_system_without_names(tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    for number in range(3):
+        lines = [{k: v for k, v in row.items() if k != "index"} for row in rows(700, first=number)]
+        write(tmp_path / f"part-{number}.jsonl", lines)
+    one, several = both(tmp_path, tmp_path / "part-*.jsonl", "-m", "AL")
+    assert one == several
+    assert "several files" in one[1]
+    assert one[3].count(b"\n") > 2100  # each segment, by its place over all files
+    assert answers == [True]
+
+
+def test_from_python(log):
+    for jobs in (1, 2):
+        found = parallel.score(log, NAMES, jobs=jobs)
+        expected = lagging.score(lagging.scan(log), NAMES)
+        assert found.notes == expected.notes
+        for name in NAMES:
+            assert found[name].segments.tobytes() == expected[name].segments.tobytes()
+            assert found[name].value == expected[name].value
+            assert found[name].signature == expected[name].signature
+            assert found[name].undefined.reasons == expected[name].undefined.reasons
+            assert np.array_equal(found[name].references, expected[name].references)
+
+
+def changed(lines, place, **values):
+    lines = list(lines)
+    lines[place] |= values
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (changed(rows(), 2000, delays=[3, 2], prediction="a b"), "delays decrease"),
+        (changed(rows(), 2000, index=17), "line 2001"),
+        (changed(rows(), 2000, source_length="x"), "source_length"),
+    ],
+    ids=["decreasing", "twice", "no number"],
+)
+def test_faults_are_told_as_in_order(lines, what, tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    one, several = both(tmp_path, write(tmp_path / "bad.jsonl", lines), "-m", "AL")
+    assert one == several
+    assert what in one[2] or what in one[2].replace(".jsonl:", ".jsonl, line ")
+    assert answers == [False]
+
+
+def test_blank_lines_and_a_byte_order_mark_are_noted_as_in_order(tmp_path):
+    text = "".join(json.dumps(row) + "\n" + "\n" * (row["index"] == 1500) for row in rows())
+    (tmp_path / "blank.jsonl").write_text(text, "utf-8")
+    (tmp_path / "mark.jsonl").write_text(text.replace("\n\n", "\n"), "utf-8-sig")
+    for name, note in (("blank", "blank line"), ("mark", "byte order mark")):
+        one, several = both(tmp_path, tmp_path / f"{name}.jsonl", "-m", "AL")
+        assert one == several
+        assert note in one[1]
+
+
+def test_a_column_that_comes_late_is_noted_as_in_order(tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    late = [row | ({"erased": 2} if row["index"] >= 1400 else {}) for row in rows()]
+    one, several = both(tmp_path, write(tmp_path / "late.jsonl", late), "-m", "AL")
+    assert one == several
+    assert "column left out: 1200 segments" in one[1]
+    assert answers == [True]
+
+
+def test_files_that_do_not_go_together(tmp_path, monkeypatch):
+    write(tmp_path / "a.jsonl", rows(1200))
+    write(tmp_path / "b.jsonl", rows(1200, first=2000, unit="ms"))
+    one, several = both(tmp_path, tmp_path / "*.jsonl", "-m", "AL")
+    assert one == several
+    assert "DataError" in one[2]
+
+
+# ---- killed processes -----------------------------------------------------------------------------------------------
+
+
+def killed_once(share):
+    """The first process to come here kills itself."""
+    flag = Path(os.environ["LAGGING_TEST_KILL"])
+    try:
+        flag.rename(flag.with_suffix(".gone"))
+    except FileNotFoundError:
+        return score_share(share)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def killed_always(share):
+    if share.source.stretch.start:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return score_share(share)
+
+
+def test_a_killed_process_changes_nothing(log, tmp_path, monkeypatch):
+    flag = tmp_path / "kill"
+    flag.touch()
+    monkeypatch.setenv("LAGGING_TEST_KILL", str(flag))
+    monkeypatch.setattr(parallel, "score_share", killed_once)
+    answers = filled(monkeypatch)
+    one, several = both(tmp_path, log, "-m", "AP,AL,DAL")
+    assert not flag.exists()
+    assert one == several
+    assert answers == [True]
+
+
+def test_processes_that_are_always_killed_are_an_error(log, monkeypatch):
+    monkeypatch.setattr(parallel, "score_share", killed_always)
+    scorer = Scorer(["AL"])
+    with pytest.raises(LaggingError, match=r"base.jsonl was killed, 3 times; not scored: \d+ of \d+ parts") as error:
+        spread(log, 2).fill([scorer])
+    assert "--jobs 1" in str(error.value)
+    with pytest.raises(LaggingError, match="nothing"):
+        scorer.result()
+
+
+# ---- what is shared out ---------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_shared_out_is_read_in_order(log, tmp_path):
+    assert spread(log, 2) is not None
+    assert spread(log, 1) is None
+    assert spread(log) is None  # too small to pay
+    assert spread("-", 2) is None
+    assert spread(log, 2, repair=("first",)) is None
+    assert spread(log, 2, quarantine=print) is None
+    assert spread([log, log], 2) is None
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert spread(packed, 2) is None
+    table = tmp_path / "table.csv"
+    table.write_text("id,delays,source_length\n1,1 2,3\n")
+    assert spread(table, 2) is None
+    with pytest.raises(UsageError, match="1 or more"):
+        spread(log, 0)
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_stretches_are_the_file(tmp_path, end):
+    text = "\n".join(f"{i} " + "x" * (i * 37 % 400) for i in range(500)) + end
+    path = tmp_path / "lines"
+    path.write_text(text)
+    found = list(Source("lines", path).stretches(60))
+    assert len(found) > 4
+    read = []
+    for stretch in found:
+        one = Source("lines", path, stretch=stretch)
+        one.enter()
+        lines = [(batch.first + place, line) for batch in one.batches() for place, line in enumerate(batch.lines)]
+        assert len(lines) == stretch.lines
+        read += lines
+    assert [number for number, _ in read] == list(range(1, 501))
+    assert b"".join(line for _, line in read).decode() == text
+
+
+def test_scorers_that_disagree_cannot_be_joined():
+    one, other = Scorer(["AL"]), Scorer(["AL"])
+    one.add(lagging.Run.from_delays([[1, 2]], source_length=[2]))
+    other.add(lagging.Run.from_delays([[1, 2]], source_length=[2], unit="ms"))
+    with pytest.raises(UsageError, match="cannot be averaged"):
+        one.join(other)

@@ -17,7 +17,7 @@ from lagging.errors import DataError, Fault, Faults, LaggingError, UsageError, o
 from lagging.formats.facts import SETTINGS
 from lagging.metrics import Metric
 from lagging.spark.frames import Scored, score
-from lagging.spark.tasks import decoded
+from lagging.spark.reading import decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

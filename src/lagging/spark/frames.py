@@ -23,7 +23,8 @@ from lagging.run import check_units
 from lagging.scoring import DEFAULT_METRICS, Scores
 from lagging.signature import Signature
 from lagging.spark import tasks
-from lagging.spark.tasks import ADDED, FAULTS, PLACES, ROWS, Facts, Task
+from lagging.spark.reading import ADDED, Task, twin
+from lagging.spark.tasks import FAULTS, PLACES, ROWS, Facts
 from lagging.tallies import RESAMPLES, SEED, Tallies, Tally, check_metrics
 from lagging.validation import check_repairs
 
@@ -140,7 +141,7 @@ def score(
     if found.twice or found.doubles:
         twins = log.twins(task, found)
         if on_error == "fail":
-            told = ((file, row, name, tasks.twin(file, first)) for (file, row), (name, first) in twins.items())
+            told = ((file, row, name, twin(file, first)) for (file, row), (name, first) in twins.items())
             found.faults.add(*(replace(fault, path=file, line=row, segment=name) for file, row, name, fault in told))
         elif twins:
             if len(found.twice) > tasks.MOST:

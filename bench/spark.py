@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scoring on Spark costs per segment, and where: CPU seconds, measured in one run.
+
+    python bench/spark.py                # 400 000 segments
+    python bench/spark.py --quick        # a few thousand: shows that it runs, the numbers mean nothing
+
+Each number is CPU time (user and system), never wall time: that of this process for what executors do in Python, and
+that of Spark's Java and of its Python workers, from /proc, for all of it. Spark is warm: the same log was scored
+before, so that starting and compiling are not counted. Needs Java and Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lagging.spark import score, session, tasks
+from lagging.spark.reading import ADDED, Task
+
+METRICS = ("AP", "AL", "LAAL", "DAL")
+GROUPS = 8
+FILES = 4
+
+
+def generate(folder: Path, segments: int) -> None:
+    """Delays in ms, 25 tokens a segment on average, eight language pairs."""
+    rng = np.random.default_rng(0)
+    each = segments // FILES
+    for file in range(FILES):
+        lengths = rng.integers(5, 46, each)
+        steps = rng.integers(0, 800, int(lengths.sum()))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        totals = np.cumsum(steps)
+        delays = totals - np.repeat(np.concatenate([[0], totals])[offsets[:-1]], lengths)
+        table = pa.table(
+            {
+                "id": [f"{file}-{row}" for row in range(each)],
+                "delays": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), delays.astype(float)),
+                "source_length": delays[offsets[1:] - 1] + 1000.0,
+                "lang": [f"en-{row % GROUPS}" for row in range(each)],
+                "unit": ["ms"] * each,
+            }
+        )
+        pq.write_table(table, folder / f"{file}.parquet", row_group_size=50_000)
+
+
+def cpu(call: Callable[[], Any]) -> float:
+    """CPU seconds of this process for a call: the least of three."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        call()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def batches(folder: Path) -> Iterator[Any]:
+    """What Spark hands to Python."""
+    for path in sorted(folder.iterdir()):
+        for batch in pq.ParquetFile(path).iter_batches(10_000):
+            rows = batch.num_rows
+            added = [
+                pa.array([str(path)] * rows),
+                pa.array(range(rows)),
+                pa.array(np.random.default_rng(1).integers(0, 2**62, rows)),
+            ]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *added], names=[*batch.schema.names, *ADDED])
+
+
+def below(pid: int) -> Iterator[int]:
+    """A process, and all that it started."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from below(int(child))
+
+
+def spent(pid: int) -> dict[str, float]:
+    """CPU seconds of Java and of Python under a process, so far."""
+    tick = os.sysconf("SC_CLK_TCK")
+    found = {"java": 0.0, "python": 0.0}
+    for one in below(pid):
+        if one != os.getpid():
+            name, _, rest = Path(f"/proc/{one}/stat").read_text().partition("(")[2].rpartition(")")
+            # with what children that have ended took
+            found["java" if name == "java" else "python"] += sum(map(int, rest.split()[11:15])) / tick
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    segments = 4_000 if parser.parse_args().quick else 400_000
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "lake"
+        folder.mkdir()
+        generate(folder, segments)
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        held = list(batches(folder))
+        tasked = Task(METRICS, by=("lang",), unit="ms", level="token", said={"unit": "ms"}, buckets=200)
+        plain = Task(METRICS, unit="ms", level="token", seed=None, buckets=0)
+        answers = list(tasks.tallied(tasked, held))
+        sent = sum(batch.nbytes for batch in answers)
+        hashes = sum(len(row["data"]) for batch in answers for row in batch.to_pylist() if row["kind"] == "ids")
+        tallies = [len(row["data"]) for batch in answers for row in batch.to_pylist() if row["kind"] == "tally"]
+        rows = {
+            "pyarrow reads the files": cpu(lambda: [pq.read_table(path) for path in folder.iterdir()]),
+            "Python: scores alone": cpu(lambda: list(tasks.tallied(plain, held))),
+            "Python: groups, intervals, ids": cpu(lambda: list(tasks.tallied(tasked, held))),
+            "Python: segment scores": cpu(lambda: list(tasks.segments(tasked, held))),
+        }
+        merge = cpu(lambda: list(tasks.merged(tasked, answers)))
+        spark = session("local[2]")
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        df = spark.read.parquet(str(folder))
+        log = spark.sparkContext._gateway.proc.pid
+        asked: dict[str, dict[str, Any]] = {
+            "Spark: scores alone": {"seed": None, "check_ids": False},
+            "Spark: groups, intervals, ids": {"group_by": "lang"},
+        }
+        for label, how in asked.items():
+            score(df, METRICS, **how)
+            before = spent(log)
+            score(df, METRICS, **how)
+            after = spent(log)
+            for part in before:
+                rows[f"{label}, in {part.capitalize()}"] = after[part] - before[part]
+        spark.stop()
+    print(f"{segments} segments of 25 tokens, {', '.join(METRICS)}, {GROUPS} groups; ", end="")
+    print(f"Parquet: {size / segments:.0f} bytes a segment")
+    print(f"{'what':48} {'CPU s':>8} {'µs a segment':>14}")
+    for label, seconds in rows.items():
+        print(f"{label:48} {seconds:8.2f} {1e6 * seconds / segments:14.2f}")
+    print(
+        f"shuffled per partition: tallies {sum(tallies) / 1000:.0f} kB ({np.mean(tallies) / 1000:.1f} kB each), ",
+        end="",
+    )
+    print(f"ids {hashes / segments:.0f} bytes a segment, in all {sent / 1000:.0f} kB")
+    print(f"merging and finishing a tally: {1000 * merge / len(tallies):.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

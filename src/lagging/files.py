@@ -11,7 +11,10 @@ from typing import IO, Any, cast
 
 from lagging.errors import UsageError
 
-__all__ = ["write_whole"]
+__all__ = ["UNFINISHED", "write_whole"]
+
+UNFINISHED = ".unfinished"
+"""How the name ends of a file that is being written; whoever is killed leaves one behind."""
 
 TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
 
@@ -29,6 +32,7 @@ def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) 
             with target.open(**how) as file:
                 yield file
             return
+        how |= {"prefix": f".{target.name[:40]}-", "suffix": UNFINISHED}
         with tempfile.NamedTemporaryFile(dir=target.parent, delete=False, **how) as new:
             try:
                 yield cast("IO[Any]", new)

@@ -450,3 +450,12 @@ def test_an_agent_that_cannot_be_made_is_told_in_a_program_too(place: Path) -> N
     (place / "agent.py").write_text(AGENT + "\n1 / 0\n")
     with pytest.raises(LaggingError, match="ZeroDivisionError"):
         run_job(job(place))
+
+
+def test_what_somebody_left_unfinished_is_cleared_away(place: Path) -> None:
+    run_job(job(place), first=2)
+    for name in (".run.json-abc.unfinished", ".instances.log.unfinished"):
+        (place / "out" / name).write_text("half")
+    (place / "out" / "mine.unfinished").write_text("kept")
+    run_job(job(place))
+    assert hashes(place / "out").keys() == {"config.yaml", "instances.log", "mine.unfinished", "run.json"}

@@ -17,6 +17,7 @@ import msgspec
 
 from lagging.agents.locks import Lock
 from lagging.errors import LaggingError, UsageError
+from lagging.files import UNFINISHED
 
 __all__ = ["LOG", "Contents", "Journal"]
 
@@ -159,7 +160,7 @@ class Journal:
         """
         if held.sorted and not without:
             return
-        fresh = self.path.with_name(f"{LOG}.new")
+        fresh = self.path.with_name(f".{LOG}{UNFINISHED}")
         try:
             self._sort(held, without, fresh)
         except OSError as error:

@@ -24,7 +24,7 @@ from lagging.agents.records import read_lines
 from lagging.agents.sources import Speech, Text, chunk_size, lines_of
 from lagging.agents.workers import Crew
 from lagging.errors import UsageError
-from lagging.files import write_whole
+from lagging.files import UNFINISHED, write_whole
 from lagging.run import Run
 
 __all__ = ["Progress", "Result", "run", "run_job"]
@@ -78,6 +78,8 @@ def _alone(folder: Path) -> Iterator[None]:
         )
     try:
         lock.say(f"process {os.getpid()}")
+        for left in (*folder.glob(f".*{UNFINISHED}"), *folder.glob(f"wavs/.*{UNFINISHED}")):
+            left.unlink()  # somebody was killed
         yield
     finally:
         lock.say("")

@@ -17,6 +17,7 @@ import yaml
 import lagging
 import oracle
 from lagging.agents import Job, Limits, Progress, Revise, Settings, Spec, State, Write, run, run_job
+from lagging.agents.failures import raised
 from lagging.errors import UsageError
 from running import hashes, lines, manifest, ran
 
@@ -167,6 +168,13 @@ def test_what_fails_is_in_the_notes_and_the_rest_counts() -> None:
     assert [note.segments for note in made.notes if note.kind == "failed"] == [(1,)]
     assert made.delays.tolist()[1] == []
     assert made.delays.tolist()[3] == [2, 3, 4, 5, 5]
+
+
+def test_of_what_an_agent_raises_no_more_is_kept_than_somebody_reads() -> None:
+    failure = raised(ValueError("first" + "x" * 1_000_000 + "last"))
+    assert failure.detail.startswith("ValueError: first")
+    assert failure.detail.endswith("last")
+    assert len(failure.detail) + len(failure.trace) < 50_000
 
 
 def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:

@@ -10,6 +10,9 @@ from lagging.errors import LaggingError
 
 __all__ = ["FAILURES", "Failure", "raised"]
 
+LONGEST = 20_000
+"""Characters that are kept of what an agent raised."""
+
 FAILURES = {
     "raised": "the agent raised",
     "wrong-type": "the agent's answer is not one of None, str, Write, Revise, or several of them",
@@ -52,8 +55,12 @@ def raised(error: BaseException) -> Failure:
     while frame is not None and frame.tb_next is not None and _is_ours(frame):
         frame = frame.tb_next
     told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
-    said, trace = ("".join(lines).encode(errors="backslashreplace").decode() for lines in told)
+    said, trace = (_shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
     return Failure("raised", said.strip(), trace)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n…\n{text[-LONGEST // 2 :]}"
 
 
 def _is_ours(frame: TracebackType) -> bool:

@@ -40,14 +40,19 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def _recognise(source: Source) -> Format | None:
-    """The format of a file; None if it is empty."""
+def _recognise(source: Source, column_map: Mapping[str, str] | None = None) -> Format | None:
+    """The format of a file, whose columns may have other names; None if it is empty."""
     head = source.head()
     if not head.strip():
         return None
     for known in FORMATS.values():
         if known.recognises(head):
             return known
+    if column_map:
+        from lagging.formats.delimited import recognise
+
+        if (table := recognise(head, column_map)) is not None:
+            return FORMATS[table]
     if head.lstrip().startswith(b"["):
         raise DataError(Fault("json-array", path=source.path, line=1))
     if source.file is not None and source.file.name.endswith(
@@ -119,7 +124,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
 def _parts(source: Source, options: Options, chosen: Format | None) -> Iterator[Run]:
     """The parts of one file; none, and a fault, if it is empty."""
     try:
-        known = _recognise(source) if chosen is None else chosen
+        known = _recognise(source, options.column_map) if chosen is None else chosen
     except DataError as error:
         options.faults.add(*error.faults)
         return

@@ -65,9 +65,9 @@ WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 # ---- the first line ---------------------------------------------------------------------------------------------
 
 
-def recognise(head: bytes) -> str | None:
+def recognise(head: bytes, column_map: Mapping[str, str] | None = None) -> str | None:
     """`csv` or `tsv` if the first line that is not blank names columns of ours, else None."""
-    separator, known = _separator(first_line(head).decode("utf-8", "replace"))
+    separator, known = _separator(first_line(head).decode("utf-8", "replace"), column_map)
     if len(known) < 2 and not {"delays", "source_length"} & known:
         return None
     return "tsv" if separator == "\t" else "csv"

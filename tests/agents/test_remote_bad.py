@@ -356,6 +356,15 @@ def test_our_own_client_comes_back_when_it_was_cut_off_between_sentences() -> No
         agent.close()
 
 
+def test_an_agent_may_take_longer_over_a_step_than_a_client_may_be_silent() -> None:
+    Counts.go.clear()
+    with serving(bounds={"idle": 0.3}) as there:
+        agent = RemoteAgent(there.address)
+        threading.Timer(1.0, Counts.go.set).start()
+        assert answer(agent, "stuck") == "1"
+        agent.close()
+
+
 def trickle(sock: socket.socket, data: bytes) -> None:
     """Send so slowly that it would take for ever."""
     with contextlib.suppress(OSError):
@@ -418,6 +427,50 @@ def test_what_is_no_handshake_is_refused(said: bytes) -> None:
         reply = odd.rest()
         assert reply == b"" or reply.startswith(b"HTTP/1.1 4")
         odd.sock.close()
+        agent = RemoteAgent(there.address)
+        assert answer(agent, "a") == "1"
+        agent.close()
+
+
+def test_who_takes_a_little_at_a_time_does_not_keep_an_agent() -> None:
+    with serving(Talks, bounds={"idle": 0.5}) as there:
+        slow = Raw(there.address)
+        slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.send(HEAR)
+        slow.message()
+        slow.send(b'{"type":"step"}')
+
+        enough = threading.Event()
+
+        def sip() -> None:
+            with contextlib.suppress(OSError):
+                while not enough.wait(0.02) and slow.sock.recv(64):
+                    pass
+
+        thread = threading.Thread(target=sip)
+        thread.start()
+        agent = RemoteAgent(there.address)
+        agent.reset()
+        assert agent.policy(State(np.zeros(0, np.float32), 0, 16_000)) is not None
+        agent.close()
+        enough.set()
+        thread.join(SOON)
+
+
+def test_who_asks_on_and_on_and_takes_nothing_does_not_keep_an_agent() -> None:
+    with serving(bounds={"idle": 0.5}) as there:
+        deaf = Raw(there.address)
+        deaf.send(BEGIN)
+
+        def ask() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    deaf.sock.sendall(frame_of(b'{"type":"step"}') * 50 + frame_of(b"x" * 100, 9) * 50)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(SOON)
+        assert not thread.is_alive()
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         agent.close()
@@ -572,7 +625,7 @@ def test_only_so_many_clients() -> None:
         ):
             RemoteAgent(there.address)
         one.reset()
-        until(lambda: len(there._server.connections) == 1)
+        until(lambda: len(there._sessions) == 1)
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         agent.close()
@@ -588,7 +641,7 @@ def test_a_flood_of_connections_is_closed_at_once(monkeypatch: pytest.MonkeyPatc
         assert len(closed) >= 15
         for client in flood:
             client.sock.close()
-        until(lambda: not there._server.handler_threads)
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         agent.close()
@@ -721,5 +774,5 @@ def test_threads_and_connections_do_not_pile_up() -> None:
             else:
                 agent._connection.socket.shutdown(socket.SHUT_RDWR)
                 agent.close()
-        until(lambda: not there._server.handler_threads)
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
     until(lambda: threading.active_count() <= before)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -89,6 +91,9 @@ class AgentServer:
             listener.close()
             raise
         self._pool = Pool(agents)
+        self._known: weakref.WeakSet[ServerConnection] = weakref.WeakSet()
+        self._sessions: set[Session] = set()
+        self._stopped = threading.Event()
         self._server = self._library.serve(
             self._handle,
             sock=listener,
@@ -108,12 +113,18 @@ class AgentServer:
 
     def run(self) -> None:
         """Serve, until `stop` is called or somebody interrupts."""
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
         self._server.serve_forever()
 
     def stop(self) -> None:
         """Take no more clients, hang up on those there are, and wait for the agents to finish what they are doing."""
         self._pool.dismiss()
         self._server.shutdown()
+        while self._sessions:  # before version 17 the library did not wait for them
+            for session in list(self._sessions):
+                session.end()
+            time.sleep(0.05)
+        self._stopped.set()
         self._pool.close()
 
     @property
@@ -141,15 +152,17 @@ class AgentServer:
     # ---- who comes in -------------------------------------------------------------------------------------------
 
     def _connection_class(self) -> type[ServerConnection]:
-        most = self._bounds.connections + SPARE
+        most, lock, known = self._bounds.connections + SPARE, threading.Lock(), self._known
 
         class Bounded(self._library.ServerConnection):  # type: ignore[name-defined, misc]
             """A connection, unless too many are being opened: then it is closed at once."""
 
-            def __init__(self, sock: socket.socket, protocol: Any, server: Any, **how: Any) -> None:
-                if len(server.handler_threads) > most:
-                    raise ConnectionError("too many connections")
-                super().__init__(sock, protocol, server, **how)
+            def __init__(self, *parts: Any, **how: Any) -> None:
+                with lock:
+                    if sum(one.state.name != "CLOSED" for one in known) >= most:
+                        raise ConnectionError("too many connections")
+                    super().__init__(*parts, **how)
+                    known.add(self)
 
         return Bounded
 
@@ -160,14 +173,25 @@ class AgentServer:
             response = connection.respond(HTTPStatus.UNAUTHORIZED, "no token, or a wrong one\n")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
-        if len(self._server.connections) >= self._bounds.connections:
+        if len(self._sessions) >= self._bounds.connections:
             self._tell(f"{who(connection)}: refused: {self._bounds.connections} clients are connected", True)
             full = f"{self._bounds.connections} clients are connected, and more may not be\n"
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, full)
         return None
 
     def _handle(self, connection: ServerConnection) -> None:
-        Session(connection, self._hello, self._pool, self._bounds, self._tell).run()
+        session = Session(connection, self._hello, self._pool, self._bounds, self._tell)
+        self._sessions.add(session)
+        try:
+            session.run()
+        finally:
+            self._sessions.discard(session)
+
+    def _watch(self) -> None:
+        """Look after those who do not take what they are sent."""
+        while not self._stopped.wait(min(1.0, self._bounds.idle / 4)):
+            for session in list(self._sessions):
+                session.watch()
 
 
 def _listen(host: str, port: int, token: str | None) -> socket.socket:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -93,7 +94,7 @@ class Session:
         self._left = bounds.sentence
         self._amid = ""
         self._who = who(connection)
-        connection.socket.settimeout(bounds.idle)  # of sending: who takes nothing must not keep an agent
+        self._sending: float | None = None
 
     def run(self) -> None:
         """Serve it, until it hangs up or has to go. Whatever happens, no agent stays with it."""
@@ -109,8 +110,18 @@ class Session:
         except Cut as cut:
             self._cut(cut.code, str(cut))
 
+    def watch(self) -> None:
+        """From another thread: end it, if it has not taken what it was sent for longer than it may be silent."""
+        if self._sending is not None and time.monotonic() - self._sending > self._bounds.idle:
+            with suppress(OSError):  # it is gone already
+                self._connection.socket.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """From another thread: hang up, because the server goes."""
+        self._connection.close(1001)
+
     def _serve(self) -> None:
-        self._connection.send(self._hello, text=True)
+        self._send(self._hello, text=True)
         message = self._hear()
         while True:
             if isinstance(message, Begin):
@@ -124,14 +135,14 @@ class Session:
 
     def _translate(self, sentence: Asked) -> FromClient | None:
         """A sentence, to its end; or to a message that is not about it any more."""
-        self._connection.send(sentence.begin(), text=True)
+        self._send(sentence.begin(), text=True)
         while not sentence.over:
             message = self._hear()
             if isinstance(message, Step):
                 reply, samples = sentence.step(message)
                 for at in range(0, len(samples), MiB):
-                    self._connection.send(samples[at : at + MiB])
-                self._connection.send(reply, text=True)
+                    self._send(samples[at : at + MiB])
+                self._send(reply, text=True)
             elif isinstance(message, (Begin, End)):
                 return message
             else:
@@ -151,6 +162,11 @@ class Session:
             self._pool.give(agent)
         self._amid = ""
 
+    def _send(self, data: bytes, text: bool = False) -> None:
+        self._sending = time.monotonic()
+        self._connection.send(data, text=text)
+        self._sending = None
+
     def _hear(self) -> Any:
         """The next message, or samples."""
         data = self._connection.recv(timeout=self._bounds.idle)
@@ -161,6 +177,7 @@ class Session:
 
     def _cut(self, code: int, reason: str) -> None:
         self._tell(f"{self._who}: cut off: {reason}", True)
+        self._sending = time.monotonic()
         self._connection.close(code, reason.encode()[:120].decode("utf-8", "ignore"))  # RFC 6455 has room for 123
 
 

@@ -54,6 +54,7 @@ class Schedule:
     strip: bool
     _durations: Ragged | None = None
     _shared: dict[str, Floats] = field(default_factory=dict)
+    _undefined: dict[tuple[bool, ...], npt.NDArray[np.int8]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     @property
@@ -136,16 +137,29 @@ class Schedule:
 
     def undefined(self, metric: Metric) -> npt.NDArray[np.int8]:
         """Why each segment has no value under this metric: a place in `REASONS`; 0 where it may have one."""
+        timed = metric.has("clock")
+        about = (
+            "reference" in metric.needs,
+            metric.uses("length"),
+            timed or "tokens" in metric.needs,
+            timed and "compute" not in metric.needs,  # computing may be in vain
+        )
+        if about not in self._undefined:
+            self._undefined[about] = self._reasons(*about)
+        return self._undefined[about].copy()
+
+    def _reasons(self, reference: bool, length: bool, source: bool, written: bool) -> npt.NDArray[np.int8]:
+        """For every segment the place in `REASONS` of what it lacks, of what is needed."""
         code = np.zeros(len(self.run), dtype=np.int8)
-        if "reference" in metric.needs:
+        if reference:
             for row, text in enumerate(self.references):
                 code[row] = 3 if text is None else 4 if not text else 0
-        if metric.uses("length"):
+        if length:
             code[np.isnan(self._y)] = 3
             code[self._y == 0] = 4
-        if metric.has("clock") or "tokens" in metric.needs:
+        if source:
             code[self.x == 0] = 2
-        if metric.has("clock") and "compute" not in metric.needs:  # computing may be in vain
+        if written:
             code[self.g.lengths == 0] = 1
         return code
 

@@ -45,8 +45,10 @@ NOISE = 1e-9
 
 def count(lengths: Floats, piece: float) -> Floats:
     """Into how many tokens a chunk is cut: pieces of one length, and a remainder."""
-    tokens: Floats = np.ceil(np.maximum(lengths / piece - NOISE, 0.0))
-    return tokens
+    tokens: Floats = lengths / piece
+    tokens -= NOISE
+    np.maximum(tokens, 0.0, out=tokens)
+    return np.ceil(tokens, out=tokens)
 
 
 def mean_delay(g: Floats, times: Floats, lasts: Floats | float, counted: Bools | None, piece: float) -> Floats:

@@ -6,6 +6,7 @@ import faulthandler
 import gc
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from lagging.agents.remote import AgentServer, RemoteAgent, from_address
 from lagging.agents.remote.messages import Declared
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import Speech, Text
+from lagging.errors import MissingExtraError
 
 websockets = pytest.importorskip("websockets")
 pytestmark = pytest.mark.filterwarnings("error")
@@ -521,6 +523,17 @@ def test_traits_that_cannot_be_told() -> None:
 
     with pytest.raises(UsageError, match=r"declares of itself makes no sense: .*patience"):
         AgentServer([Odd], "x", port=0)
+
+
+def test_without_the_library_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == "websockets"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "websockets", None)
+    for make in (lambda: RemoteAgent("ws://127.0.0.1:1"), lambda: AgentServer([WaitK], "x", port=0)):
+        with pytest.raises(
+            MissingExtraError, match=r"websockets is not installed\n  fix: pip install 'lagging\[remote\]'"
+        ):
+            make()
 
 
 def test_an_agent_lives_in_one_thread_from_its_making_on() -> None:

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -107,8 +108,9 @@ class RemoteAgent:
         self._address, self._token = address, token
         self._count_network, self._timeout, self._reconnect = count_network, timeout, reconnect
         self._loopback = _checked(address)
-        self._client = optional("websockets.sync.client", "remote")
-        self._errors = optional("websockets.exceptions", "remote")
+        optional("websockets", "remote")
+        self._client = import_module("websockets.sync.client")
+        self._errors = import_module("websockets.exceptions")
         self._close: weakref.finalize[Any, Any] | None = None
         self._connection: ClientConnection | None = None
         self._hello: Hello | None = None

@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,8 @@ class AgentServer:
         bounds: Bounds | None = None,
         tell: Tell = lambda line, wrong: None,
     ) -> None:
-        self._library = optional("websockets.sync.server", "remote")
+        optional("websockets", "remote")
+        self._library = import_module("websockets.sync.server")
         self._token, self._bounds, self._tell = token, bounds or Bounds(), tell
         listener = _listen(host, port, token)
         agents: list[Housed] = []

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -36,7 +37,6 @@ from lagging.agents.remote.messages import (
     samples_of,
 )
 from lagging.agents.remote.pool import Housed, Pool
-from lagging.errors import optional
 
 if TYPE_CHECKING:
     from websockets.sync.server import ServerConnection
@@ -101,7 +101,7 @@ class Session:
         self._tell(f"{self._who}: connected", False)
         try:
             self._serve()
-        except optional("websockets.exceptions").ConnectionClosed as closed:
+        except import_module("websockets.exceptions").ConnectionClosed as closed:
             self._tell(f"{self._who}: gone{self._amid}{_reason(closed)}", bool(self._amid or _reason(closed)))
         except TimeoutError:
             self._cut(CUT_OFF, f"silent for {self._bounds.idle:g} s{self._amid}")

@@ -426,3 +426,14 @@ def test_notes_add_up():
     whole = {note.kind: note.count for note in lagging.score(speech(300), ["AL"]).notes}
     assert ours == whole
     assert ours["empty hypothesis"] > 5
+
+
+def test_many_intervals_at_once_are_those_of_one_by_one():
+    run = labelled(lagging.read(EXAMPLES / "wait-5"), [f"g{i % 25}" for i in range(40)])
+    tallies = Tallies(["AL", "BLEU", "DAL(mean=token)"], by=["g"])  # more than are made together
+    tallies.add(run)
+    for labels, scores in tallies.scores(level=0.9, resamples=200):
+        for score in scores:
+            alone = tallies.groups[labels["g"],][score.metric].interval(0.9, 200)
+            wanted = (None, None) if math.isnan(alone.low) else (alone.low, alone.high)
+            assert (score.low, score.high) == wanted

@@ -30,7 +30,7 @@ from lagging.tallies.additive import (
     lots,
     points,
 )
-from lagging.tallies.record import Reasons, Tallied, Tally, few
+from lagging.tallies.record import Reasons, Tallied, Tally, few, intervals
 
 __all__ = ["Group", "Tallies", "check_metrics", "tally"]
 
@@ -262,15 +262,12 @@ class Tallies:
     ) -> Iterator[tuple[dict[str, str | None], list[Tallied]]]:
         """The labels and the scores of each group, in the order of their labels; with intervals, if there is a seed."""
         self._check()
-        for group in sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels]):
+        order = sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels])
+        found = [self.groups[group][m] for group in order for m in self.metrics]
+        made = iter([None] * len(found) if self.seed is None else intervals(found, level, resamples))
+        for group in order:
             labels = dict(zip(self.by, group, strict=True))
-            yield (
-                labels,
-                [
-                    one.score(labels, None if self.seed is None else one.interval(level, resamples))
-                    for one in (self.groups[group][m] for m in self.metrics)
-                ],
-            )
+            yield labels, [self.groups[group][m].score(labels, next(made)) for m in self.metrics]
 
     def _check(self) -> None:
         """Refuse metrics that no segment can have, and columns that no segment has."""

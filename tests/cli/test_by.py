@@ -254,6 +254,7 @@ def test_columns_by_other_names(here, run, ending):
     compared = run("compare", f"x=b.{ending}", f"y=b.{ending}", "-m", "AL", "-f", "json", "-q", *mapped)
     assert json.loads(compared.out)["scores"][0]["score"] == json.loads(plain.out)["scores"][0]["score"]
     assert run("report", f"x=b.{ending}", "-m", "AL", "-o", "r.html", "-q", *mapped).code == 0
+    assert run("validate", f"b.{ending}", *mapped).code == 0
     converted = run("convert", f"b.{ending}", "-o", "c.jsonl", "-q", *mapped)
     assert converted.code == 0, converted.err
 

@@ -27,7 +27,19 @@ from lagging.validation import REPAIRS
 if TYPE_CHECKING:
     from lagging.scoring import Scores
 
-__all__ = ["Talk", "emit", "output", "reading", "recognised", "spare", "system", "systems", "talking", "watched"]
+__all__ = [
+    "Talk",
+    "emit",
+    "mapped",
+    "output",
+    "reading",
+    "recognised",
+    "spare",
+    "system",
+    "systems",
+    "talking",
+    "watched",
+]
 
 Command = Callable[..., Any]
 
@@ -38,7 +50,7 @@ def reading(command: Command) -> Command:
     @wraps(command)
     def call(*args: Any, format_in: str | None, **rest: Any) -> Any:
         how = {"format": format_in, **{key: rest.pop(key) for key in ("level", "unit", "spm_model")}}
-        how["column_map"] = dict(_called(text) for texts in rest.pop("column_map") for text in texts.split(","))
+        how["column_map"] = mapped(rest.pop("column_map"))
         for key in ("repair", "strip"):
             how[key] = tuple(name.strip() for text in rest.pop(key) for name in text.split(",") if name.strip())
         return command(*args, how=how, **rest)
@@ -47,13 +59,12 @@ def reading(command: Command) -> Command:
     stripping = click.option(
         "--strip", multiple=True, metavar="KIND", help=f"Leave out tokens with their delays: {STRIPPING}."
     )
-    calling = click.option(
-        "--column-map",
-        multiple=True,
-        metavar="OURS=THEIRS",
-        help="What a table, or JSON, calls a column: delays=emission_ms. May be repeated.",
-    )
-    return recognised(calling(mending(stripping(call))))
+    return recognised(mending(stripping(call)))
+
+
+def mapped(texts: Iterable[str]) -> dict[str, str]:
+    """What a log calls columns of ours, by `--column-map`."""
+    return dict(_called(one) for text in texts for one in text.split(","))
 
 
 def _called(text: str) -> tuple[str, str]:
@@ -76,6 +87,12 @@ RECOGNISED = (
     click.option("--level", type=click.Choice(LEVELS), help="What a target token is; found out if not given."),
     click.option("--spm-model", metavar="FILE", help="The SentencePiece model whose pieces --level spm counts."),
     click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; found out if not given."),
+    click.option(
+        "--column-map",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        help="What a table, or JSON, calls a column: delays=emission_ms. May be repeated.",
+    ),
 )
 MENDING = "; ".join(f"{name}: {what}" for name, what in REPAIRS.items()) + ". May be repeated"
 STRIPPING = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". May be repeated"

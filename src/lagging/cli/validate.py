@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import Talk, emit, output, recognised, system, talking
+from lagging.cli.common import Talk, emit, mapped, output, recognised, system, talking
 from lagging.errors import counted
 from lagging.formats import Validation, validate
 from lagging.kinds import KINDS
@@ -29,6 +29,7 @@ def command(
     level: str | None,
     spm_model: str | None,
     unit: str | None,
+    column_map: tuple[str, ...],
     output: str | None,
     talk: Talk,
 ) -> int:
@@ -37,6 +38,7 @@ def command(
     Exit code 1 if anything is; `lagging score` refuses the same faults with the same words.
     """
     how: dict[str, Any] = {"format": format_in, "level": level, "unit": unit, "spm_model": spm_model}
+    how["column_map"] = mapped(column_map)
     found = {path: validate(path, **how) for _, path in map(system, logs)}
     if form == "json":
         emit(

@@ -331,12 +331,13 @@ def validate(
     level: str | None = None,
     unit: str | None = None,
     spm_model: str | Path | None = None,
+    column_map: Mapping[str, str] | None = None,
 ) -> Validation:
     r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format, level, unit, spm_model: as in `read`.
+        format, level, unit, spm_model, column_map: as in `read`.
 
     Example:
         >>> import tempfile, pathlib
@@ -347,7 +348,8 @@ def validate(
         :1: segment 0, token 2: delays decrease: 4 → 3
         :2: token 2: a delay is not a number: "2"
     """
-    options = Options(format, settle_level(level, spm_model), unit, stop=False)
+    columns = check_names(column_map or {})
+    options = Options(format, settle_level(level, spm_model), unit, stop=False, column_map=columns)
     segments = 0
     notes: list[Note] = []
     origins: dict[Origin, None] = {}

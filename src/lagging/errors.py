@@ -243,6 +243,11 @@ class MissingExtraError(LaggingError, ImportError):
     def __init__(self, package: str, extra: str | None = None) -> None:
         what = package if extra is None else f"'lagging[{extra}]'"
         super().__init__(f"{package} is not installed\n  fix: pip install {what}")
+        self._made_from = (package, extra)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """By what it was made from, so that it can go from one process to another."""
+        return (MissingExtraError, self._made_from)
 
 
 def optional(package: str, extra: str | None = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import os
 import subprocess
 import sys
@@ -530,6 +531,8 @@ def test_a_failing_write_leaves_the_old_file(tmp_path):
 def test_without_pyarrow(tmp_path, monkeypatch):
     write(small(), tmp_path / "a.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    made = MissingExtraError("pyarrow", "arrow")
+    assert str(pickle.loads(pickle.dumps(made))) == str(made)
     with pytest.raises(MissingExtraError, match=r"pip install 'lagging\[arrow\]'"):
         read(tmp_path / "a.parquet")
     with pytest.raises(MissingExtraError):

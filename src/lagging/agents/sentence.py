@@ -194,7 +194,7 @@ class Sentence:
                 if not self.done:
                     wrote |= one is not None and self._act(one, step)
                 elif not _is_nothing(one):
-                    raise Failure("after-finish", _short(one))
+                    raise Failure("after-finish", short(one))
             return wrote
         if isinstance(answer, Revise):
             self._check_text(answer.content)
@@ -203,12 +203,12 @@ class Sentence:
             return changed
         if _is_content(answer):
             return self._write(Write(answer), step)
-        raise Failure("wrong-type", _short(answer))
+        raise Failure("wrong-type", short(answer))
 
     def _write(self, answer: Write, step: int) -> bool:
         content, count = answer.content, answer.erase
         if count != 0 and (not isinstance(count, int) or count < 0):
-            raise Failure("wrong-type", f"erase={_short(count)}")
+            raise Failure("wrong-type", f"erase={short(count)}")
         if self.traits.target == "speech":
             return self._speak(answer, step)
         if type(content) is not str:
@@ -220,7 +220,7 @@ class Sentence:
 
     def _speak(self, answer: Write, step: int) -> bool:
         if isinstance(answer.content, str) and answer.content:
-            raise Failure("wrong-type", f"{_short(answer.content)}, from an agent that writes speech")
+            raise Failure("wrong-type", f"{short(answer.content)}, from an agent that writes speech")
         if answer.erase:
             raise Failure("erased-too-much", "speech cannot be taken back")
         samples = as_floats(answer.content if not isinstance(answer.content, str) else ())
@@ -239,11 +239,11 @@ class Sentence:
 
     def _check_text(self, content: Any) -> None:
         if self.traits.target == "speech":
-            raise Failure("wrong-type", f"{_short(content)}, from an agent that writes speech")
+            raise Failure("wrong-type", f"{short(content)}, from an agent that writes speech")
         if isinstance(content, str):
             return
         if not isinstance(content, (list, tuple)) or not all(isinstance(piece, str) for piece in content):
-            raise Failure("wrong-type", _short(content))
+            raise Failure("wrong-type", short(content))
 
     def drain(self, answers: Iterator[Answer]) -> list[Answer]:
         """What an agent yields in one step.
@@ -272,7 +272,7 @@ class Sentence:
                 "".join(target).encode()
                 blank = said.is_blank()
             except UnicodeEncodeError as error:
-                which = _short(error.object[error.start])
+                which = short(error.object[error.start])
                 raise Failure("wrong-type", f"{which} is half a character, or none that pieces are made of") from None
         if blank and self.source.length:
             raise Failure("nothing-written")
@@ -284,13 +284,15 @@ def _is_content(answer: Any) -> bool:
 
 
 def _is_nothing(answer: Any) -> bool:
+    """Whether an answer, after the agent has finished, changes nothing."""
     content = answer.content if isinstance(answer, Write) and not answer.erase else answer
     return (
         content is None or (isinstance(content, (str, list, tuple)) and not content) or not getattr(content, "size", 1)
     )
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value, as a reason shows it."""
     said = repr(value)
     return said if len(said) <= 80 else f"{said[:77]}…"
 
@@ -407,7 +409,7 @@ def _ask(agent: Any, some: list[Any], watch: Pulse, watched: bool) -> Iterator[t
     try:
         answers = agent.policies([sentence.state for sentence, _ in some])
         if not isinstance(answers, (list, tuple)) or len(answers) != len(some):
-            said = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else _short(answers)
+            said = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else short(answers)
             raise Failure("wrong-type", f"{said} for {len(some)} sentences")
         answers = [
             sentence.drain(answer) if type(answer) is GeneratorType else answer

@@ -112,7 +112,7 @@ def command(
     asked = named_metrics(names)
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit)
     job = Job(
-        _spec(agent, simuleval, remote, options), source, reference, output,
+        spec(agent, simuleval, remote, options), source, reference, output,
         Settings(limits=limits, times=not no_times, **settings),
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
@@ -146,7 +146,7 @@ def _above_0(seconds: float) -> float:
     return seconds
 
 
-def _spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
+def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
     """Which agent is meant."""
     pairs = []
     for text in options:

@@ -14,7 +14,7 @@ import click
 from lagging.agents.remote import AgentServer, Bounds
 from lagging.agents.remote.tokens import TOKEN, read_token
 from lagging.cli.common import Talk, talking
-from lagging.cli.run import _spec as spec
+from lagging.cli.run import spec
 from lagging.errors import counted
 
 __all__ = ["command"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import os
+import pickle
 import subprocess
 import sys
 import threading

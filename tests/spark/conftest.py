@@ -46,8 +46,9 @@ def spark(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH", "")]))
     settings = {
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.sql.files.maxPartitionBytes": "4k",  # so that small files are several partitions
+        "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "2",
+        "spark.sql.files.maxPartitionBytes": "16k",  # so that small files are several partitions
         "spark.sql.files.openCostInBytes": "1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

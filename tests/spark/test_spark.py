@@ -22,6 +22,7 @@ import lagging
 from lagging.cli import cli
 from lagging.errors import DataError, MetricError, UsageError
 from lagging.spark import score, score_files
+from lagging.spark.frames import explained
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -249,11 +250,21 @@ def test_what_cannot_be_done_is_refused(spark: Any, lake: Path) -> None:
         score(df.filter("false"), ["AL"])
 
 
+def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
+    def lacking(batches: Any) -> Any:
+        import nowhere_to_be_found  # noqa: F401
+
+        yield from batches
+
+    with pytest.raises(UsageError, match="the executors have no Python module 'nowhere_to_be_found'"), explained():
+        spark.range(1).mapInArrow(lacking, "id bigint").collect()
+
+
 # ---- an executor that dies --------------------------------------------------------------------------------------
 
 
 def test_a_killed_executor_changes_nothing(spark: Any, lake: Path, tmp_path: Path) -> None:
-    df = spark.read.parquet(str(lake)).repartition(6, "id")
+    df = spark.read.parquet(str(lake)).repartition(4, "id")
     calm = told(score(df, METRICS, group_by="lang").totals)
 
     def slow(batches: Any) -> Any:
@@ -265,7 +276,7 @@ def test_a_killed_executor_changes_nothing(spark: Any, lake: Path, tmp_path: Pat
         daemon = pathlib.Path(f"/proc/{system.getppid()}/stat").read_text().rpartition(")")[2].split()
         for batch in batches:
             (tmp_path / f"{daemon[1]}-{system.getpid()}-{clock.time_ns()}").touch()
-            clock.sleep(0.3)
+            clock.sleep(0.2)
             yield batch
 
     killed: list[int] = []

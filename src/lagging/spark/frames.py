@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -132,25 +134,35 @@ def score(
         resamples=resamples,
         buckets=_buckets(df) if check_ids else 0,
     )
-    log = Log(df, task)
-    task, usual = log.settle()
-    asked = check_metrics(usual, chosen) if asked is None else asked
-    log.narrow(frozenset(column for m in asked for column in chosen.settle(m).columns))
-    task = replace(task, metrics=tuple(map(repr, asked)))
-    found = log.tally(task)
-    if found.twice or found.doubles:
-        twins = log.twins(task, found)
-        if on_error == "fail":
-            told = ((file, row, name, twin(file, first)) for (file, row), (name, first) in twins.items())
-            found.faults.add(*(replace(fault, path=file, line=row, segment=name) for file, row, name, fault in told))
-        elif twins:
-            if len(found.twice) > tasks.MOST:
-                raise UsageError(f"more than {tasks.MOST} ids occur twice: df.dropDuplicates(['id']) keeps one of each")
-            task = replace(task, skip={place: first for place, (_, first) in twins.items()})
-            found = log.tally(task)
+    with explained():
+        log = Log(df, task)
+        task, usual = log.settle()
+        asked = check_metrics(usual, chosen) if asked is None else asked
+        log.narrow(frozenset(column for m in asked for column in chosen.settle(m).columns))
+        task = replace(task, metrics=tuple(map(repr, asked)))
+        found = log.tally(task)
+        if found.twice or found.doubles:
+            task, found = log.without_twins(task, found, on_error)
     if found.faults and on_error == "fail":
         raise DataError(found.faults)
     return _scored(log, task, found)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say how to mend it, if executors lack a package."""
+    from pyspark.errors import PythonException
+
+    try:
+        yield
+    except PythonException as error:
+        missing = re.search(r"No module named '([\w.]+)'", str(error))
+        if missing is None:
+            raise
+        raise UsageError(
+            f"the executors have no Python module {missing[1]!r}\n"
+            "  fix: install lagging[arrow] on them, or send it along: spark-submit --archives, or spark.addArtifacts."
+        ) from error
 
 
 def _buckets(df: DataFrame) -> int:
@@ -283,6 +295,18 @@ class Log:
             elif kind == "twice":
                 twice.update(np.frombuffer(data, "<i8").tolist())
         return replace(out, twice=frozenset(twice))
+
+    def without_twins(self, task: Task, found: Found, on_error: str) -> tuple[Task, Found]:
+        """What was found, where ids occur twice: with their faults, or anew without all but the first of each."""
+        twins = self.twins(task, found)
+        if on_error == "fail":
+            for (file, row), (name, first) in twins.items():
+                found.faults.add(replace(twin(file, first), path=file, line=row, segment=name))
+            return task, found
+        if len(found.twice) > tasks.MOST:
+            raise UsageError(f"more than {tasks.MOST} ids occur twice: df.dropDuplicates(['id']) keeps one of each")
+        task = replace(task, skip={place: first for place, (_, first) in twins.items()})
+        return task, self.tally(task) if twins else found
 
     def twins(self, task: Task, found: Found) -> Twins:
         """The segments whose ids were used before; which of several is the first, file and row say."""

@@ -472,3 +472,13 @@ def test_scores_of_segments_of_systems_with_other_metrics(here, run):
     assert table.column_names == ["system", "id", "AP", "AL", "LAAL", "DAL", "BLEU", "reasons"]
     assert table.column("BLEU").null_count >= 5
     assert table.column("system").to_pylist() == ["a"] * 5 + ["b"] * 5
+
+
+def test_groups_without_an_interval_are_named(here, run):
+    some = [{**row, "delays": [1, 2], "lang": "one" if i == 0 else "many"} for i, row in enumerate(rows(20))]
+    store(here / "a.jsonl", some)
+    found = run("score", "a.jsonl", "--by", "lang", "--ci", "-m", "AL", "-f", "json")
+    assert "note: a: interval: a (one): there is none: too few segments, or all alike" in found.err
+    ends = {score["group"]["lang"]: score["low"] for score in json.loads(found.out)["scores"]}
+    assert ends["one"] is None
+    assert ends["many"] is not None

@@ -88,5 +88,5 @@ def grouped(
 def _without(found: Sequence[Scores], asked: bool) -> list[Note]:
     """Notes about groups without an interval."""
     few = [one.called for one in found if asked and any(score.low is None for score in one)]
-    text = f"{', '.join(few[:5])}{' …' * (len(few) > 5)}: too few segments, or all alike"
-    return [Note("no interval", text)] if few else []
+    text = f"{', '.join(few[:5])}{' …' * (len(few) > 5)}: there is none: too few segments, or all alike"
+    return [Note("interval", text)] if few else []

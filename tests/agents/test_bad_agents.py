@@ -126,7 +126,7 @@ def test_an_agent_that_cannot_be_made_is_told_at_once_and_nothing_is_recorded(tm
     done = ran(agent(tmp_path, text), sentences(tmp_path, "one"), out)
     assert done.returncode in (1, 2)
     assert said in done.stderr
-    assert "lagging/agents/workers.py" not in done.stderr  # the traceback is the agent's own
+    assert "lagging/agents/working.py" not in done.stderr  # the traceback is the agent's own
     assert done.stdout == ""
     assert hashes(out) == {}
 

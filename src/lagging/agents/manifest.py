@@ -19,7 +19,7 @@ from typing import Any
 from lagging.agents.jobs import Job
 from lagging.agents.loading import digest
 from lagging.agents.sources import Speech, Text
-from lagging.agents.workers import Hello
+from lagging.agents.working import Hello
 from lagging.errors import UsageError
 from lagging.files import write_whole
 from lagging.version import __version__

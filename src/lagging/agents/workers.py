@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes that translate, and how they are watched.
 
-A worker makes the agent, takes a sentence, translates it, appends its line to the journal, and takes the next. Nothing
-passes through anybody else, so that a sentence that is over is in the log. Whoever watches them ends a worker whose
-step takes too long (it may be stuck where no Python runs), writes down that its sentence failed, and starts another.
+Whoever watches them ends a worker whose step takes too long (it may be stuck where no Python runs), writes down that
+its sentence failed, and starts another; what a worker had under way that died of itself is tried again, alone.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,166 +19,23 @@ from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 from lagging.agents.board import Board
-from lagging.agents.failures import Failure, raised
+from lagging.agents.failures import Failure
 from lagging.agents.jobs import Desk, Job
 from lagging.agents.journal import Journal
-from lagging.agents.loading import beside
-from lagging.agents.protocol import Traits
 from lagging.agents.sentence import NS
-from lagging.errors import LaggingError, UsageError
+from lagging.agents.working import ASKING, Hello, work
+from lagging.errors import LaggingError
 
-__all__ = ["Crew", "Hello"]
+__all__ = ["Crew"]
 
 TICK = 0.05
 """Seconds between two looks at the workers, if none of them ends."""
 
 GRACE = 3.0
 """Seconds that a worker may take to end when all is done: what else an agent keeps going is ended."""
-
-ASKING = (signal.SIGINT, signal.SIGTERM)
-"""How somebody asks to stop."""
-
-
-@dataclass(frozen=True)
-class Hello:
-    """What a worker says when it has made the agent: what it is, and the files beside it that it imported."""
-
-    traits: Traits
-    modules: dict[str, str]
-
-
-# ---- in a worker ------------------------------------------------------------------------------------------------
-
-
-def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) -> None:
-    """The life of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever watches decides when to stop
-    if os.name == "posix":
-        os.setsid()  # what an agent starts ends with it
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what was meant for the others has come here too
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKING)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if sys.stdout is not None:
-        os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
-    parent, home = os.getppid(), Path.cwd()
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    try:
-        agent = job.agent.make()
-        file = job.agent.file
-        hello = Hello(Traits.of(agent), beside(home / file) if file is not None else {})
-        wire.send(hello)
-    except BaseException as error:
-        wire.send(_broken(error))
-        return
-    try:
-        todo, again = wire.recv()
-    except EOFError:  # nothing was left to do, or something else was wrong
-        return
-    try:
-        desk, journal = _settle(job, agent, hello.traits, home)
-        _serve(desk, journal, worker, board, strict, parent, todo, again)
-        wire.send(None)
-    except Exception as error:  # the disk is full, say: what is safe is safe
-        board.stop()
-        wire.send(_broken(error, "a worker could not go on"))
-
-
-def _settle(job: Job, agent: Any, traits: Traits, home: Path) -> tuple[Desk, Journal]:
-    """Open everything from where the run began; the agent may have gone to another folder, and stays there."""
-    there = Path.cwd()
-    os.chdir(home)
-    source = job.settings.open(job.source, traits.source, check=False)
-    folder = Path(job.output).resolve()
-    desk = Desk(agent, traits, source, job.references(len(source)), job.settings, folder)
-    journal = Journal(folder)
-    os.chdir(there)
-    return desk, journal
-
-
-def _serve(
-    desk: Desk,
-    journal: Journal,
-    worker: int,
-    board: Board,
-    strict: bool,
-    parent: int,
-    todo: Sequence[int],
-    again: Sequence[int],
-) -> None:
-    def put(place: int, line: bytes, failure: Failure | None) -> None:
-        """Write a line. The caller has the lock."""
-        if os.name == "posix" and os.getppid() != parent:
-            _leave()  # somebody else may have taken the run over
-        journal.append(line)
-        board.remove(worker, place)
-        if strict and failure is not None:
-            board.stop()
-
-    _translate(desk, journal, board, worker, todo, again, put)
-
-
-def _translate(
-    desk: Desk,
-    journal: Journal,
-    board: Board,
-    worker: int,
-    todo: Sequence[int],
-    again: Sequence[int],
-    put: Callable[[int, bytes, Failure | None], None],
-) -> None:
-    pulse, lock = board.row(worker), journal.lock
-    for place in again:  # those that were under way when a worker was lost: alone, so that it is known which it is
-        line, failure = desk.translate(place, pulse)
-        with lock.held():
-            put(place, line, failure)
-    if desk.settings.batch == 1:
-        with lock.held():
-            taken = board.give(worker, todo)
-        while taken is not None:
-            line, failure = desk.translate(taken, pulse)
-            with lock.held():
-                put(taken, line, failure)
-                taken = board.give(worker, todo)
-        return
-
-    def places() -> Any:
-        while True:
-            with lock.held():
-                place = board.give(worker, todo)
-            if place is None:
-                return
-            yield place
-
-    for place, line, failure in desk.translate_many(places(), pulse):
-        with lock.held():
-            put(place, line, failure)
-
-
-def _leave_with_parent() -> None:
-    """End when whoever started this process has ended."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    _leave()
-
-
-def _leave() -> None:
-    if os.name == "posix":
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-def _broken(error: BaseException, what: str = "the agent could not be made") -> LaggingError:
-    if isinstance(error, LaggingError):  # by its words: not all of them can go from one process to another
-        return UsageError(str(error)) if isinstance(error, UsageError) else LaggingError(str(error))
-    return LaggingError(f"{what}: {raised(error).trace.rstrip()}")
-
-
-# ---- whoever watches --------------------------------------------------------------------------------------------
 
 
 @dataclass

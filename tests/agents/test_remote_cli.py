@@ -209,3 +209,17 @@ def test_its_help() -> None:
     )
     assert done.returncode == 0
     assert "--token-file" in done.stdout
+
+
+@posix
+def test_a_run_goes_on_with_the_agent_that_it_began_with_wherever_that_is_served(serve, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("a b c\n" * 4)
+    begun, part = run(tmp_path, "out", "--remote", serve("-a", "k=3").address, "--first", 2)
+    assert begun.returncode == 0, begun.stderr
+    other, same = run(tmp_path, "out", "--remote", serve("-a", "k=1").address)
+    assert other.returncode == 2
+    assert "agent.modules.served" in other.stderr
+    assert same == part
+    moved, whole = run(tmp_path, "out", "--remote", serve("-a", "k=3").address)
+    assert moved.returncode == 0, moved.stderr
+    assert len(whole.splitlines()) == 4

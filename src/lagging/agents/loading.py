@@ -64,7 +64,9 @@ class Spec:
 
     def still(self, modules: Mapping[str, str]) -> dict[str, str | None]:
         """What has become of modules that were imported from beside its file; None if one is no longer there."""
-        folder = Path() if self.file is None else self.file.parent
+        if self.file is None:
+            return dict(modules)  # who is served elsewhere says so when it is asked
+        folder = self.file.parent
         return {name: digest(folder / name) if (folder / name).is_file() else None for name in modules}
 
 

@@ -70,7 +70,6 @@ class Manifest:
                 "source": inputs,
                 "reference": reference,
                 "settings": job.settings.told(),
-                "limits": asdict(job.settings.limits),
                 "arguments": list(arguments),
                 "machine": _machine(),
                 "versions": _versions(),
@@ -114,9 +113,17 @@ class Manifest:
                 + "\n  fix: undo the change to go on with that run, or give another folder with -o."
             )
 
-    def begin(self, workers: int, done: int) -> None:
-        """A session begins."""
-        session = {"started": _now(), "workers": workers, "done_before": done, "lagging": __version__, "ended": None}
+    def begin(self, workers: int, done: int, job: Job) -> None:
+        """A session begins; what may differ between sessions is told of each."""
+        session = {
+            "started": _now(),
+            "workers": workers,
+            "batch": job.settings.batch,
+            "limits": asdict(job.settings.limits),
+            "done_before": done,
+            "lagging": __version__,
+            "ended": None,
+        }
         self.data["sessions"].append(session)
         self.data["summary"] = None
         self.save()

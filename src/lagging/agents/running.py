@@ -143,7 +143,7 @@ def run_job(
                 torn = held.torn
                 journal.tidy(held, frozenset(held.failed) if retry_failed else frozenset())
                 held = journal.look()
-            manifest.begin(workers, len(held.at))
+            manifest.begin(workers, len(held.at), job)
             _config(folder, hello.traits)
             wanted = _wanted(source, first)
             far = Progress(journal.path, len(wanted), held, torn)
@@ -240,8 +240,12 @@ def run(
     if desk.references is not None and len(desk.references) != len(desk.source):
         raise UsageError(f"{len(desk.source)} sentences, but {len(desk.references)} references")
     lines: list[bytes] = [b""] * len(desk.source)
-    for place, line, _ in desk.translate_all(range(len(desk.source))):
-        lines[place] = line
+    try:
+        for place, line, _ in desk.translate_all(range(len(desk.source))):
+            lines[place] = line
+    finally:
+        if (close := getattr(made, "close", None)) is not None:  # one that is served elsewhere has a connection
+            close()
     return read_lines(lines, name)
 
 

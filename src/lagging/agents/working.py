@@ -34,7 +34,12 @@ ASKING = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker says when it has made the agent: what it is, and the files beside it that it imported."""
+    """What a worker says when it has made the agent.
+
+    Attributes:
+        traits: what it is.
+        modules: the files beside its own that it imported, by their hashes; of one that is served elsewhere, who it is.
+    """
 
     traits: Traits
     modules: dict[str, str]
@@ -54,8 +59,9 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         agent = job.agent.make()
-        file = job.agent.file
-        hello = Hello(Traits.of(agent), beside(home / file) if file is not None else {})
+        file, identity = job.agent.file, getattr(agent, "identity", None)
+        modules = beside(home / file) if file is not None else {"served": identity} if identity else {}
+        hello = Hello(Traits.of(agent), modules)
         wire.send(hello)
     except BaseException as error:
         wire.send(_broken(error))

@@ -250,6 +250,15 @@ def test_what_cannot_be_done_is_refused(spark: Any, lake: Path) -> None:
         score(df.filter("false"), ["AL"])
 
 
+def test_nothing_but_faults(spark: Any, lake: Path) -> None:
+    df = spark.read.parquet(str(lake)).selectExpr("* except (source_length)", "cast(null as double) as source_length")
+    found = score(df, ["AL"], group_by="lang", on_error="quarantine")
+    assert (found.scores, dict(found.kinds), found.totals.count()) == ([], {"missing-source-length": 600}, 0)
+    with pytest.raises(DataError) as caught:
+        score(df, ["AL"])
+    assert caught.value.counts == {"missing-source-length": 600}
+
+
 def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
     def lacking(batches: Any) -> Any:
         import nowhere_to_be_found  # noqa: F401

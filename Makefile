@@ -34,14 +34,8 @@ test: $(STAMP) ## every check: style, types, tests, documentation, package
 test-core: $(STAMP) ## style, types and tests alone
 	@$(BIN)/python tools/check.py style types tests
 
-bench: $(STAMP) ## compare cost, as ratios measured in one run
-	@$(BIN)/python bench/scoring.py
-	@$(BIN)/python bench/atd.py
-	@$(BIN)/python bench/losses.py
-	@$(BIN)/python bench/resegmentation.py
-	@$(BIN)/python bench/comparing.py
-	@$(BIN)/python bench/agents.py
-	@$(BIN)/python bench/soak.py
+bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (ARGS=--full for the largest sizes)
+	@$(BIN)/python bench/page.py $(ARGS)
 
 docs: $(STAMP) ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet

@@ -143,7 +143,8 @@ def decoding(log: Path) -> list[str]:
 
 
 def scoring(log: Path, metrics: str = "AP,AL,DAL") -> list[str]:
-    return [sys.executable, "-m", "lagging", "score", str(log), "-m", metrics, "-f", "json", "-q"]
+    """On one core."""
+    return [sys.executable, "-m", "lagging", "score", str(log), "-m", metrics, "-f", "json", "-q", "--jobs", "1"]
 
 
 def at_most(what: str, ratio: float, limit: float) -> Row:

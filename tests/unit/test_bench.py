@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import argparse
 import os
 import subprocess
 import sys
@@ -6,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "scoring.py"
+BENCH = Path(__file__).parents[2] / "bench"
+SCRIPT = BENCH / "scoring.py"
 
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the CPU time of another process cannot be measured here")
@@ -32,3 +34,61 @@ def test_the_benchmark_of_scoring_prints_its_table(tmp_path):
         assert row in ran.stdout
     assert "≤ 4×" in ran.stdout
     assert not list(tmp_path.iterdir()), "the logs it made are gone"
+
+
+def printed(name, *options, cwd):
+    ran = subprocess.run(
+        [sys.executable, str(BENCH / name), *map(str, options)],
+        cwd=cwd,
+        env={**os.environ, "TMPDIR": str(cwd), "PYTHONUTF8": "1"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_the_benchmark_of_kernels_prints_its_table(tmp_path):
+    out = printed("kernels.py", "--quick", cwd=tmp_path)
+    for row in ("rows into rectangles", "ATD", "six averages", "the six together", "≤ 50", "together ÷ np.sum"):
+        assert row in out
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the CPU time of another process cannot be measured here")
+def test_the_benchmark_of_growth_prints_its_table(tmp_path):
+    out = printed("growth.py", "--quick", cwd=tmp_path)
+    assert "JSON lines (AP,AL,LAAL,DAL)" in out
+    sizes = [line.split()[0] for line in out.splitlines() if line.startswith("         ") and line.split()[0].isdigit()]
+    assert sizes == ["200", "400", *(["200"] if "pyarrow, s CPU" in out else [])]
+
+
+def test_the_page_keeps_its_prose_and_the_benchmarks_that_were_not_run(tmp_path):
+    page = tmp_path / "page.md"
+    begin, end = "<!-- from here on written by bench/page.py -->", "<!-- to here -->"
+    page.write_text(f"# B\n\nprose\n\n{begin}\n\n## Old\n\n<!-- atd -->\n\nwas here\n\n{end}\n\nafter\n", "utf-8")
+    printed("page.py", "kernels", "--quick", "-o", page, cwd=tmp_path)
+    text = page.read_text("utf-8")
+    assert text.startswith(f"# B\n\nprose\n\n{begin}\n\nMeasured on: ")
+    assert text.endswith(f"{end}\n\nafter\n")
+    assert "## What a token costs in memory" in text
+    assert "`python bench/kernels.py --quick`" in text
+    assert "the six together" in text
+    assert "was here" in text
+    assert text.index("kernels -->") < text.index("atd -->")
+
+
+def test_the_page_says_what_did_not_run(tmp_path):
+    """A benchmark that fails is named, with its reason; it does not stop the others."""
+    sys.path.insert(0, str(BENCH))
+    try:
+        import page
+    finally:
+        sys.path.remove(str(BENCH))
+    broken = tmp_path / "broken.py"
+    broken.write_text('"""Broken."""\nimport sys\nprint("so far")\nsys.exit("no such peer")\n', "utf-8")
+    asked = argparse.Namespace(quick=True, full=False, simuleval_python=None, data=None)
+    said, ran = page.measured(broken, asked)
+    assert not ran
+    assert "so far\n\nNOT RUN: no such peer" in said
+    assert {"scoring", "kernels", "growth", "atd", "comparing"} <= set(page.scripts())
+    assert not {"page", "streams", "numerics"} & set(page.scripts())

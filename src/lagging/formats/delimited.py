@@ -109,9 +109,9 @@ class _Decoder:
         self._place = options.placed
         self._cut = False
 
-    def only(self, columns: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for."""
-        self._unwanted = frozenset(OPTIONAL) - frozenset(columns)
+    def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
+        self._unwanted = frozenset(OPTIONAL) - {*columns, *absent}
 
     def chunks(self) -> Iterator[Rows]:
         """The rows, some at a time."""

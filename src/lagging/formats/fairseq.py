@@ -128,7 +128,7 @@ class _Decoder:
         self.source, self.options = source, options
         self.skipped = 0
 
-    def only(self, columns: Iterable[str]) -> None:
+    def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
         """Nothing is read that could be left out."""
 
     def chunks(self) -> Iterator[Rows]:

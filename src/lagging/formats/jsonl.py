@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -17,7 +17,7 @@ from typing import Any, Protocol, get_type_hints
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from lagging.arrays import no_times
 from lagging.errors import Note, UsageError
@@ -39,12 +39,16 @@ SEGMENTS_PER_PART = 1 << 14
 
 @dataclass
 class Rows:
-    """Decoded lines: the line number of each, its place among the lines that are not blank, and its group, if asked."""
+    """Decoded lines: the line number of each, its place among the lines that are not blank, and its group, if asked.
+
+    `bare` says that none has any of the columns that the first rows did not have.
+    """
 
     rows: list[Any] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    bare: bool = False
 
 
 class Decoder(Protocol):
@@ -56,8 +60,8 @@ class Decoder(Protocol):
 
     speech_out: bool
 
-    def only(self, columns: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for."""
+    def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
 
     def chunks(self) -> Iterator[Rows]:
         """The rows, some at a time; faults and notes go into the options."""
@@ -80,7 +84,7 @@ def _collect_stretch(source: Source, options: Options, decoder: Decoder) -> Iter
         reader._has_late(sample.rows[:1], sample.places[:1])
         source.told = facts, reader.usual
     facts, usual = source.told
-    decoder.only((*facts.columns, *facts.absent))
+    decoder.only(facts.columns, facts.absent)
     source.enter()
     yield from _in_parts(Reader(source, options, facts, usual=usual), decoder.chunks())
 
@@ -92,7 +96,7 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
     if not sample.rows:
         return
     facts = _settled(source, options, decoder, sample)
-    decoder.only((*facts.columns, *facts.absent))
+    decoder.only(facts.columns, facts.absent)
     reader = Reader(source, options, facts)
     reader.hold(sample)
     del sample
@@ -138,15 +142,19 @@ class _Decoder:
         self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.by)]
         self._labels = {f: n for f, n in zip(self._by, options.by, strict=True) if f not in self.fields}
         self._json = self._decoder()
+        self._bare: msgspec.json.Decoder[Any] | None = None
         self._blank = 0
 
-    def only(self, columns: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for."""
-        self.fields -= set(OPTIONAL) - {*columns, *self._by}
+    def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
+        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
+        self.fields -= set(OPTIONAL) - {*columns, *absent, *self._by}
         self._json = self._decoder()
+        self._bare = self._decoder(set(absent) - set(self._by))
 
-    def _decoder(self) -> msgspec.json.Decoder[Any]:
-        wanted = [(name, kind, UNSET) for name, kind in get_type_hints(Line).items() if name in self.fields]
+    def _decoder(self, absent: Collection[str] = ()) -> msgspec.json.Decoder[Any]:
+        """A decoder of the fields; it fails where one has any of those that are said to be absent."""
+        kinds = {**get_type_hints(Line), **dict.fromkeys(absent, UnsetType | None)}
+        wanted = [(name, kind, UNSET) for name, kind in kinds.items() if name in self.fields]
         labels = [(name, Any, UNSET) for name in self._labels]
         keys = {**self.keys, **self._labels}
         try:
@@ -170,13 +178,17 @@ class _Decoder:
 
     def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
-        rows = decode(batch, self._json)
+        rows = None if self._bare is None else decode(batch, self._bare)
+        bare = rows is not None
         if rows is None:
-            return self._one_by_one(batch)
+            rows = decode(batch, self._json)
+            if rows is None:
+                return self._one_by_one(batch)
+            self._bare = None  # what was absent is there, or is an empty list: from now on rows are looked at
         first = batch.first
         places = first - 1 - self._blank + self.options.placed
         lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
-        return Rows(rows, lines, at, self._groups(rows))
+        return Rows(rows, lines, at, self._groups(rows), bare)
 
     def _one_by_one(self, batch: Batch) -> Rows:
         found = Rows()
@@ -271,7 +283,7 @@ class Reader:
             if setting in facts.columns:
                 said = [getattr(row, setting) for row in rows]
                 mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
-        mixed |= self._has_late(rows, decoded.places)
+        mixed |= not decoded.bare and self._has_late(rows, decoded.places)
         mixed |= any(not are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
         checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
         if facts.untimed:

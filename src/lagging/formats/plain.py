@@ -40,7 +40,7 @@ class _Decoder:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
 
-    def only(self, columns: Iterable[str]) -> None:
+    def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
         """There is nothing to skip."""
 
     def chunks(self) -> Iterator[Rows]:

@@ -32,7 +32,10 @@ READING = {
     "ignoreMissingFiles": "false",
     "parquet.page.verify-checksum.enabled": "true",
 }
-NO_FILE = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|read(?:ing)? footer|while reading file", re.IGNORECASE)
+NO_FILE = re.compile(
+    r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|read(?:ing)? footer|while reading file|is not a Parquet file|in file ",
+    re.IGNORECASE,
+)
 CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 
 

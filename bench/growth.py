@@ -75,7 +75,7 @@ def table(kind: str, counts: Sequence[int], folder: Path, bench: Bench) -> None:
         log = folder / str(count) / name
         log.parent.mkdir(exist_ok=True)
         run([sys.executable, "-c", generate, str(count), str(log)], bench.bytecode)
-        commands = {"read": [sys.executable, "-c", read, str(log)], "score": scoring(log, 1)}
+        commands: dict[str, Sequence[str]] = {"read": [sys.executable, "-c", read, str(log)], "score": scoring(log, 1)}
         clock = {}
         for jobs in sorted({1, os.cpu_count() or 1}):
             start = time.perf_counter()

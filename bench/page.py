@@ -25,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- from here on written by bench/page.py -->", "<!-- to here -->"
+BEGIN, END = "<!-- from here on written by bench/page.py -->", "<!-- up to here written by bench/page.py -->"
 FIRST = ("growth", "kernels", "scoring")
 """What is shown first; the others follow by name."""
 USUAL = {"coverage": ["--samples", "200"]}
@@ -88,7 +88,7 @@ def section(path: Path, result: str) -> str:
         for text in rest.split("\n\n")
         if text.strip() and not text.strip("\n").startswith("    ")
     )
-    return "\n\n".join(filter(None, [f"## {title.rstrip('.')}", f"<!-- {path.stem} -->", how, result]))
+    return "\n\n".join(filter(None, [f"## {title.rstrip('.')}", f"<!-- bench/{path.stem}.py -->", how, result]))
 
 
 def machine() -> str:
@@ -142,7 +142,7 @@ def main() -> None:
     kept = {
         found[1]: part.strip()
         for part in re.split(r"(?m)^(?=## )", old)
-        if (found := re.search(r"<!-- (\w+) -->", part))
+        if (found := re.search(r"<!-- bench/(\w+)\.py -->", part))
     }
     on, failed = machine(), []
     for name, path in known.items():

@@ -64,8 +64,10 @@ def test_the_benchmark_of_growth_prints_its_table(tmp_path):
 
 def test_the_page_keeps_its_prose_and_the_benchmarks_that_were_not_run(tmp_path):
     page = tmp_path / "page.md"
-    begin, end = "<!-- from here on written by bench/page.py -->", "<!-- to here -->"
-    page.write_text(f"# B\n\nprose\n\n{begin}\n\n## Old\n\n<!-- atd -->\n\nwas here\n\n{end}\n\nafter\n", "utf-8")
+    begin, end = "<!-- from here on written by bench/page.py -->", "<!-- up to here written by bench/page.py -->"
+    page.write_text(
+        f"# B\n\nprose\n\n{begin}\n\n## Old\n\n<!-- bench/atd.py -->\n\nwas here\n\n{end}\n\nafter\n", "utf-8"
+    )
     printed("page.py", "kernels", "--quick", "-o", page, cwd=tmp_path)
     text = page.read_text("utf-8")
     assert text.startswith(f"# B\n\nprose\n\n{begin}\n\nMeasured on: ")
@@ -74,7 +76,7 @@ def test_the_page_keeps_its_prose_and_the_benchmarks_that_were_not_run(tmp_path)
     assert "`python bench/kernels.py --quick`" in text
     assert "the six together" in text
     assert "was here" in text
-    assert text.index("kernels -->") < text.index("atd -->")
+    assert text.index("bench/kernels.py -->") < text.index("bench/atd.py -->")
 
 
 def test_the_page_says_what_did_not_run(tmp_path):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
+import time
 
 import numpy as np
 import pytest
@@ -180,3 +181,13 @@ def test_names_that_are_not_there():
         Hypothesis([], "sp")
     with pytest.raises(UsageError, match="counted by one of word, char, token, not 'spm'"):
         Hypothesis([], level="spm")
+
+
+def test_what_a_step_costs_does_not_grow_with_the_text():
+    said, began = Hypothesis([]), time.process_time()
+    for step in range(20_000):  # 50 s, if every step went over the whole text
+        said.erase(min(step, 1), step)
+        said.write(["a", "B"], step)
+    assert time.process_time() - began < 5
+    assert said.finish() == ("a " * 20_000 + "B", [*range(20_000), 19_999])
+    assert (said.erased, said.revisions) == (19_999, 19_999)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from itertools import accumulate, repeat
 
 from lagging.agents.failures import Failure
@@ -38,7 +39,7 @@ class Hypothesis:
         revisions: how often that happened.
     """
 
-    __slots__ = ("_joint", "_level", "_since", "_solid", "_split", "erased", "owners", "pieces", "revisions")
+    __slots__ = ("_joint", "_level", "_plain", "_since", "_solid", "_split", "erased", "owners", "pieces", "revisions")
 
     def __init__(self, pieces: list[str], joined_by: str = "word", level: str = "word") -> None:
         if joined_by not in JOINTS:
@@ -52,6 +53,7 @@ class Hypothesis:
         self._since: list[int] = []  # of the tokens that stayed when something was changed last, the step of each
         self._solid = 0  # how many pieces there were then
         self._joint, self._level = JOINTS[joined_by], level
+        self._plain = level == "token" or (level == "word" and joined_by == "word")  # a piece is a token
         self._split: Callable[[str], list[str]] = _whole if joined_by == "none" else str.split
 
     def write(self, content: str | Sequence[str], step: int) -> bool:
@@ -65,7 +67,11 @@ class Hypothesis:
         """Take back the last pieces."""
         if count > len(self.pieces):
             raise Failure("erased-too-much", f"{count} tokens, where {len(self.pieces)} stood")
-        self._replace(self.pieces[: len(self.pieces) - count], step)
+        kept = len(self.pieces) - count
+        if self._plain:
+            self._put(kept, [], step)
+        else:
+            self._replace(self.pieces[:kept], step)
 
     def revise(self, content: str | Sequence[str], step: int) -> bool:
         """This is the whole text now; whether that changed anything."""
@@ -78,7 +84,11 @@ class Hypothesis:
             new = self._parts(content)
         if new[: len(old)] == old:
             return self.write(new[len(old) :], step)
-        self._replace(new, step)
+        if self._plain:
+            same = _shared(old, new)
+            self._put(same, new[same:], step)
+        else:
+            self._replace(new, step)
         return True
 
     def _parts(self, content: str | Sequence[str]) -> list[str]:
@@ -86,11 +96,19 @@ class Hypothesis:
         if isinstance(content, str):
             return self._split(content)
         if self._joint is WORDS and self._level == "word":
-            return [word for piece in content for word in piece.split()]
+            return " ".join(content).split()
         return list(content)
 
+    def _put(self, kept: int, new: list[str], step: int) -> None:
+        """Put other pieces in place of those after the first few, where a piece is a token."""
+        gone = len(self.pieces) - kept
+        self.pieces[kept:] = new
+        self.owners[kept:] = repeat(step, len(new))
+        self.erased += gone
+        self.revisions += gone > 0
+
     def _replace(self, new: list[str], step: int) -> None:
-        """Put other pieces in place: tokens that stay keep their step, all others are there since this one."""
+        """Put other pieces in place of all: tokens that stay keep their step, all others are there since this one."""
         before, since = self._tokens()
         self.pieces[:] = new
         self.owners[:] = repeat(step, len(new))
@@ -102,17 +120,12 @@ class Hypothesis:
 
     def _tokens(self) -> tuple[list[str], list[int]]:
         """What gets a delay, and the step of each."""
-        places: Iterable[int]
-        if self._level == "token" or (self._level == "word" and self._joint is WORDS):
-            found, places = list(self.pieces), range(len(self.pieces))
-        else:
-            joined = join(self.pieces, self._joint)
-            found, places = tokens(joined.text, self._level), joined.owners(joined.ends(self._level)).tolist()
-        steps = [self.owners[place] for place in places]
-        for token, (place, step) in enumerate(zip(places, self._since, strict=False)):
-            if place < self._solid:  # else it has grown
-                steps[token] = step
-        return found, steps
+        if self._plain:
+            return list(self.pieces), list(self.owners)
+        joined = join(self.pieces, self._joint)
+        places = joined.owners(joined.ends(self._level)).tolist()
+        settled = self._since[: bisect_left(places, self._solid)]  # without the last of them, if that has grown
+        return tokens(joined.text, self._level), settled + [self.owners[place] for place in places[len(settled) :]]
 
     def is_blank(self) -> bool:
         """Whether there is no text."""
@@ -136,8 +149,14 @@ class Hypothesis:
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     """How many items two sequences begin with that are the same."""
-    unlike = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(unlike, min(len(one), len(other)))
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # by halves, so that what is long is compared by Python itself
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _whole(text: str) -> list[str]:

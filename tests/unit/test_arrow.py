@@ -267,3 +267,21 @@ def test_reading_json_does_not_load_pyarrow(tmp_path):
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.splitlines()[-1] == "False"
+
+
+def test_what_comes_late_in_a_batch_is_there_as_if_it_had_come_early() -> None:
+    count = 20_000  # more than are looked at of a file before it is settled what it is
+    rows = {
+        "id": list(range(count)),
+        "delays": [[500.0, 1000.0]] * count,
+        "source_length": [1000.0] * count,
+        "document": [None] * (count - 1) + ["talk"],
+        "elapsed": [[]] * (count - 1) + [[600.0, 1100.0]],
+    }
+    batch = pa.RecordBatch.from_pydict(rows)
+    early, late = (
+        score_batch(some, ["DAL", "DAL(clock=elapsed)"], unit="ms", on_error="quarantine").to_pylist()
+        for some in (batch.take(pa.array(range(count)[::-1])), batch)
+    )
+    assert early == late[::-1]
+    assert late[-1]["DAL(clock=elapsed)"] == 600

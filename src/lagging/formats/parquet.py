@@ -87,7 +87,7 @@ def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
     said = _said(schema, source, options)
-    yield from restored(_runs(source, options, schema, some, said), said)
+    yield from restored(_runs(source, options, schema, some, said, whole=True), said)
 
 
 Batches = Callable[[list[str]], Iterator["pyarrow.RecordBatch"]]
@@ -163,9 +163,14 @@ def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str,
 
 
 def _runs(
-    source: Source, options: Options, schema: pyarrow.Schema, batches: Batches, said: dict[str, Any]
+    source: Source,
+    options: Options,
+    schema: pyarrow.Schema,
+    batches: Batches,
+    said: dict[str, Any],
+    whole: bool = False,
 ) -> Iterator[Run]:
-    """The parts, once it is settled from the first of them what the table is."""
+    """The parts, once it is settled from the first of them, or from the whole, what the table is."""
     matched = match(schema.names, options.column_map, options.by)
     if not usable(matched, schema.names, options, source.path):
         return
@@ -188,11 +193,11 @@ def _runs(
     sample: list[_Table] = []
     for table in tables:
         sample.append(table)
-        if len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES:
+        if not whole and (len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES):
             break
     if not sample:
         return
-    lines = [line for table in sample for line in table.sample()]
+    lines = [line for table in sample for line in table.sample(whole)]
     facts = settle(source, options, lines, speech_out="durations" in types)
     reader = jsonl.Reader(source, options, facts)
     while sample:
@@ -371,11 +376,13 @@ class _Table:
                 values[column] = UNSET if value is None and column in ("id", *SETTINGS) else value
         return Line(**values)
 
-    def sample(self) -> list[Line]:
-        """The first rows, and the first in which something was written."""
-        rows = range(min(len(self), SAMPLE))
-        written = np.flatnonzero(self.columns["delays"].lengths)[:SAMPLE]
-        return [self.line(row) for row in (*rows, *written.tolist()) if row not in self.faults]
+    def sample(self, whole: bool = False) -> list[Line]:
+        """The first rows, and the first in which something was written; of the whole, the first of every column too."""
+        rows = set(range(min(len(self), SAMPLE)))
+        rows |= set(np.flatnonzero(self.columns["delays"].lengths)[:SAMPLE].tolist())
+        for column in self.read if whole else ():
+            rows |= set(np.flatnonzero(self._there(column))[:1].tolist())
+        return [self.line(row) for row in sorted(rows - self.faults.keys())]
 
     def runs(self, reader: jsonl.Reader) -> Iterator[Run]:
         """The rows as a Run, without those that cannot be in one; nothing if none can."""

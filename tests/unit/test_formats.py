@@ -861,7 +861,7 @@ def test_a_foreign_name_is_no_script_without_spaces(log):
     assert read(log(dump(text_line(0, prediction="he said 你好 to the crowd")))).notes == ()
 
 
-def test_sentences_that_an_agent_failed_on_are_told(tmp_path: Path) -> None:
+def test_sentences_that_an_agent_failed_on_are_told(tmp_path):
     path = tmp_path / "instances.log"
     lines = [
         {"index": 0, "prediction": "a b", "delays": [1, 2], "source_length": 2},

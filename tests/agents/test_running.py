@@ -377,6 +377,9 @@ def test_real_time(place: Path) -> None:
 def test_real_time_of_text(place: Path) -> None:
     run_job(job(place, "Copy", realtime=True, pace=50, times=True))
     assert [line["delays"] for line in lines(place / "out")] == run(Copy(), TEXTS).delays.tolist()
+    for line in lines(place / "out"):
+        assert all(start >= 20 * read for read, start in zip(line["arrivals"], line["starts"], strict=True))
+        assert all(end >= start for start, end in zip(line["starts"], line["finishes"], strict=True))
 
 
 def test_recordings_are_found_though_the_agent_goes_elsewhere(place: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import itertools
 import re
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from lagging.agents import DONE, Limits, Revise, Traits, Write, as_agent
 from lagging.agents.failures import FAILURES, Failure, raised
 from lagging.agents.protocol import Timed
 from lagging.agents.records import record
-from lagging.agents.sentence import NS, Sentence, drive, drive_batch
+from lagging.agents.sentence import NS, Sentence, Wall, drive, drive_batch
 from lagging.agents.sources import Spoken, Written
 
 FEW = Limits(tokens=20)
@@ -435,6 +436,29 @@ def test_only_the_agent_s_time_counts():
     with pytest.raises(Failure):
         drive(as_agent(stumble), Sentence(Written(["a"]), Traits()), pulse)
     assert pulse == [0]
+
+
+def test_source_begins_when_the_agent_is_ready():
+    pulse, noted = [0], []
+
+    class Late:
+        def reset(self):
+            noted.append(pulse[0])
+            time.sleep(0.2)
+
+        def policy(self, state):
+            return state.source[len(state.target) :]
+
+    class Noting(Wall):
+        def wait(self, read):
+            noted.append(pulse[0])
+            super().wait(read)
+
+    sentence = Sentence(Written(["a", "b"]), Traits(), wall=Noting(10.0))
+    drive(Late(), sentence, pulse)
+    assert 10 <= sentence.starts[0] < 150
+    assert noted[0] > 0, "a reset is watched"
+    assert noted[1:] == [0, 0], "waiting for the source is not"
 
 
 def test_every_kind_is_known():

@@ -3,8 +3,8 @@
 
 What is ours: `unit` and `level`, so that nothing has to be guessed; of each step `arrivals` (how much source had been
 read) and `compute` (how many ms the agent took), and for each token the step that wrote it (`steps`), which make the
-queue clock exact; `starts` and `finishes` of each step, in ms since the source began; `erased` and `revisions`, where
-something was taken back; `failed`, where the agent did what it must not.
+queue clock exact; of speech, and of text in real time, `starts` and `finishes` of each step, in ms since the source
+began; `erased` and `revisions`, where something was taken back; `failed`, where the agent did what it must not.
 
 Of speech, `elapsed` is what SimulEval means by it: what was read, and all computing so far. In real time it is when the
 token was there.
@@ -58,6 +58,8 @@ def record(
     text, steps = ("", []) if failure is not None else _written(sentence, speech_out)
     delays = [sentence.arrivals[step] for step in steps]
     compute = [(ns + 50) // 100 / 10_000 for ns in sentence.compute]  # ms, to a tenth of a µs
+    starts: list[float] = []
+    finishes: list[float] = []
     elapsed: list[float] = []
     if sentence.wall is not None:
         starts, finishes = ([round(ms, 4) for ms in some] for some in (sentence.starts, sentence.finishes))
@@ -85,7 +87,7 @@ def record(
         "compute": compute if over and times else [],
         "steps": steps,
     }
-    if speech_in and times and over:
+    if (speech_in or sentence.wall is not None) and times and over:
         line |= {"starts": starts, "finishes": finishes}
     if not times:
         del line["compute"]

@@ -64,6 +64,10 @@ class Wall:
     def __init__(self, pace: float = 1.0) -> None:
         """`pace`: ms that a unit of the source lasts; 1 for speech, whose unit is the ms."""
         self.pace = pace
+        self.begin = 0
+
+    def start(self) -> None:
+        """The source begins."""
         self.begin = time.perf_counter_ns()
 
     def wait(self, read: float) -> None:
@@ -130,6 +134,8 @@ class Sentence:
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
         step_ns, sentence_ns, most = self.limits.step * NS, self.limits.sentence * NS, self._most
         idle = spent = acts = 0
+        if wall is not None:
+            wall.start()  # not before the agent is ready
         if not self.traits.eager:
             self._read()
         while True:
@@ -326,6 +332,7 @@ def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
         if (reset := getattr(agent, "reset", None)) is not None:
             watch[0] = now()
             reset()
+            watch[0] = 0
         state = next(loop)
         while True:
             watch[0] = begin = now()

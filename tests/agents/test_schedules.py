@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import time
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -46,6 +48,13 @@ def test_the_oracle_keeps_every_schedule(name, source, length):
     text, delays = driven(from_name(name, {}), source, reference)
     assert text == reference
     assert delays == policies.policy(name).delays(len(source), length, " ".join(source)).tolist()
+
+
+def test_a_long_source_without_punctuation():
+    source, began = ["word"] * 10_000, time.process_time()
+    _, delays = driven(from_name("punctuation", {}), source, "a b")
+    assert delays == [10_000, 10_000]
+    assert time.process_time() - began < 2, "what has been seen is not looked through again"
 
 
 @given(ONLINE, SOURCES, st.integers(1, 14))

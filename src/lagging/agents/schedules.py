@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from lagging.agents.protocol import DONE, State, Write
 from lagging.errors import UsageError, did_you_mean
 from lagging.policies import PUNCTUATION, Policy, policy
+from lagging.ragged import Floats
 
 __all__ = ["NextToken", "Oracle", "Scheduled", "from_name"]
 
@@ -84,6 +85,16 @@ class Scheduled:
         return DONE if token is None else Write([token])
 
 
+@dataclass
+class _Task:
+    """Of a sentence under way: what to write, and when; and how far the last punctuation was, in what has been seen."""
+
+    tokens: list[str]
+    delays: Floats
+    seen: int = 0
+    heard: int = 0
+
+
 class Oracle:
     """The reference, written by a schedule: no translator, but a schedule that can be heard.
 
@@ -121,19 +132,23 @@ class Oracle:
             if state.reference is None or state.source_length is None:
                 raise UsageError(f"{self.schedule.name} writes the reference, and there is none")
             tokens = self._token.findall(state.reference)
-            state.memory = tokens, self._to_lengths.delays(int(state.source_length), len(tokens))
-        tokens, delays = state.memory
+            state.memory = _Task(tokens, self._to_lengths.delays(int(state.source_length), len(tokens)))
+        task: _Task = state.memory
         begin = len(state.target)
-        end = int(np.searchsorted(delays, self._heard(state), side="right"))
-        finished = end == len(tokens)
-        return Write(tokens[begin:end], finished=finished) if end > begin or finished else None
+        end = int(np.searchsorted(task.delays, self._heard(state, task), side="right"))
+        finished = end == len(task.tokens)
+        return Write(task.tokens[begin:end], finished=finished) if end > begin or finished else None
 
-    def _heard(self, state: State) -> int:
+    def _heard(self, state: State, task: _Task) -> int:
         """Source tokens read; or, of a schedule that waits for punctuation, those up to the last of it."""
         read = len(state.source)
         if not self.schedule.at_punctuation or state.finished:
             return read
-        return next((end for end in range(read, 0, -1) if state.source[end - 1].endswith(PUNCTUATION)), 0)
+        for place in range(task.seen, read):
+            if state.source[place].endswith(PUNCTUATION):
+                task.heard = place + 1
+        task.seen = read
+        return task.heard
 
 
 def from_name(name: str, options: Mapping[str, str]) -> Oracle:

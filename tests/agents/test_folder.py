@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from lagging.agents import Job, Settings, Spec, run_job
+from lagging.agents.locks import Lock
 from lagging.errors import LaggingError, UsageError
 from running import arguments, hashes, is_alive, lines, manifest, ran, size, started, until, workers_of
 
@@ -295,6 +296,16 @@ def test_a_folder_that_cannot_be_made(place: Path) -> None:
         run_job(job(place, Path("/proc/lagging")))
     with pytest.raises(UsageError, match="cannot write /proc/self"):
         run_job(job(place, Path("/proc/self")))
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="there is no file that cannot be locked")
+def test_a_file_that_cannot_be_locked(tmp_path: Path) -> None:
+    lock, other = Lock(tmp_path / "lock"), os.open(tmp_path, os.O_PATH)
+    os.dup2(other, lock._file.fileno())  # which the system does not lock, as some network drives do not
+    os.close(other)
+    with pytest.raises(UsageError, match=r"cannot lock .*lock: Bad file descriptor\n  fix: a folder on a disk whose"):
+        lock.take()
+    lock.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere, but for a disk that is read-only (below)")

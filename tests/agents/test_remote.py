@@ -716,6 +716,7 @@ REPLIES = [
     (["garbage"], "not a message"),
     (['{"type": "ready"}'], "'ready' came where 'answered' was due"),
     (['{"type": "answer"}'], "missing required field `seconds`"),
+    (['{"type": "answer", "seconds": -1}'], "not a message"),
     (['{"type": "answer", "seconds": 1, "actions": [{"type": "write", "samples": 3}]}'], "about 3 samples, but 0 came"),
     ([b"1234", '{"type": "answer", "seconds": 1}'], "about 0 samples, but 1 came"),
     (['{"type": "answer", "seconds": 1, "actions": [{"type": "write", "samples": -1}]}'], "not a message"),

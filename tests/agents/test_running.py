@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,29 @@ def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:
 def test_settings_that_make_no_sense_are_told(source: list[str], settings: Settings, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         run(Copy(), source, settings=settings)
+
+
+def test_a_source_that_is_compressed_or_broken(tmp_path: Path) -> None:
+    file = tmp_path / "source.gz"
+    whole = gzip.compress("\n".join(TEXTS).encode())
+    file.write_bytes(whole)
+    assert run(Copy(), file).delays.tolist() == run(Copy(), TEXTS).delays.tolist()
+    for broken in (whole[:-9], whole[:12] + bytes(9) + whole[21:]):
+        file.write_bytes(broken)
+        with pytest.raises(UsageError, match=f"cannot read {re.escape(str(file))}: "):
+            run(Copy(), file)
+
+
+def test_an_agent_is_not_closed_by_who_did_not_make_it() -> None:
+    class Closing(Copy):
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    agent = Closing()
+    run(agent, TEXTS)
+    assert not agent.closed
 
 
 def test_no_limit_is_a_limit() -> None:

@@ -26,8 +26,16 @@ class Lock:
         self.path = path
 
     def take(self, wait: bool = True) -> bool:
-        """Lock; whether that was possible."""
-        return _lock(self._file.fileno(), wait)
+        """Lock; whether that was possible.
+
+        Raises:
+            UsageError: files cannot be locked there.
+        """
+        try:
+            return _lock(self._file.fileno(), wait)
+        except OSError as error:  # some network drives
+            why = f"cannot lock {self.path}: {error.strerror or error}"
+            raise UsageError(f"{why}\n  fix: a folder on a disk whose files can be locked.") from None
 
     def free(self) -> None:
         """Unlock."""

@@ -240,12 +240,8 @@ def run(
     if desk.references is not None and len(desk.references) != len(desk.source):
         raise UsageError(f"{len(desk.source)} sentences, but {len(desk.references)} references")
     lines: list[bytes] = [b""] * len(desk.source)
-    try:
-        for place, line, _ in desk.translate_all(range(len(desk.source))):
-            lines[place] = line
-    finally:
-        if (close := getattr(made, "close", None)) is not None:  # one that is served elsewhere has a connection
-            close()
+    for place, line, _ in desk.translate_all(range(len(desk.source))):
+        lines[place] = line
     return read_lines(lines, name)
 
 

@@ -145,7 +145,7 @@ class Anew(_Message, tag="revise"):
 class Answered(_Message, tag="answer"):
     """What to write, one after the other, and the seconds that it took the agent to say so; a text is to be written."""
 
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
     actions: list[str | Act | Anew] = []
 
 

@@ -27,6 +27,7 @@ from lagging.formats.ids import SeenIds
 from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
 from lagging.formats.source import Source, resolve
+from lagging.formats.unfinished import unfinished
 from lagging.metrics import Metric
 from lagging.ragged import Ragged
 from lagging.run import Ids, Origin, Run
@@ -166,6 +167,7 @@ class Spread:
         notes: tuple[Note, ...] = ()
         if len(self.sources) > 1:
             notes = (Note("several files", f"{len(self.sources)} files are read as the log of one system"),)
+        notes += tuple(note for source, _ in self.sources for note in unfinished(source))
         for source, known in self.sources:
             lines = 0
             for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART):

@@ -23,6 +23,7 @@ from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
 from lagging.formats.quarantine import drained, each, guarded, without
 from lagging.formats.source import Source, resolve
+from lagging.formats.unfinished import beside_a_log, unfinished
 from lagging.run import Origin, Run, check_units
 from lagging.text import settle_level
 from lagging.validation import add_counts, check_repairs, repair
@@ -45,6 +46,7 @@ def _recognise(source: Source, column_map: Mapping[str, str] | None = None) -> F
     head = source.head()
     if not head.strip():
         return None
+    beside_a_log(source, head)
     for known in FORMATS.values():
         if known.recognises(head):
             return known
@@ -78,6 +80,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
         raise UsageError("no log was given")
     if len(sources) > 1:
         options.notes.append(Note("several files", f"{len(sources)} files are read as the log of one system"))
+    options.notes += [note for source in sources for note in unfinished(source)]
     seen = SeenIds()
     held: Run | None = None
     first: Run | None = None

@@ -141,7 +141,7 @@ def score_batch(
     reasons: dict[int, list[tuple[str, str]]] = {}
     for run in runs:
         assert run.line is not None
-        scorer = Scorer(asked, convention, alone=True)
+        scorer = Scorer(asked, convention, keep="values")
         scorer.add(run)
         for score in scorer.result():
             found[score.metric][run.line - 1] = score.segments

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lagging import notebooks
 from lagging.conventions import Convention, convention
@@ -19,10 +18,10 @@ from lagging.metrics import Metric, metric, metric_among
 from lagging.metrics.record import Statistics
 from lagging.ragged import Floats, Ints
 from lagging.repeating import Settings, settings
-from lagging.run import Ids, Run, Texts, join_ids
+from lagging.run import Ids, Run, Texts
 from lagging.schedule import REASONS, Schedules
 from lagging.signature import Signature
-from lagging.stacking import join_documents, missing, reference_hashes, stack
+from lagging.stacking import Keep, Rows, Segments, Sums, keys, missing
 from lagging.text import is_unspaced
 from lagging.undefined import Undefined
 from lagging.validation import number
@@ -31,7 +30,7 @@ from lagging.version import __version__
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["DEFAULT_METRICS", "Score", "Scorer", "Scores", "Settings", "Undefined", "score", "settings"]
+__all__ = ["DEFAULT_METRICS", "Keep", "Score", "Scorer", "Scores", "Settings", "Undefined", "score", "settings"]
 
 DEFAULT_METRICS = ("AP", "AL", "LAAL", "DAL")
 LONGFORM_METRICS = ("LongYAAL", "StreamLAAL", "DAL", "StreamDAL")
@@ -54,7 +53,7 @@ class Score:
         metric: the metric as asked for.
         value: the corpus value, in `unit`; NaN if no segment has one.
         statistics: a row per segment, from which `value` and `segments` are made.
-        ids: the segments' ids.
+        ids: the segments' ids; empty, as `statistics` is, if segments were only added up.
         n: number of segments, undefined ones included.
         undefined: how many have no value; which, and why.
         unit: "token", "ms", "ratio", "count", "points" or "score".
@@ -64,6 +63,7 @@ class Score:
         documents: the document of each segment, where the log tells.
         sources, references: of each segment |x|, and a hash of the reference (0 without any): what tells whether two
             systems were given the same.
+        count: number of segments, if they were only added up.
     """
 
     metric: Metric
@@ -79,11 +79,12 @@ class Score:
     documents: Texts | None = field(default=None, repr=False)
     sources: Floats | None = field(default=None, repr=False)
     references: Ints | None = field(default=None, repr=False)
+    count: int | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
         """Number of segments, undefined ones included."""
-        return len(self.statistics)
+        return len(self.statistics) if self.count is None else self.count
 
     @cached_property
     def segments(self) -> Floats:
@@ -113,7 +114,9 @@ class Scores:
         system: str = "",
         notes: tuple[Note, ...] = (),
         group: Mapping[str, str | None] | None = None,
+        keys: Ints | None = None,
     ) -> None:
+        self._keys = keys
         self._scores = {score.metric: score for score in scores}
         self.system = system
         self.notes = notes
@@ -138,11 +141,9 @@ class Scores:
 
     def shared(self, other: Scores) -> tuple[int, int, int]:
         """How many segments two systems have in common, and how many each has."""
-        mine, theirs = (next(iter(scores)).ids for scores in (self, other))
-        if mine.dtype == theirs.dtype and np.array_equal(mine, theirs):
-            return len(mine), len(mine), len(mine)
-        names = set(map(str, mine.tolist()))
-        return len(names & set(map(str, theirs.tolist()))), len(mine), len(theirs)
+        mine, theirs = (keys(next(iter(s)).ids) if s._keys is None else s._keys for s in (self, other))
+        same = np.array_equal(mine, theirs)
+        return len(mine) if same else len(np.intersect1d(mine, theirs)), len(mine), len(theirs)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row per segment: its id, and a column per metric (needs pandas)."""
@@ -161,11 +162,12 @@ class Scores:
 
 
 class Scorer:
-    """Scores a system part by part: memory grows by scores and ids, never by tokens or text.
+    """Scores a system part by part: memory grows by what is kept of segments, never by tokens or text.
 
     Args:
         metrics, convention_: as in `score`.
-        alone: whether it will not be compared with another system, so that references need not be told apart.
+        keep: what is kept of segments; the scores are the same. "all" is what comparing systems takes; "values" and
+            names; "keys", by which systems are known to have the same segments; or nothing but "sums".
 
     Example:
         >>> import lagging
@@ -177,9 +179,8 @@ class Scorer:
     """
 
     def __init__(
-        self, metrics: Iterable[str | Metric], convention_: str | Convention = "paper", *, alone: bool = False
+        self, metrics: Iterable[str | Metric], convention_: str | Convention = "paper", *, keep: Keep = "all"
     ) -> None:
-        self._alone = alone
         self.metrics = list(dict.fromkeys(metric(m) for m in metrics))
         if not self.metrics:
             raise UsageError("no metric was asked for")
@@ -187,12 +188,8 @@ class Scorer:
         self._kept: list[Run] = []
         self._settled = {m: self.convention.settle(m) for m in self.metrics}
         self._whole = any(m.whole for m in self._settled.values())
-        self._ids: list[Ids] = []
-        self._documents: list[Texts | None] = []
-        self._sources: list[Floats] = []
-        self._references: list[Ints] = []
-        self._rows: dict[Metric, list[Statistics]] = {m: [] for m in self.metrics}
-        self._codes: dict[Metric, list[npt.NDArray[np.int8]]] = {m: [] for m in self.metrics}
+        self._segments = Segments(keep)
+        self._rows = {m: Rows() if self._segments.valued or not s.adds_up else Sums() for m, s in self._settled.items()}
         self._notes: list[Note] = []
         self._stripped = self._marked = 0
         self._referenced = False
@@ -206,8 +203,7 @@ class Scorer:
     def add(self, run: Run) -> None:
         """Score some more segments."""
         self._agree((run.unit, run.level, run.seg), told=len(run.delays.values) > 0)
-        self._sources.append(run.source_length)
-        self._references.append(np.zeros(len(run), dtype=np.int64) if self._alone else reference_hashes(run))
+        self._segments.add(run)
         if self._whole:
             self._kept.append(self._slim(run))
         else:
@@ -224,7 +220,7 @@ class Scorer:
 
     def empty(self) -> Scorer:
         """A Scorer that scores alike, and has scored nothing yet."""
-        return Scorer(self.metrics, self.convention, alone=self._alone)
+        return Scorer(self.metrics, self.convention, keep=self._segments.keep)
 
     def join(self, other: Scorer) -> None:
         """Take over what another Scorer, made by `empty`, has scored: the segments that come next.
@@ -240,16 +236,10 @@ class Scorer:
         """
         if other._facts is not None:
             self._agree(other._facts, told=other._told)
-        for mine, theirs in (
-            (self._kept, other._kept),
-            (self._ids, other._ids),
-            (self._documents, other._documents),
-            (self._sources, other._sources),
-            (self._references, other._references),
-            *((self._rows[m], other._rows[m]) for m in self.metrics),
-            *((self._codes[m], other._codes[m]) for m in self.metrics),
-        ):
-            mine += theirs  # type: ignore[operator]
+        self._kept += other._kept
+        self._segments.join(other._segments)
+        for m in self.metrics:
+            self._rows[m].join(other._rows[m])  # type: ignore[arg-type]
         self._notes = list(merge_notes([*self._notes, *other._notes]))
         self._stripped += other._stripped
         self._marked += other._marked
@@ -277,8 +267,6 @@ class Scorer:
 
     def _score(self, run: Run) -> None:
         schedules = Schedules(run, self.convention)
-        self._ids.append(run.id)
-        self._documents.append(run.document)
         self._notes = list(merge_notes([*self._notes, *run.notes]))
         self._referenced |= run.reference is not None or run.reference_length is not None
         self._stripped += int(run.eos.sum())
@@ -299,8 +287,7 @@ class Scorer:
                 raise type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
             codes = schedule.undefined(settled)
             codes[missing(rows) & (codes == 0)] = len(REASONS)
-            self._rows[m].append(rows)
-            self._codes[m].append(codes)
+            self._rows[m].add(rows, codes)
             self._stood_in[m] += int(schedule.stood_in.sum())
             self._lengths[m] = schedule.length
 
@@ -309,38 +296,31 @@ class Scorer:
         if self._kept:
             self._score(Run.concat(self._kept))
             self._kept = []
-        if not self._ids or self._facts is None:
+        if self._facts is None:
             raise DataError(Fault("nothing-given"))
-        shared: dict[str, Any] = {
-            "ids": join_ids(self._ids),
-            "documents": join_documents(self._documents, self._ids),
-            "sources": np.concatenate(self._sources),
-            "references": np.concatenate(self._references),
-        }
-        return Scores([self._finish(m, shared) for m in self.metrics], system, self._all_notes())
+        segments, columns = self._segments, self._segments.columns()
+        known = np.concatenate(segments.ids) if segments.keep == "keys" else None
+        return Scores([self._finish(m, columns) for m in self.metrics], system, self._all_notes(), keys=known)
 
-    def _finish(self, m: Metric, shared: dict[str, Any]) -> Score:
-        ids: Ids = shared["ids"]
-        rows = stack(self._rows[m])
-        codes = np.concatenate(self._codes[m])
-        if not self._referenced and len(codes) and (codes == REASONS.index("no reference")).all():
+    def _finish(self, m: Metric, columns: dict[str, Any]) -> Score:
+        found, ids = self._rows[m].found(self._settled[m]), columns["ids"]
+        if not self._referenced and found.n and found.counts[REASONS.index("no reference")] == found.n:
             raise MetricError(f"{m!r}: there are no references to compare with")
-        reasons = {}
-        for code in sorted(set(codes[codes > 0].tolist())):
-            reason = REASONS[code] if code < len(REASONS) else m.undefined
-            reasons[reason] = tuple(ids[codes == code].tolist())
-        unit = UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit)
-        settled, signature = self._settled[m], self._signature(m, len(rows))
-        value = settled.corpus(rows)
+        reasons, counts = {}, {}
+        for code, count in sorted(found.counts.items()):
+            if code:
+                reason = REASONS[code] if code < len(REASONS) else m.undefined
+                reasons[reason] = tuple(ids[found.codes == code].tolist()) if self._segments.valued else ()
+                counts[reason] = count
         return Score(
             metric=m,
-            value=value,
-            statistics=rows,
-            undefined=Undefined(reasons),
-            unit=unit,
-            signature=signature,
-            settled=settled,
-            **shared,
+            value=found.value,
+            statistics=found.statistics,
+            undefined=Undefined(reasons, counts),
+            unit=UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit),
+            signature=self._signature(m, found.n),
+            settled=self._settled[m],
+            **columns,
         )
 
     def _signature(self, asked: Metric, n: int) -> Signature:

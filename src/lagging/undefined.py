@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["Undefined"]
@@ -10,6 +11,10 @@ __all__ = ["Undefined"]
 
 class Undefined(int):
     """How many segments have no value; a number that also knows which they are, and why.
+
+    Attributes:
+        reasons: the segments, by reason; of scores that were only added up, some of them or none.
+        counts: how many there are, by reason.
 
     Example:
         >>> import lagging
@@ -20,23 +25,20 @@ class Undefined(int):
     """
 
     reasons: dict[str, tuple[Any, ...]]
+    counts: dict[str, int]
 
-    def __new__(cls, reasons: dict[str, tuple[Any, ...]]) -> Undefined:
-        """Count the ids of all reasons."""
-        self = super().__new__(cls, sum(map(len, reasons.values())))
-        self.reasons = reasons
+    def __new__(cls, reasons: Mapping[str, tuple[Any, ...]], counts: Mapping[str, int] | None = None) -> Undefined:
+        """Add up the counts; without any, all ids are given."""
+        known = {reason: len(ids) for reason, ids in reasons.items()} if counts is None else dict(counts)
+        self = super().__new__(cls, sum(known.values()))
+        self.reasons, self.counts = dict(reasons), known
         return self
 
     @property
     def ids(self) -> tuple[Any, ...]:
-        """The segments without a value."""
+        """The segments without a value, as far as they are known."""
         return tuple(i for ids in self.reasons.values() for i in ids)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many segments each reason concerns."""
-        return {reason: len(ids) for reason, ids in self.reasons.items()}
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with the reasons."""
-        return Undefined, (self.reasons,)
+        return Undefined, (self.reasons, self.counts)

@@ -14,7 +14,7 @@ from lagging.errors import DataError, Fault, UsageError
 from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
 from lagging.run import TIMES, Run
-from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Score, Scorer, Scores
+from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Keep, Score, Scorer, Scores
 from lagging.signature import differing
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def scored(
     said: set[str] | None,
     peers: bool = False,
     shared: Spread | None = None,
+    keep: Keep = "all",
 ) -> tuple[Scores, Score | None]:
     """The scores of one log; beside them, if asked for and it is not to be compared, AL as SimulEval would count it.
 
@@ -74,10 +75,10 @@ def scored(
             if said is not None and part.origin.description not in said:
                 Talk().say(f"{system}: {part.origin.description}")
                 said.add(part.origin.description)
-            scorer = Scorer(asked or default_metrics(part), chosen, alone=peers)
+            scorer = Scorer(asked or default_metrics(part), chosen, keep=keep)
             told = peers and said is not None and chosen.name == "paper"
             if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
-                peer = Scorer(["AL"], "simuleval", alone=True)
+                peer = Scorer(["AL"], "simuleval", keep="sums")
             if shared is not None and shared.fill([s for s in (scorer, peer) if s is not None]):
                 break
         scorer.add(part)

@@ -28,7 +28,7 @@ from lagging.parallel import spread
 from lagging.regimes import REGIMES, Verdict, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
-from lagging.scoring import Score, Scores, Settings, settings
+from lagging.scoring import Keep, Score, Scores, Settings, settings
 from lagging.signature import Signature
 from lagging.stats import with_intervals
 from lagging.tallies import RESAMPLES, SEED
@@ -145,12 +145,16 @@ def command(
         broken = failed(gates, results)
         _emit(results, form, output, aside, talk)
         return tell(broken)
+    keep: Keep = "keys" if len(named_logs) > 1 else "sums"
+    if interval is not None or task is not None or segment_scores is not None or talk.verbose:
+        keep = "values"
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
             given = {**how, **aside.reading(), "progress": progress}
             parts = parts_of(path, name, asked, chosen, cutting, given)
             shared = None if cutting.asked else spread(path, jobs, columns=columns_of(asked, chosen), **given)
-            scores, peer = scored(parts, asked, chosen, None if talk.quiet else said, peers=True, shared=shared)
+            tell_of = None if talk.quiet else said
+            scores, peer = scored(parts, asked, chosen, tell_of, peers=True, shared=shared, keep=keep)
         if task is not None:
             scores, verdict = judge(scores, task)
             verdicts.append(verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -241,6 +241,8 @@ class Metric:
             raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")
         undefined = schedule.undefined(self) > 0
         if isinstance(rows, Ragged):
+            if self.pool is None:
+                raise MetricError("its function gave a value per token, and has no `pool` to make one number of them")
             if len(rows) != len(schedule.run):
                 raise MetricError(f"its function gave {len(rows)} rows for {len(schedule.run)} segments")
             return rows.keep(~undefined) if undefined.any() else rows
@@ -253,6 +255,11 @@ class Metric:
             weight = schedule.g.lengths[:, None].astype(np.float64)
             rows = np.hstack([rows * weight, np.where(np.isnan(rows), np.nan, weight)])
         return rows
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the corpus value is a function of the sums of the columns of the statistics."""
+        return self.pool is None and (not callable(self.aggregate) or self.from_sums is not None)
 
     @property
     def ratio(self) -> bool:
@@ -273,8 +280,7 @@ class Metric:
 
     @property
     def _pool(self) -> Callable[..., Floats]:
-        if self.pool is None:
-            raise MetricError("its function gave a value per token, and it has no `pool` to make one number of them")
+        assert self.pool is not None  # `statistics` refuses a value per token without it
         return self.pool
 
     def corpus(self, statistics: Statistics) -> float:
@@ -284,11 +290,24 @@ class Metric:
         rows = statistics[~np.isnan(statistics).any(axis=1)]
         if not len(rows):
             return math.nan
-        if callable(self.aggregate):
+        if callable(self.aggregate) and not self.adds_up:
             return self.aggregate(rows)
-        top = exact_sum(rows[:, 0])
-        bottom = exact_sum(rows[:, 1]) if self.ratio else len(rows)
-        return top / bottom if bottom else math.nan
+        return self.of_sums([exact_sum(column) for column in rows.T], len(rows))
+
+    def of_sums(self, sums: Sequence[float], n: int) -> float:
+        """The value of a corpus of which n segments have a value, by the sums of the columns of their statistics.
+
+        Example:
+            >>> import lagging
+            >>> lagging.metric("AL").of_sums([6.2], 2)
+            3.1
+        """
+        if not n:
+            return math.nan
+        if callable(self.aggregate):
+            return float(self.aggregate(np.array([sums])))
+        bottom = sums[1] if self.ratio else n
+        return sums[0] / bottom if bottom else math.nan
 
 
 def _written(name: str, values: Iterable[tuple[str, Value]]) -> str:
@@ -303,7 +322,12 @@ def exact_sum(column: Floats) -> float:
         >>> exact_sum(np.array([1e16, 0.1, 0.2, -1e16]))
         0.30000000000000004
     """
-    return math.fsum(chain.from_iterable(_without_error(column[i : i + BLOCK]) for i in range(0, len(column), BLOCK)))
+    return math.fsum(addends(column))
+
+
+def addends(column: Floats) -> Iterator[float]:
+    """Few numbers that have exactly the sum of many."""
+    return chain.from_iterable(_without_error(column[i : i + BLOCK]) for i in range(0, len(column), BLOCK))
 
 
 BLOCK = 8192

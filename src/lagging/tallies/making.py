@@ -57,7 +57,7 @@ def check_metrics(metrics: Iterable[str | Metric], convention_: str | Convention
             why = "the value of a segment depends on the other segments"
         elif settled.pool is not None:
             why = "it pools the tokens of all segments"
-        elif callable(settled.aggregate) and settled.from_sums is None:
+        elif not settled.adds_up:
             why = "its value is no function of sums over the segments"
         if why:
             raise MetricError(f"{m!r} cannot be tallied: {why}")
@@ -217,7 +217,7 @@ class Tallies:
         if run.reference is None and run.reference_length is None:
             # others may have references, and these are then segments without
             run = replace(run, reference=np.full(len(run), None, dtype=object))
-        scorer = Scorer(self.metrics, self.convention, alone=True)
+        scorer = Scorer(self.metrics, self.convention, keep="values")
         scorer.add(run)
         return scorer.result()
 

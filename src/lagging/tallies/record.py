@@ -31,7 +31,7 @@ from lagging.tallies.additive import (
     weights,
 )
 
-__all__ = ["NAMED", "PERCENTILES", "Counted", "Reasons", "Tallied", "Tally", "few", "intervals"]
+__all__ = ["NAMED", "PERCENTILES", "Reasons", "Tallied", "Tally", "few", "intervals"]
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 TOGETHER = 64
@@ -137,13 +137,8 @@ class Tally:
     @property
     def value(self) -> float:
         """The corpus value; NaN if no segment has one."""
-        if not self.some:
-            return math.nan
         sums = [rounded(total) + endless for total, endless in zip(self.sums, self.endless, strict=True)]
-        if callable(self.settled.aggregate):
-            return float(self.settled.aggregate(np.array([sums])))  # a function of sums: `check_metrics` refuses others
-        bottom = sums[1] if self.settled.ratio else self.some
-        return sums[0] / bottom if bottom else math.nan
+        return self.settled.of_sums(sums, self.some)
 
     def percentile(self, p: float) -> float:
         """The value that p of 100 segments do not exceed, within 0.4 %; NaN if no segment has one."""
@@ -188,7 +183,10 @@ class Tally:
             value=self.value,
             statistics=np.empty((0, len(self.sums))),
             ids=np.empty(0, dtype=np.int64),
-            undefined=Counted(self.undefined),
+            undefined=Undefined(
+                {reason: names for reason, (_, names) in self.undefined.items()},
+                {reason: count for reason, (count, _) in self.undefined.items()},
+            ),
             unit=self.unit,
             signature=signature,
             settled=self.settled,
@@ -303,50 +301,17 @@ def _signed(one: Tally, other: Tally) -> Signature:
 # ---- as scores --------------------------------------------------------------------------------------------------
 
 
-class Counted(Undefined):
-    """How many segments have no value; of which only some are named.
-
-    Attributes:
-        counts: how many, by reason; `reasons` has the names of some.
-    """
-
-    _counts: dict[str, int]
-
-    def __new__(cls, reasons: Reasons) -> Counted:
-        """Add up the counts of all reasons."""
-        self = int.__new__(cls, sum(count for count, _ in reasons.values()))
-        self.reasons = {reason: names for reason, (_, names) in reasons.items()}
-        self._counts = {reason: count for reason, (count, _) in reasons.items()}
-        return self
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many segments each reason concerns."""
-        return self._counts
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the reasons."""
-        return Counted, ({reason: (self._counts[reason], names) for reason, names in self.reasons.items()},)
-
-
 @dataclass(frozen=True, eq=False)
 class Tallied(Score):
     """A score without its segments.
 
     Attributes:
-        count: number of segments.
         group: what they have in common, by column.
         percentiles: of the segments' values: 50, 90, 95 and 99, within 0.4 %.
         least, most: of the segments' values.
     """
 
-    count: int = 0
     group: Mapping[str, str | None] = field(default_factory=dict)
     percentiles: Mapping[float, float] = field(default_factory=dict)
     least: float = math.nan
     most: float = math.nan
-
-    @property
-    def n(self) -> int:
-        """Number of segments, undefined ones included."""
-        return self.count

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log of which nothing is kept but sums has the scores, to the last letter, of one whose segments are all kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lagging
+from lagging.cli import cli
+from lagging.errors import MetricError
+from lagging.formats import jsonl, source
+from lagging.metrics import registered
+from lagging.run import Run
+from lagging.scoring import Scorer, Scores
+from lagging.stacking import Sums, keys
+from runs import runs, texts
+
+
+def result(run: Run, name: str, keep: str, parts: int) -> object:
+    """All that is printed of a score, of segments that came in parts, half of them by way of another Scorer."""
+    scorer = Scorer([name], keep=keep)
+    other = scorer.empty()
+    some = np.array_split(np.arange(len(run)), min(parts, len(run)))
+    try:
+        for place, rows in enumerate(some):
+            (scorer if place < len(some) / 2 else other).add(run[rows])
+        scorer.join(other)
+        found = scorer.result("base")
+    except (MetricError, ValueError, OverflowError) as error:  # the last two: times of 1e300, or of both infinities
+        return f"{type(error)}: {error}"
+    (score,) = found
+    shown = (score.value.hex(), score.unit, score.n, int(score.undefined), score.undefined.counts)
+    return shown, str(score.signature), list(map(str, found.notes))
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs(), st.sampled_from(list(map(repr, registered()))), st.integers(1, 5), st.sampled_from(["keys", "sums"]))
+def test_sums_give_what_segments_give(run: Run, name: str, parts: int, keep: str) -> None:
+    assert result(run, name, keep, parts) == result(run, name, "all", parts)
+
+
+@given(st.lists(st.floats(-1e30, 1e30), max_size=40), st.lists(st.integers(0, 40), max_size=4))
+def test_sums_are_exact(values: list[float], cuts: list[int]) -> None:
+    sums = Sums()
+    for part in np.split(np.array(values), sorted(min(cut, len(values)) for cut in cuts)):
+        sums.add(part[:, None], np.zeros(len(part), dtype=np.int8))
+    exact = sum(map(Fraction, values), Fraction(0))
+    (column,) = sums.columns or [[]]
+    assert sum(map(Fraction, column), Fraction(0)) == exact
+    assert len(column) <= 7  # as few as can hold all bits between 1e30 and the least that a float has
+    assert sums.some == len(values)
+
+
+def test_sums_that_are_not_finite() -> None:
+    sums = Sums()
+    for value in (1.0, math.inf, 2.0):
+        sums.add(np.array([[value]]), np.zeros(1, dtype=np.int8))
+    assert sums.found(lagging.metric("AL")).value == math.inf
+
+
+# ---- the command line -------------------------------------------------------------------------------------------
+
+ROW = st.tuples(st.integers(0, 5), st.integers(1, 9), st.sampled_from(["a b", "b </s>", "", None]))
+FORMS = st.sampled_from(["table", "json", "tsv", "markdown", "latex"])
+NAMES = st.sampled_from(["AP,AL,DAL", "BLEU,AL(mean=token)", "LagPercentile,AL", "DAL(write_cost=corpus),CW", ""])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> str:
+    """Lines of JSON: names are numbers or texts, some hypotheses are empty, some lines have no reference."""
+    rows = draw(st.lists(ROW, min_size=1, max_size=12))
+    first, named, referenced = draw(st.integers(0, 3)), draw(st.booleans()), draw(st.booleans())
+    lines = []
+    for place, (y, x, reference) in enumerate(rows, first):
+        line = {"id": f"s{place}" if named else place, "delays": [min(t + 1, x) for t in range(y)], "source_length": x}
+        words = {"prediction": " ".join("ab"[t % 2] for t in range(y))}
+        if referenced:
+            words["reference"] = reference
+        lines.append(json.dumps(line | words) + "\n")
+    return "".join(lines)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(jsonl, "SAMPLE", 2)
+    monkeypatch.setattr(source, "BATCH_BYTES", 64)
+
+
+def said(*args: object) -> tuple[str, str, str]:
+    done = CliRunner().invoke(cli, ["score", *map(str, args)], standalone_mode=False)
+    return done.stdout, done.stderr, repr(done.exception)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_command_prints_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(logs(), min_size=1, max_size=2), NAMES, FORMS, st.sampled_from(["paper", "simuleval"]))
+    def alike(written: list[str], names: str, form: str, convention: str) -> None:
+        paths = [folder / f"{place}.jsonl" for place in range(len(written))]
+        for path, text in zip(paths, written, strict=True):
+            path.write_text(text, "utf-8")
+        asked = ["-m", names] if names else []
+        command = (*paths, *asked, "-f", form, "--convention", convention)
+        assert said(*command) == said(*command, "--segment-scores", folder / "segments.tsv")
+
+    alike()
+
+
+def test_systems_that_share_some_segments(tmp_path: Path) -> None:
+    for name, ids in {"base": range(5), "new": ["3", "4", "five"]}.items():
+        lines = [json.dumps({"id": i, "delays": [1, 2], "source_length": 2}) + "\n" for i in ids]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), "utf-8")
+    _, notes, _ = said(tmp_path / "base.jsonl", tmp_path / "new.jsonl")
+    assert "base (5 segments) and new (3 segments) share 2: their scores are not about the same sentences" in notes
+
+
+@given(*[st.lists(st.integers(-(2**70), 2**70) | st.integers(-5, 20) | texts, unique_by=str, min_size=1)] * 2)
+def test_shared_names(one: list[int | str], other: list[int | str]) -> None:
+    def scores(names: list[int | str], keep: str) -> Scores:
+        scorer = Scorer(["AP"], keep=keep)
+        for some in (names[:2], names[2:]):
+            if some:
+                scorer.add(Run.from_delays([[1.0]] * len(some), source_length=[1] * len(some), id=some))
+        return scorer.result()
+
+    common = len({*map(str, one)} & {*map(str, other)}), len(one), len(other)
+    for keep in ("all", "keys"):
+        assert scores(one, keep).shared(scores(other, "keys")) == common
+
+
+def test_keys_are_the_same_in_any_process() -> None:
+    """They are made by the process that read the segment; the number was computed with `b2sum -l 64`."""
+    assert keys(np.array(["talk-8"], dtype=object)).view(np.uint64).tolist() == [0x9E3A1C5C49CBFAA5]
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------
+
+
+def grown(keep: str) -> float:
+    """Bytes that a further segment takes."""
+    run = Run.from_delays([[1.0, 2.0], [2.0]] * 500, source_length=[2.0] * 1000)
+    scorer = Scorer(["AP", "AL", "DAL", "CW"], keep=keep)
+    scorer.add(run)
+    tracemalloc.start()
+    for _ in range(50):
+        scorer.add(run)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken / 50_000
+
+
+def test_sums_take_no_memory() -> None:
+    assert grown("sums") < 0.2
+    assert grown("values") > 8  # so it is measured at all
+
+
+def test_memory_of_the_command_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 300)
+    monkeypatch.setattr(source, "BATCH_BYTES", 1 << 12)
+
+    def peak(count: int, *more: object) -> int:
+        log = tmp_path / f"{count}.jsonl"
+        log.write_text("".join(f'{{"id": {i}, "delays": [1, 2], "source_length": 2}}\n' for i in range(count)))
+        tracemalloc.start()
+        assert said(log, "-m", "AP,AL,DAL", "-q", "--jobs", 1, *more)[2] == "None"
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(2000)  # whatever is kept for good
+    assert (peak(8000) - peak(2000)) / 6000 < 8
+    assert (peak(8000, "-v") - peak(2000, "-v")) / 6000 > 30

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
+from lagging.agents import Job, Limits, Settings, Spec, run_job
+from lagging.errors import LaggingError
 from running import hashes, is_alive, lines, manifest, ran
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,7 +22,12 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="sessions, signals an
 FILE = Path(__file__).parent / "bad.py"
 BAD = f"{FILE}:Bad"
 LIMITS = ("--step-limit", 1, "--sentence-limit", 1.5, "--token-limit", 40, "--no-times")
-ALL = [what for pair in zip(FAILING, FINE * 99, strict=False) for what in pair] + ["long-word"]
+OF_EACH_KIND = {kind: what for what, kind in FAILING.items()}.values()
+
+
+def between(failing: Collection[str]) -> list[str]:
+    """What an agent is to do: what must not be done, and between them what may."""
+    return [what for pair in zip(failing, FINE * 99, strict=False) for what in pair] + ["long-word"]
 
 
 def sentences(tmp_path: Path, *what: str) -> Path:
@@ -28,37 +36,45 @@ def sentences(tmp_path: Path, *what: str) -> Path:
     return path
 
 
+def bad(source: Path, out: Path) -> Job:
+    settings = Settings(limits=Limits(step=1, sentence=1.5, tokens=40), times=False)  # as LIMITS
+    return Job(Spec("file", BAD), str(source), None, str(out), settings)
+
+
 def agent(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "agent.py"
     path.write_text(text, "utf-8")
     return path
 
 
-@pytest.mark.parametrize("how", ["--workers 1", "--workers 2", "--batch 4 --workers 2"])
-def test_what_an_agent_does_costs_it_that_sentence_and_no_other(tmp_path: Path, how: str) -> None:
-    children = tmp_path / "children"
-    source, out = sentences(tmp_path, *ALL), tmp_path / "out"
-    name = "BadBatch" if "batch" in how else "Bad"
-    done = ran(f"{FILE}:{name}", source, out, "--reference", source, *LIMITS, *how.split(),
+@pytest.mark.parametrize(
+    ("name", "failing", "how"), [("Bad", FAILING, "--workers 1"), ("BadBatch", OF_EACH_KIND, "--batch 4 --workers 2")]
+)
+def test_what_an_agent_does_costs_it_that_sentence_and_no_other(
+    tmp_path: Path, name: str, failing: Collection[str], how: str
+) -> None:
+    children, all_of_it = tmp_path / "children", between(failing)
+    source, out = sentences(tmp_path, *all_of_it), tmp_path / "out"
+    done = ran(f"{FILE}:{name}", source, out, "--reference", source, *LIMITS, *how.split(), "-m", "DAL",
                env={**os.environ, CHILDREN: str(children)})  # fmt: skip
     assert done.returncode == 1, done.stderr
     got = lines(out)
-    assert [line["index"] for line in got] == list(range(len(ALL)))
-    assert {what: line.get("kind") for what, line in zip(ALL, got, strict=True)} == {
-        **FAILING,
-        **dict.fromkeys((*FINE, "long-word")),
-    }
-    for what, line in zip(ALL, got, strict=True):
+    assert [line["index"] for line in got] == list(range(len(all_of_it)))
+    assert [line.get("kind") for line in got] == [FAILING.get(what) for what in all_of_it]
+    for what, line in zip(all_of_it, got, strict=True):
         if what in FAILING:
             assert (line["prediction"], line["delays"], line["steps"], line["arrivals"]) == ("", [], [], [])
             assert line["failed"]
             assert ("traceback" in line) == (FAILING[what] == "raised")
         elif what != "long-word":
             assert (line["prediction"], line["delays"]) == (f"{what.upper()} TWO THREE", [1, 2, 3])
-    assert manifest(out)["summary"]["failed"] == sum(what in FAILING for what in ALL)
-    assert f"{len(ALL)} of {len(ALL)} sentences, {sum(what in FAILING for what in ALL)} failed" in done.stderr
+    assert manifest(out)["summary"]["failed"] == sum(what in FAILING for what in all_of_it)
+    assert (
+        f"{len(all_of_it)} of {len(all_of_it)} sentences, {sum(what in FAILING for what in all_of_it)} failed"
+        in done.stderr
+    )
     assert "PRINTED" not in done.stdout
-    assert done.stderr.count("PRINTED") >= 3 * sum(what == "prints" for what in ALL)
+    assert done.stderr.count("PRINTED") >= 3 * sum(what == "prints" for what in all_of_it)
     pids = [int(line) for line in children.read_text().split()]
     assert pids
     assert not any(map(is_alive, pids))
@@ -67,22 +83,20 @@ def test_what_an_agent_does_costs_it_that_sentence_and_no_other(tmp_path: Path, 
 def test_bytes_do_not_depend_on_who_died(tmp_path: Path) -> None:
     source = sentences(tmp_path, "good", "segfaults", "good", "sleeps", "raises", "good", "number", "good")
     for workers in (1, 2):
-        ran(BAD, source, tmp_path / str(workers), *LIMITS, "--workers", workers, "--no-scores")
+        run_job(bad(source, tmp_path / str(workers)), workers=workers)
     one, two = ((tmp_path / name / "instances.log").read_bytes() for name in "12")
     assert one == two
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_strict_stops_at_the_first_failure_and_without_it_the_run_goes_on(tmp_path: Path, workers: int) -> None:
+def test_strict_stops_at_the_first_failure_and_without_it_the_run_goes_on(tmp_path: Path) -> None:
     source, out = sentences(tmp_path, "good", "raises", *["good"] * 60), tmp_path / "out"
-    done = ran(BAD, source, out, *LIMITS, "--strict", "--workers", workers)
+    done = ran(BAD, source, out, *LIMITS, "--strict", "--workers", 2, "-m", "DAL")
     assert done.returncode == 1
     assert "--strict" in done.stderr
     assert 2 <= len(lines(out)) < 62
     assert lines(out)[1]["kind"] == "raised"
     assert manifest(out)["sessions"][-1]["by"] == "stopped"
-    done = ran(BAD, source, out, *LIMITS, "--workers", workers)
-    assert done.returncode == 1
+    assert run_job(bad(source, out)).finished
     assert len(lines(out)) == 62
     assert manifest(out)["summary"] == {"sentences": 62, "done": 62, "failed": 1, "failed_by_kind": {"raised": 1}}
 
@@ -90,8 +104,7 @@ def test_strict_stops_at_the_first_failure_and_without_it_the_run_goes_on(tmp_pa
 @pytest.mark.parametrize("what", ["sleeps", "segfaults"])
 def test_strict_stops_at_agents_that_had_to_be_ended(tmp_path: Path, what: str) -> None:
     source, out = sentences(tmp_path, "good", what, *["good"] * 5), tmp_path / "out"
-    done = ran(BAD, source, out, *LIMITS, "--strict")
-    assert done.returncode == 1
+    assert not run_job(bad(source, out), strict=True).finished
     assert [line.get("kind") for line in lines(out)] == [None, FAILING[what]]
 
 
@@ -110,7 +123,7 @@ UNMADE = {
     ),
     "missing_extra": (
         GOOD + "    def __init__(self):\n        from lagging.errors import optional; optional('no_such', 'speech')\n",
-        "error: no_such is not installed\n  fix: pip install 'lagging[speech]'",
+        "no_such is not installed\n  fix: pip install 'lagging[speech]'",
     ),
     "source": (GOOD + "    source = 'scent'\n", "'scent'"),
     "trait": (GOOD + "    chunkwise = property(lambda self: 1 / 0)\n", "ZeroDivisionError"),
@@ -123,12 +136,20 @@ UNMADE = {
 def test_an_agent_that_cannot_be_made_is_told_at_once_and_nothing_is_recorded(tmp_path: Path, why: str) -> None:
     text, said = UNMADE[why]
     out = tmp_path / "out"
-    done = ran(agent(tmp_path, text), sentences(tmp_path, "one"), out)
-    assert done.returncode in (1, 2)
-    assert said in done.stderr
-    assert "lagging/agents/working.py" not in done.stderr  # the traceback is the agent's own
-    assert done.stdout == ""
+    job = Job(Spec("file", str(agent(tmp_path, text))), str(sentences(tmp_path, "one")), None, str(out))
+    with pytest.raises(LaggingError) as error:
+        run_job(job)
+    assert said in str(error.value)
+    assert "lagging/agents/working.py" not in str(error.value)  # the traceback is the agent's own
     assert hashes(out) == {}
+
+
+def test_an_agent_that_cannot_be_made_is_told_on_the_command_line(tmp_path: Path) -> None:
+    done = ran(agent(tmp_path, UNMADE["raises"][0]), sentences(tmp_path, "one"), tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the agent could not be made: Traceback")
+    assert done.stderr.endswith("ValueError: no model\n")
+    assert done.stdout == ""
 
 
 def test_an_agent_that_can_be_made_only_once_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
@@ -165,7 +186,7 @@ def test_an_agent_may_go_to_another_folder(tmp_path: Path, where: str) -> None:
     moving = "import helper\n" + where + GOOD + "    def __init__(self):\n        import os; os.chdir('/')\n"
     agent(tmp_path, moving)
     sentences(tmp_path, "one", "two")
-    done = ran("agent.py", "source.txt", "out", "--reference", "source.txt", cwd=tmp_path)
+    done = ran("agent.py", "source.txt", "out", "--reference", "source.txt", "-m", "DAL", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(lines(tmp_path / "out")) == 2
     assert list(manifest(tmp_path / "out")["agent"]["modules"]) == ["helper.py"]

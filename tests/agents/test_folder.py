@@ -56,10 +56,8 @@ class Other(WaitK):
 SENTENCES = 40
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A folder with an agent, a module beside it, and a test set."""
-    folder = tmp_path / "place"
+def furnish(folder: Path) -> Path:
+    """Put an agent, a module beside it, and a test set into a new folder."""
     folder.mkdir()
     (folder / "agent.py").write_text(AGENT)
     (folder / "helper.py").write_text("def said(word):\n    return word.upper()\n")
@@ -67,6 +65,33 @@ def place(tmp_path: Path) -> Path:
     (folder / "source.txt").write_text(text)
     (folder / "reference.txt").write_text(text.upper())
     return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with an agent, a module beside it, and a test set."""
+    return furnish(tmp_path / "place")
+
+
+@pytest.fixture(scope="module")
+def done_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such folders with runs that nobody disturbed: five sentences of `half`, all of `finished`."""
+    folder = tmp_path_factory.mktemp("done")
+    run_job(job(furnish(folder / "half")), first=5)
+    run_job(job(furnish(folder / "finished")))
+    return folder
+
+
+@pytest.fixture
+def half(done_once: Path, tmp_path: Path) -> Path:
+    """A run, of which a part is done; the folder is another now, which is no change."""
+    return Path(shutil.copytree(done_once / "half", tmp_path / "place"))
+
+
+@pytest.fixture
+def whole(done_once: Path) -> bytes:
+    """The log of a run that nobody disturbed."""
+    return (done_once / "finished" / "out" / "instances.log").read_bytes()
 
 
 def job(place: Path, out: Path | None = None, options: tuple[tuple[str, str], ...] = (), **settings: Any) -> Job:
@@ -83,12 +108,6 @@ def command(place: Path, *more: object) -> tuple[object, ...]:
 def made(place: Path) -> int:
     """How often the agent was made."""
     return len((place / "made").read_text()) if (place / "made").exists() else 0
-
-
-def whole(place: Path) -> bytes:
-    """The log of a run that nobody disturbed."""
-    run_job(job(place, place / "whole"))
-    return (place / "whole" / "instances.log").read_bytes()
 
 
 # ---- what has changed -----------------------------------------------------------------------------------------------
@@ -121,10 +140,9 @@ CHANGES: dict[str, tuple[Callable[[Path], None], dict[str, Any], str]] = {
 
 
 @pytest.fixture(params=["half", "finished"])
-def begun(request: pytest.FixtureRequest, place: Path) -> Path:
+def begun(request: pytest.FixtureRequest, done_once: Path, tmp_path: Path) -> Path:
     """A run, of which a part is done, or all."""
-    run_job(job(place), first=5 if request.param == "half" else None)
-    return place
+    return Path(shutil.copytree(done_once / request.param, tmp_path / "place"))
 
 
 def test_what_has_changed_since_is_named_and_nothing_written(begun: Path, tmp_path: Path) -> None:
@@ -174,12 +192,11 @@ def test_a_reference_that_was_not_there_is_a_change(begun: Path) -> None:
         run_job(without)
 
 
-def test_limits_batches_and_workers_may_change(place: Path) -> None:
+def test_limits_batches_and_workers_may_change(half: Path, whole: bytes) -> None:
     from lagging.agents import Limits
 
-    run_job(job(place), first=5)
-    run_job(job(place, limits=Limits(step=77)), workers=2)
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    run_job(job(half, limits=Limits(step=77)), workers=2)
+    assert (half / "out" / "instances.log").read_bytes() == whole
 
 
 # ---- what is there already ------------------------------------------------------------------------------------------
@@ -210,14 +227,13 @@ def test_the_log_of_somebody_else_is_not_written_over(place: Path) -> None:
         lambda text: text.encode("utf-16").decode("latin-1"),
     ],
 )
-def test_a_damaged_manifest_is_told_and_nothing_written(place: Path, damage: Callable[[str], str]) -> None:
-    run_job(job(place), first=2)
-    path = place / "out" / "run.json"
+def test_a_damaged_manifest_is_told_and_nothing_written(half: Path, damage: Callable[[str], str]) -> None:
+    path = half / "out" / "run.json"
     path.write_text(damage(path.read_text()))
-    before = hashes(place / "out")
+    before = hashes(half / "out")
     with pytest.raises(UsageError, match=r"run\.json"):
-        run_job(job(place))
-    assert hashes(place / "out") == before
+        run_job(job(half))
+    assert hashes(half / "out") == before
 
 
 def test_a_finished_run_gives_the_same_scores_again_and_the_agent_is_not_made_again(place: Path) -> None:
@@ -231,17 +247,17 @@ def test_a_finished_run_gives_the_same_scores_again_and_the_agent_is_not_made_ag
     assert hashes(place / "out") == before
 
 
-def test_the_first_sentences_then_the_rest(place: Path) -> None:
+def test_the_first_sentences_then_the_rest(place: Path, whole: bytes) -> None:
     part = run_job(job(place), first=7)
     assert (part.done, part.total, part.finished) == (7, SENTENCES, True)
     assert [line["index"] for line in lines(place / "out")] == list(range(7))
     rest = run_job(job(place))
     assert (rest.done, rest.before, rest.finished) == (SENTENCES, 7, True)
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert (place / "out" / "instances.log").read_bytes() == whole
     assert [session["done_before"] for session in manifest(place / "out")["sessions"]] == [0, 7]
 
 
-def test_what_failed_is_tried_again_when_that_is_asked_for(place: Path) -> None:
+def test_what_failed_is_tried_again_when_that_is_asked_for(place: Path, whole: bytes) -> None:
     (place / "broken").touch()
     done = run_job(job(place))
     assert len(done.failed) == SENTENCES // 2
@@ -250,21 +266,20 @@ def test_what_failed_is_tried_again_when_that_is_asked_for(place: Path) -> None:
     assert len(run_job(job(place)).failed) == SENTENCES // 2
     again = run_job(job(place), retry_failed=True)
     assert (again.failed, again.before, again.done) == ({}, SENTENCES // 2, SENTENCES)
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert (place / "out" / "instances.log").read_bytes() == whole
 
 
-def test_a_run_goes_on_from_another_folder_and_in_another_place(place: Path, tmp_path: Path) -> None:
-    expected = whole(place)
+def test_a_run_goes_on_from_another_folder_and_in_another_place(place: Path, tmp_path: Path, whole: bytes) -> None:
     files = "agent.py:WaitK", "source.txt", "out", "--reference", "reference.txt", "--no-times", "--no-scores"
     assert ran(*files, "--first", 5, cwd=place).returncode == 0
     (place / "out").rename(tmp_path / "moved")
     far = "place/agent.py:WaitK", "place/source.txt", "moved", "--reference", "place/reference.txt"
     done = ran(*far, "--no-times", "--no-scores", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "moved" / "instances.log").read_bytes() == expected
+    assert (tmp_path / "moved" / "instances.log").read_bytes() == whole
 
 
-def test_another_run_in_the_same_folder_is_told_who_is_there(place: Path) -> None:
+def test_another_run_in_the_same_folder_is_told_who_is_there(place: Path, whole: bytes) -> None:
     (place / "held").touch()
     with started(*command(place, "--no-scores")) as one:
         until(lambda: size(place / "out") > 0)
@@ -274,7 +289,7 @@ def test_another_run_in_the_same_folder_is_told_who_is_there(place: Path) -> Non
         assert f"another run works in {place / 'out'} (process {one.pid})" in two.stderr
         one.communicate()
     assert one.returncode == 0
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert (place / "out" / "instances.log").read_bytes() == whole
     assert len(manifest(place / "out")["sessions"]) == 1
 
 
@@ -319,16 +334,15 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_log_that_may_not_grow_keeps_whole_lines_and_goes_on_later(place: Path, workers: int) -> None:
-    done = ran(*command(place, "--workers", workers), preexec_fn=limited)
+def test_a_log_that_may_not_grow_keeps_whole_lines_and_goes_on_later(place: Path, whole: bytes) -> None:
+    done = ran(*command(place, "--workers", 2, "--no-scores"), preexec_fn=limited)
     assert done.returncode == 1
     assert done.stderr == f"error: cannot write {place / 'out' / 'instances.log'}: File too large\n"
     log = (place / "out" / "instances.log").read_bytes()
     assert log.endswith(b"\n")
     assert 10 < len(log.splitlines()) < SENTENCES
-    assert ran(*command(place, "--workers", workers)).returncode == 0
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert run_job(job(place), workers=2).finished
+    assert (place / "out" / "instances.log").read_bytes() == whole
     assert not (place / "out" / "torn.txt").exists()
 
 
@@ -353,7 +367,7 @@ def test_a_disk_that_is_read_only(place: Path, small: Path) -> None:
     assert made(place) == 0
 
 
-def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(place: Path, small: Path) -> None:
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(place: Path, small: Path, whole: bytes) -> None:
     files = f"{place}/agent.py:WaitK", place / "source.txt", small / "out", "--reference", place / "reference.txt"
     done = ran(*files, "--no-times")
     assert done.returncode == 1
@@ -361,14 +375,14 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(place: Path,
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     log = (small / "out" / "instances.log").read_bytes()
-    assert log == b"".join(whole(place).splitlines(keepends=True)[: len(log.splitlines())])
+    assert log == b"".join(whole.splitlines(keepends=True)[: len(log.splitlines())])
     again = ran(*files, "--no-times")  # still full
     assert again.returncode in (1, 2)
     assert "No space left on device" in again.stderr
     assert (small / "out" / "instances.log").read_bytes()[: len(log)] == log
     subprocess.run(["mount", "-o", "remount,size=1m", str(small)], check=True)
-    assert ran(*files, "--no-times").returncode == 0
-    assert (small / "out" / "instances.log").read_bytes() == whole(place)
+    assert run_job(job(place, small / "out")).finished
+    assert (small / "out" / "instances.log").read_bytes() == whole
 
 
 # ---- somebody asks to stop ------------------------------------------------------------------------------------------
@@ -384,11 +398,11 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(place: Path,
     ],
 )
 def test_whoever_asks_to_stop_gets_whole_sentences_and_how_to_go_on(
-    place: Path, number: signal.Signals, whom: str, workers: int
+    place: Path, whole: bytes, number: signal.Signals, whom: str, workers: int
 ) -> None:
     how = command(place, "-a", "seconds=0.05", "--workers", workers, "--no-scores")
     with started(*how, start_new_session=True) as process:
-        until(lambda: size(place / "out") > 0)
+        until(lambda: size(place / "out") > 0 or process.poll() is not None)
         (os.killpg if whom == "group" else os.kill)(process.pid, number)
         out, err = process.communicate()
     assert process.returncode == 130, err
@@ -401,8 +415,8 @@ def test_whoever_asks_to_stop_gets_whole_sentences_and_how_to_go_on(
     assert manifest(place / "out")["sessions"][-1]["by"] == "interrupted"
     told = shlex.split(err.partition("to go on: ")[2])
     assert told == ["lagging", *arguments(*how)[3:]]
-    assert ran(*how).returncode == 0
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert run_job(job(place, options=(("seconds", "0.05"),)), workers=2).finished
+    assert (place / "out" / "instances.log").read_bytes() == whole
 
 
 def test_whoever_asks_twice_is_heard_at_once(place: Path) -> None:
@@ -438,7 +452,7 @@ def test_whoever_asks_while_the_agent_is_made_is_heard_at_once(place: Path) -> N
     assert hashes(place / "out") == {}
 
 
-def test_whoever_asks_while_workers_start_interrupts_and_breaks_nothing(place: Path) -> None:
+def test_whoever_asks_while_workers_start_interrupts_and_breaks_nothing(place: Path, whole: bytes) -> None:
     how = command(place, "-a", "seconds=0.05", "--workers", 3, "--no-scores")
     with started(*how, start_new_session=True) as process:
         until(lambda: len(workers_of(process.pid)) >= 2)  # they have begun to start, but do not listen yet
@@ -446,8 +460,8 @@ def test_whoever_asks_while_workers_start_interrupts_and_breaks_nothing(place: P
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert ran(*how).returncode == 0
-    assert (place / "out" / "instances.log").read_bytes() == whole(place)
+    assert run_job(job(place, options=(("seconds", "0.05"),)), workers=2).finished
+    assert (place / "out" / "instances.log").read_bytes() == whole
 
 
 def test_a_run_inside_a_program_gives_the_signals_back(place: Path) -> None:
@@ -467,10 +481,9 @@ def test_an_agent_that_cannot_be_made_is_told_in_a_program_too(place: Path) -> N
         run_job(job(place))
 
 
-def test_what_somebody_left_unfinished_is_cleared_away(place: Path) -> None:
-    run_job(job(place), first=2)
+def test_what_somebody_left_unfinished_is_cleared_away(half: Path) -> None:
     for name in (".run.json-abc.unfinished", ".instances.log.unfinished"):
-        (place / "out" / name).write_text("half")
-    (place / "out" / "mine.unfinished").write_text("kept")
-    run_job(job(place))
-    assert hashes(place / "out").keys() == {"config.yaml", "instances.log", "mine.unfinished", "run.json"}
+        (half / "out" / name).write_text("half")
+    (half / "out" / "mine.unfinished").write_text("kept")
+    run_job(job(half), first=6)
+    assert hashes(half / "out").keys() == {"config.yaml", "instances.log", "mine.unfinished", "run.json"}

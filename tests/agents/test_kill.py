@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lagging.agents import Job, Settings, Spec, run_job
 from lagging.agents.board import Board
 from lagging.agents.journal import Journal
 from lagging.agents.records import TIMES
@@ -23,7 +24,7 @@ from running import PATIENCE, is_alive, manifest, ran, size, started, until, wor
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 
-SENTENCES, KILLS = 500, 4
+SENTENCES, KILLS = 500, 3
 AGENT = """
 import time
 
@@ -80,9 +81,8 @@ def kill(process: subprocess.Popen[str], whom: str, draw: random.Random) -> None
 @pytest.mark.parametrize(
     ("how", "whom"),
     [
-        ("One --workers 1", "runner"),
+        ("One --workers 1 --times", "runner"),
         ("One --workers 2", "all"),
-        ("One --workers 2 --times", "runner"),
         ("Many --batch 3 --workers 2", "runner"),
     ],
 )
@@ -127,7 +127,7 @@ def untimed(line: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in line.items() if key not in TIMES}
 
 
-@pytest.mark.parametrize("how", ["One --workers 1", "One --workers 2", "Many --batch 4 --workers 2"])
+@pytest.mark.parametrize("how", ["One --workers 1", "Many --batch 4 --workers 2"])
 def test_the_sentence_of_a_worker_that_is_killed_is_tried_again_by_another(
     place: Path, tmp_path: Path, how: str
 ) -> None:
@@ -226,15 +226,25 @@ def test_what_broke_off_is_put_aside(place: Path, tmp_path: Path, how: str) -> N
 )
 def test_what_broke_off_is_translated_again(place: Path, tmp_path: Path, how: str) -> None:
     out = tmp_path / "out"
-    command = f"{place}/agent.py:One", place / "source.txt", out, "--no-times", "--no-scores", "--first", 20
+    job = Job(Spec("file", f"{place}/agent.py:One"), f"{place}/source.txt", None, str(out), Settings(times=False))
     lines = whole(place).splitlines(keepends=True)[:20]
     shutil.copytree(place / "whole", out)
     log = b"".join(TEARS[how](lines))
     (out / "instances.log").write_bytes(log)
-    done = ran(*command)
-    assert done.returncode == 0, done.stderr
+    done = run_job(job, first=20)
     assert (out / "instances.log").read_bytes() == b"".join(lines)
-    assert ("mended" in done.stderr) == bool(parted(log, lines)) == (out / "torn.txt").exists()
+    assert bool(done.torn) == bool(parted(log, lines)) == (out / "torn.txt").exists()
+
+
+def test_what_was_mended_is_told(place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(place / "whole", out)
+    with (out / "instances.log").open("ab") as log:
+        log.write(b'{"ind')
+    done = ran(f"{place}/agent.py:One", place / "source.txt", out, "--no-times", "--no-scores")
+    assert "mended: 1 line had broken off; kept in torn.txt" in done.stderr
+    assert (out / "instances.log").read_bytes() == whole(place)
+    assert (out / "torn.txt").read_bytes() == b'{"ind\n'
 
 
 def test_a_line_closes_the_one_before_it_that_broke_off(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
 def run(folder: Path, out: str, *args: object) -> tuple[subprocess.CompletedProcess[str], bytes]:
     command = [sys.executable, "-m", "lagging", "run", *map(str, args), "--source", folder / "source.txt"]
-    command += ["--reference", folder / "source.txt", "-o", folder / out, "--no-times", "--no-progress"]
+    command += ["--reference", folder / "source.txt", "-o", folder / out, "--no-times", "--no-progress", "-m", "DAL"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * SOON)
     log = folder / out / "instances.log"
     return done, log.read_bytes() if log.exists() else b""

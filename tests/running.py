@@ -22,9 +22,18 @@ def arguments(agent: object, source: object, folder: object, *more: object) -> l
     return [*COMMAND, str(agent), "--source", str(source), "-o", str(folder), *map(str, more)]
 
 
-def started(agent: object, source: object, folder: object, *more: object, **how: Any) -> subprocess.Popen[str]:
+class Started(subprocess.Popen[str]):
+    """A process that is ended where the test that started it has failed."""
+
+    def __exit__(self, kind: Any, *more: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *more)
+
+
+def started(agent: object, source: object, folder: object, *more: object, **how: Any) -> Started:
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(arguments(agent, source, folder, *more), **pipes | how)
+    return Started(arguments(agent, source, folder, *more), **pipes | how)
 
 
 def ran(agent: object, source: object, folder: object, *more: object, **how: Any) -> subprocess.CompletedProcess[str]:

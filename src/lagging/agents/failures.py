@@ -8,7 +8,7 @@ from types import TracebackType
 
 from lagging.errors import LaggingError
 
-__all__ = ["FAILURES", "Failure", "raised"]
+__all__ = ["FAILURES", "REMEDIES", "Failure", "raised"]
 
 LONGEST = 20_000
 """Characters that are kept of what an agent raised."""
@@ -27,6 +27,18 @@ FAILURES = {
     "unreadable": "the source could not be read",
     "connection": "the connection to the agent broke",
 }
+
+
+REMEDIES = {
+    "raised": "its traceback is in the log; a mended agent is another one, and gets another folder",
+    "step-limit": "a larger --step-limit, and --retry-failed",
+    "sentence-limit": "a larger --sentence-limit, and --retry-failed",
+    "never-finished": "a larger --token-limit and --retry-failed, if it is meant to write so much",
+    "died": "--retry-failed, if something else has ended it (too little memory?)",
+    "unreadable": "--retry-failed, once it can be read",
+    "connection": "--retry-failed",
+}
+"""What may help, where that is not to write another agent."""
 
 
 class Failure(LaggingError):

@@ -10,6 +10,7 @@ aside into `torn.txt`, and their sentences are translated again. In the end the 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +32,7 @@ class _Head(msgspec.Struct):
     index: int
     failed: str | None = None
     kind: str | None = None
+    traceback: str | None = None
 
 
 _HEAD = msgspec.json.Decoder(_Head)
@@ -43,12 +45,14 @@ class Contents:
     Attributes:
         at: where the line of each sentence begins, and how long it is.
         failed: the sentences that failed, and their kind of failure.
+        reasons: of each kind of failure, the first that there was, in words.
         torn: how many lines had broken off.
         sorted: whether the lines are in order.
     """
 
     at: dict[int, tuple[int, int]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     torn: int = 0
     sorted: bool = True
 
@@ -137,7 +141,8 @@ class Journal:
                 held.sorted &= head.index > last
                 last = head.index
                 if head.failed is not None:
-                    held.failed[head.index] = head.kind or ""
+                    held.failed[head.index] = kind = head.kind or ""
+                    held.reasons.setdefault(kind, f"{head.failed}{_where(head.traceback)}")
         return held
 
     def written(self) -> set[int]:
@@ -184,6 +189,12 @@ class Journal:
                     aside.writelines(torn)
             new.flush()
             os.fsync(new.fileno())
+
+
+def _where(traceback: str | None) -> str:
+    """Where in the agent's own code it was raised, as ` (agent.py:12)`; nothing if nobody knows."""
+    places = re.findall(r'^  File "([^"]+)", line (\d+)', traceback or "", re.MULTILINE)
+    return f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
 
 
 def _head(line: bytes) -> _Head | None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from lagging.agents.failures import FAILURES
 from lagging.agents.jobs import Desk, Job, Settings
 from lagging.agents.journal import LOG, Journal
 from lagging.agents.locks import Lock
@@ -39,6 +38,7 @@ class Result:
         total: sentences of the test set.
         done: those that are in the log, whether they failed or not.
         failed: the failed ones, and their kind of failure.
+        reasons: of each kind, the first that there was, in words.
         before: those that were in the log when this session began.
         torn: lines that had broken off, and were translated again.
         finished: whether all was done.
@@ -50,16 +50,12 @@ class Result:
     total: int
     done: int
     failed: dict[int, str]
+    reasons: dict[str, str]
     before: int
     torn: int
     finished: bool
     interrupted: bool
     manifest: Manifest
-
-    @staticmethod
-    def why(kind: str) -> str:
-        """A kind of failure, in words."""
-        return FAILURES.get(kind, kind)
 
 
 @contextlib.contextmanager
@@ -96,6 +92,7 @@ def run_job(
     retry_failed: bool = False,
     arguments: Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
+    ready: Callable[[Traits], None] | None = None,
 ) -> Result:
     """Take an agent over a test set, in processes that can be watched and ended; go on, if it was begun before.
 
@@ -107,6 +104,7 @@ def run_job(
         retry_failed: whether sentences that failed before are tried again.
         arguments: the command line, for `run.json`.
         progress: called now and then.
+        ready: called with what the agent is, before the first sentence; what it raises ends the run.
 
     Raises:
         UsageError: the folder is somebody else's, or holds another run.
@@ -115,7 +113,11 @@ def run_job(
     if workers < 1:
         raise UsageError(f"a run needs 1 worker or more, but got {workers}")
     folder = Path(job.output)
-    job.references(len(lines_of(job.source)))  # before the agent, whose model may take minutes, is made
+    if job.settings.batch < 1:
+        raise UsageError(f"a batch has 1 sentence or more, but got {job.settings.batch}")
+    count = len(lines_of(job.source))
+    workers = min(workers, max(count, 1))  # more would find nothing to do
+    job.references(count)  # before the agent, whose model may take minutes, is made
     job.agent.fingerprint()
     with _alone(folder):
         before = Manifest.read(folder)
@@ -127,10 +129,12 @@ def run_job(
             other = f"{folder} has a log, but no run.json: it is not a run of lagging"
             raise UsageError(f"{other}\n  fix: give another folder with -o.")
         with contextlib.ExitStack() as kept:
-            crew = Crew(job, workers, strict)
+            crew = Crew(job, workers, strict, min(job.settings.batch, max(count, 1)))
             kept.callback(crew.dismiss)
             hello = crew.meet()
             job.settings.check(hello.traits)
+            if ready is not None:
+                ready(hello.traits)
             source = job.settings.open(job.source, hello.traits.source)
             manifest = Manifest.of(job, source, hello, arguments)
             if before is not None:
@@ -155,6 +159,8 @@ def run_job(
                     progress(far)
 
             todo = array("q", (place for place in wanted if place not in held.at))
+            if strict and held.failed:  # it has been stopped there before
+                todo = todo[:0]
             with contextlib.suppress(KeyboardInterrupt):  # asked for twice: what is in the log is safe
                 crew.run(todo, desk, journal, tell)
             return _ended(manifest, journal, wanted, len(source), far.before, torn, crew.interrupted)
@@ -177,7 +183,8 @@ def _look_back(before: Manifest, job: Job, first: int | None, retry_failed: bool
         return None
     if before.data.get("summary") is None:  # it was broken off after its last sentence
         before.end("finished", len(held.at), len(source), held.failed)
-    return Result(journal.path, len(source), len(held.at), held.failed, len(held.at), held.torn, True, False, before)
+    done = len(held.at)
+    return Result(journal.path, len(source), done, held.failed, held.reasons, done, held.torn, True, False, before)
 
 
 def _config(folder: Path, traits: Traits) -> None:
@@ -197,7 +204,7 @@ def _ended(
     how = "finished" if finished else "interrupted" if interrupted else "stopped"
     manifest.end(how, len(held.at), total, held.failed)
     asked = interrupted and not finished
-    return Result(journal.path, total, len(held.at), held.failed, before, torn, finished, asked, manifest)
+    return Result(journal.path, total, len(held.at), held.failed, held.reasons, before, torn, finished, asked, manifest)
 
 
 def run(

@@ -11,6 +11,7 @@ measured is how long the agent computed. Arrival and computing time are what the
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from lagging.agents.sources import Spoken, Written, as_floats
 
 __all__ = ["Limits", "Sentence", "drive", "drive_batch"]
 
+LOG = logging.getLogger("lagging.agents")
 NS = 1_000_000_000
 MS = 1_000_000
 
@@ -427,6 +429,7 @@ def _ask(agent: Any, some: list[Any], watch: Pulse, watched: bool) -> Iterator[t
         if not watched and isinstance(error, KeyboardInterrupt):
             raise
         if len(some) > 1:
+            LOG.warning("a batch of %d failed, and its sentences are tried one by one: %s", len(some), raised(error))
             for one in some:
                 yield from _ask(agent, [one], watch, watched)
             return

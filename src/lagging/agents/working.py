@@ -7,6 +7,7 @@ through anybody else, so that a sentence that is over is in the log. It ends whe
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -32,6 +33,9 @@ ASKING = (signal.SIGINT, signal.SIGTERM)
 """How somebody asks to stop."""
 
 
+AGAIN = "give the same command again, with --retry-failed for the sentence that it broke off in"
+
+
 @dataclass(frozen=True)
 class Hello:
     """What a worker says when it has made the agent.
@@ -55,6 +59,7 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
+    logging.getLogger("lagging").addHandler(logging.StreamHandler())
     parent, home = os.getppid(), Path.cwd()
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
@@ -101,10 +106,16 @@ def _serve(
     todo: Sequence[int],
     again: Sequence[int],
 ) -> None:
+    cut_off = 0
+
     def put(place: int, line: bytes, failure: Failure | None) -> None:
         """Write a line. The caller has the lock."""
+        nonlocal cut_off
         if os.name == "posix" and os.getppid() != parent:
             _leave()  # somebody else may have taken the run over
+        cut_off = cut_off + 1 if failure is not None and failure.kind == "connection" else 0
+        if cut_off > 1:  # the sentence that it broke off in has failed; the others need not
+            raise LaggingError(f"{failure}; what is done is in the log\n  fix: start the server, then {AGAIN}.")
         journal.append(line)
         board.remove(worker, place)
         if strict and failure is not None:

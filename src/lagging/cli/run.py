@@ -15,9 +15,11 @@ from typing import Any
 
 import click
 
+from lagging.agents.failures import REMEDIES
 from lagging.agents.hypothesis import JOINTS, LEVELS
 from lagging.agents.jobs import Job, Settings
 from lagging.agents.loading import Spec
+from lagging.agents.protocol import Traits
 from lagging.agents.running import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
@@ -28,7 +30,8 @@ from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError, counted
 from lagging.policies import policy
 from lagging.render import RENDERERS, render
-from lagging.scoring import Scores
+from lagging.run import Run
+from lagging.scoring import Scores, score
 
 __all__ = ["command"]
 
@@ -127,6 +130,7 @@ def command(
                 retry_failed=retry_failed,
                 arguments=sys.argv[1:],
                 progress=progress,
+                ready=_can_be_scored(asked, named, reference) if asked and not no_scores else None,
             )
     except KeyboardInterrupt:  # before there was anything to finish
         talk.say(f"interrupted; {go_on}")
@@ -135,7 +139,9 @@ def command(
     if result.interrupted:
         talk.say(f"interrupted; {go_on}")
         return 130
-    if not no_scores and result.done > len(result.failed):
+    if not no_scores and result.done == len(result.failed):
+        talk.say("every sentence failed: there are no scores")
+    elif not no_scores:
         _score(result, asked, named, form, talk)
     return 1 if result.failed else 0
 
@@ -182,9 +188,39 @@ def _say(result: Result, talk: Talk) -> None:
         kinds.setdefault(kind, []).append(place)
     for kind, places in kinds.items():
         shown = ", ".join(map(str, sorted(places)[:5])) + (" …" if len(places) > 5 else "")
-        talk.say(f"failed: {counted(len(places), 'sentence')} ({shown}): {result.why(kind)}")
+        first = f", sentence {min(places)}" if len(places) > 1 else ""
+        talk.say(f"failed: {counted(len(places), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
+        if kind in REMEDIES:
+            talk.say(f"  fix: {REMEDIES[kind]}.")
     if not result.finished and not result.interrupted:
         talk.say("stopped at the first failure, as --strict says")
+    if result.failed and talk.quiet:
+        click.echo(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed", err=True)
+
+
+def _can_be_scored(asked: list[Any], named: str, reference: str | None) -> Callable[[Traits], None]:
+    """A look at whether the metrics can be had of what such an agent leaves, before it has worked all night."""
+
+    def look(traits: Traits) -> None:
+        speech, sound = traits.source == "speech", traits.target == "speech"
+        more: dict[str, Any] = (
+            {"durations": [[1, 1]]} if sound else {"prediction": ["a b"], "erased": [0], "revisions": [0]}
+        )
+        more |= {"elapsed": [[1, 2]]} if speech else {}
+        run = Run.from_delays(
+            [[1, 2]],
+            source_length=[2],
+            reference=None if reference is None else ["a b"],
+            unit="ms" if speech else "token",
+            level="token" if sound else "word",
+            arrivals=[[1, 2]],
+            compute=[[0, 0]],
+            steps=[[0, 1]],
+            **more,
+        )
+        score(run, asked, convention=named)
+
+    return look
 
 
 def _score(result: Result, asked: list[Any], named: str, form: str, talk: Talk) -> None:

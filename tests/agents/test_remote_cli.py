@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from lagging.agents import State
+from lagging.agents import Job, Settings, Spec, State, run_job
 from lagging.agents.remote import RemoteAgent
+from lagging.cli.serve import command as serve_command
+from lagging.errors import UsageError
 
 pytest.importorskip("websockets")
 SOON = 60
@@ -100,6 +103,11 @@ def run(folder: Path, out: str, *args: object) -> tuple[subprocess.CompletedProc
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * SOON)
     log = folder / out / "instances.log"
     return done, log.read_bytes() if log.exists() else b""
+
+
+def job(folder: Path, address: str) -> Job:
+    """A run from afar, in the folder `out`."""
+    return Job(Spec("remote", address), str(folder / "source.txt"), None, str(folder / "out"), Settings(times=False))
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -204,22 +212,43 @@ def test_what_cannot_be_served(serve, tmp_path: Path, text: str, code: int, said
 
 
 def test_its_help() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "lagging", "serve", "-h"], capture_output=True, text=True, timeout=SOON
-    )
-    assert done.returncode == 0
+    done = CliRunner().invoke(serve_command, ["--help"])
+    assert done.exit_code == 0
     assert "--token-file" in done.stdout
 
 
 @posix
 def test_a_run_goes_on_with_the_agent_that_it_began_with_wherever_that_is_served(serve, tmp_path: Path) -> None:
     (tmp_path / "source.txt").write_text("a b c\n" * 4)
-    begun, part = run(tmp_path, "out", "--remote", serve("-a", "k=3").address, "--first", 2)
-    assert begun.returncode == 0, begun.stderr
-    other, same = run(tmp_path, "out", "--remote", serve("-a", "k=1").address)
-    assert other.returncode == 2
-    assert "agent.modules.served" in other.stderr
-    assert same == part
-    moved, whole = run(tmp_path, "out", "--remote", serve("-a", "k=3").address)
-    assert moved.returncode == 0, moved.stderr
-    assert len(whole.splitlines()) == 4
+    begun, log = job(tmp_path, serve("-a", "k=3").address), tmp_path / "out" / "instances.log"
+    assert run_job(begun, first=2).done == 2
+    part = log.read_bytes()
+    with pytest.raises(UsageError, match=r"agent\.modules\.served"):
+        run_job(job(tmp_path, serve("-a", "k=1").address))
+    assert log.read_bytes() == part
+    moved = run_job(job(tmp_path, serve("-a", "k=3").address))
+    assert (moved.before, moved.done) == (2, 4)
+    assert log.read_bytes().startswith(part)
+
+
+@posix
+def test_a_server_that_does_not_come_back_stops_the_run_and_costs_a_sentence(serve, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("slow b c\n" * 30)
+    served = serve("-v")
+
+    def crash() -> None:
+        while sum("connected" in line for line in served.lines) < 1:
+            time.sleep(0.02)
+        time.sleep(0.4)
+        served.process.kill()
+
+    thread = threading.Thread(target=crash)
+    thread.start()
+    done, log = run(tmp_path, "out", "--remote", served.address, "-a", "reconnect=0.2")
+    thread.join(SOON)
+    assert done.returncode == 1
+    assert "the connection to the agent broke" in done.stderr
+    assert "give the same command again" in done.stderr
+    written = [json.loads(line) for line in log.splitlines()]
+    assert len(written) < 30
+    assert sum("failed" in line for line in written) <= 1

@@ -339,6 +339,8 @@ class _Table:
                         self._wrong(row, WRONG_LIST.get(column, ("", "bad-column"))[1], f"{column} null", token + 1)
             elif column == "source_length" or column in NUMBERS:
                 self.columns[column], self.missing[column] = _floats(array)
+            elif column == "id" and _arrow().types.is_signed_integer(array.type) and not array.null_count:
+                self.columns[column] = array.to_numpy().astype(np.int64, copy=False)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
         self.groups = _groups([self.batch.column(name) for name in self.by]) if self.by else None
@@ -372,6 +374,7 @@ class _Table:
             value = self.columns[column][row]
             if column in self.missing:
                 value = None if self.missing[column][row] else value.tolist()
+            value = int(value) if isinstance(value, np.integer) else value
             if column in Line.__struct_fields__:
                 values[column] = UNSET if value is None and column in ("id", *SETTINGS) else value
         return Line(**values)
@@ -393,12 +396,12 @@ class _Table:
         rows = np.arange(1, len(self) + 1) + self.before
         facts = reader.facts
         texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
-        ids = self.columns["id"] if facts.has_id else (rows - 1 + self.options.placed).tolist()
-        names = [name for name, keep in zip(ids, kept.tolist(), strict=True) if keep]
+        ids = self.columns["id"] if facts.has_id else rows - 1 + self.options.placed
+        ids = ids if isinstance(ids, np.ndarray) else np.array([*ids, None], dtype=object)[:-1]
+        names = ids[some]
         for column in (*facts.absent, *(() if facts.has_text or facts.speech_out else ("prediction",))):
             if column in self.columns:
-                there = np.flatnonzero(self._there(column) & kept)
-                reader.left_out(column, [ids[row] for row in there.tolist()])
+                reader.left_out(column, ids[self._there(column) & kept].tolist())
         columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in facts.columns and c in self.columns}
         columns |= {c: self.columns[c] for c in NEEDED}
         numbers = {c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()}
@@ -408,9 +411,9 @@ class _Table:
         yield reader.checked(
             **numbers,
             **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in facts.columns},
-            id=make_ids(names),
+            id=names if names.dtype != object else make_ids(names.tolist()),
             prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
-            reference=reader.references({"id": names, "reference": texts["reference"].tolist()})
+            reference=reader.references({"id": names.tolist(), "reference": texts["reference"].tolist()})
             if "reference" in texts
             else None,
             line=rows[some],
@@ -430,7 +433,7 @@ class _Table:
         missing = self.missing["delays"]
         doubtful = ~missing if facts.untimed else missing | self.missing["source_length"]
         for column in ("id", *SETTINGS, *(["prediction"] if facts.has_text else [])):
-            if column in self.columns:
+            if isinstance(self.columns.get(column), list):
                 settled = (None, getattr(facts, column)) if column in SETTINGS else ()
                 doubtful |= np.array([(v is None) if not settled else v not in settled for v in self.columns[column]])
         kept = np.ones(len(self), dtype=bool)

@@ -208,7 +208,8 @@ def remark(run: Run) -> Iterator[Note]:
         if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
             yield Note(
                 "SCRIPT WITHOUT SPACES",
-                "scored by words; latency and BLEU of this text mean little: log a delay per character",
+                "scored by words; latency and BLEU of this text mean little: log a delay per character "
+                "(`lagging run --level char` does)",
             )
 
 

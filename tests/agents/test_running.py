@@ -195,12 +195,12 @@ def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:
         (["a"], Settings(chunk=1.5), "1 or more tokens"),
         (["a"], Settings(chunk=math.nan), "1 or more tokens"),
         (["a"], Settings(source_level="scent"), "word, char, spm"),
-        (["a"], Settings(source_level="spm"), "goes with the level spm"),
+        (["a"], Settings(source_level="spm"), "fix: give --spm-model FILE"),
         (["a"], Settings(joined_by="glue"), "joined by one of"),
         (["a"], Settings(level="page"), "counted by one of"),
         (["a"], Settings(batch=2), "batches need an agent"),
         (["a"], Settings(realtime=True), "no pace of its own"),
-        (["a"], Settings(pace=3), "goes with text in real time"),
+        (["a"], Settings(pace=3), "--pace is a number above 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(source: list[str], settings: Settings, said: str) -> None:

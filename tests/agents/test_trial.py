@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lagging
+from lagging.agents.loading import Spec
+from lagging.agents.manifest import Manifest
+from lagging.agents.sources import open_source
 from lagging.cli import main
 from lagging.errors import UsageError
 from lagging.parallel import score
@@ -93,3 +99,85 @@ def test_what_lies_beside_a_log_is_no_log(tmp_path: Path, name: str) -> None:
         lagging.read(folder / name)
     (folder / "instances.log").replace(folder / name)  # a log may be called that
     assert len(lagging.read(folder / name)) == 2
+
+
+# ---- what is asked for ----------------------------------------------------------------------------------------------
+
+OURS = "class Copy:\n    def policy(self, state):\n        return None\n"
+THEIRS = (
+    "from simuleval.agents import TextToTextAgent\n"
+    "class Theirs(TextToTextAgent):\n    def policy(self, states=None):\n        return None\n"
+)
+
+
+def test_an_agent_of_simuleval_without_its_option_and_the_other_way_round(tmp_path: Path) -> None:
+    (tmp_path / "ours.py").write_text(OURS)
+    (tmp_path / "theirs.py").write_text(THEIRS)
+    (tmp_path / "other.py").write_text("import no_such_module_at_all\n")
+    with pytest.raises(UsageError, match="leave out --simuleval"):
+        Spec("simuleval", str(tmp_path / "ours.py")).make()  # which also provides its package
+    with pytest.raises(UsageError, match="Theirs is an agent of SimulEval's\n  fix: give --simuleval"):
+        Spec("file", str(tmp_path / "theirs.py")).make()
+    missing = "raise ModuleNotFoundError(\"No module named 'simuleval'\", name='simuleval.agents')\n"
+    (tmp_path / "theirs.py").write_text(missing)  # which is what Python does where there is none
+    with pytest.raises(UsageError, match=r"No module named 'simuleval'\n  fix: give --simuleval"):
+        Spec("file", str(tmp_path / "theirs.py")).make()
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+        Spec("file", str(tmp_path / "other.py")).make()
+
+
+def test_how_an_agent_is_reached_is_not_who_it_is() -> None:
+    here = Spec("remote", "ws://127.0.0.1:1", (("reconnect", "5"), ("token_file", "a"), ("timeout", "7")))
+    assert here.fingerprint()["options"] == {}
+    counted = Spec("remote", "ws://127.0.0.1:1", (("count_network", "true"),))
+    assert counted.fingerprint()["options"] == {"count_network": "true"}
+    assert Spec("file", __file__, (("timeout", "7"),)).fingerprint()["options"] == {"timeout": "7"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
+def test_names_of_files_that_are_no_utf_8(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = Path(os.fsdecode(os.fsencode(texts) + b"/\xff"))
+    place.mkdir()
+    (texts / "source.txt").rename(place / "source.txt")
+    asked = ["run", "wait-1", "--source", place / "source.txt", "--reference", texts / "reference.txt"]
+    for _ in range(2):
+        assert said(capsys, *asked, "-o", place / "out")[0] == 0
+    assert Manifest.read(place / "out").data["source"]["path"] == str(place / "source.txt")  # type: ignore[union-attr]
+    assert "cannot read" in told(capsys, *asked[:3], place / "none", "-o", place / "new")
+    assert "no policy is called" in told(capsys, "run", "wait\udcff", *asked[2:], "-o", place / "new")
+
+
+def test_so_many_workers_or_so_large_a_batch(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "wait-1", "--source", texts / "source.txt", "--reference", texts / "reference.txt", "-q"]
+    assert said(capsys, *asked, "-o", texts / "out", "--workers", 10**20)[0] == 0
+    assert json.loads((texts / "out" / "run.json").read_text())["sessions"][0]["workers"] == 2
+    assert "batches need an agent" in told(capsys, *asked, "-o", texts / "new", "--batch", 10**20)
+    assert "--batch is 1 or more, but got -5" in told(capsys, *asked, "-o", texts / "new", "--batch", -5)
+
+
+def test_options_are_named_by_what_is_wrong_with_them(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "wait-1", "--source", texts / "source.txt"]
+    assert "-o was given without a folder" in told(capsys, *asked, "-o", "")
+    remote = ["run", "--simuleval", "--remote", "ws://127.0.0.1:1", *asked[2:], "-o", texts / "out"]
+    assert "give --simuleval to lagging serve" in told(capsys, *remote)
+
+
+def test_sound_files_that_are_missing(tmp_path: Path) -> None:
+    pytest.importorskip("soundfile").write(tmp_path / "a.wav", np.zeros(160, np.float32), 16_000)
+    (tmp_path / "list.txt").write_text("a.wav\nb.wav\n")
+    with pytest.raises(UsageError) as caught:
+        open_source(tmp_path / "list.txt", "speech")
+    assert f"list.txt:2: no such file: b.wav, nor {tmp_path / 'b.wav'}" in str(caught.value)
+    (tmp_path / "list.txt").write_text("see you soon\n" * 20 + "x" * 5000 + "\n")
+    with pytest.raises(UsageError, match="a list of sound files, one path a line") as caught:
+        open_source(tmp_path / "list.txt", "speech")
+    assert str(caught.value).count("no such file") == 1
+
+
+def test_sound_files_for_an_agent_that_reads(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").touch()
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'a.wav'}\n" * 2)
+    with pytest.raises(UsageError, match='the agent declares source = "text"'):
+        open_source(tmp_path / "list.txt", "text")
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'a.wav'}\nb.wav\n")
+    assert len(open_source(tmp_path / "list.txt", "text")) == 2

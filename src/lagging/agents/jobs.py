@@ -60,7 +60,7 @@ class Settings:
         if self.realtime and traits.source == "text" and self.pace is None:
             raise UsageError("text has no pace of its own: say how many words a second it has, with --pace")
         if self.pace is not None and not (self.realtime and traits.source == "text" and self.pace > 0):
-            raise UsageError("a pace, above 0, goes with text in real time")
+            raise UsageError("--pace is a number above 0, and goes with --realtime and an agent that reads text")
         if self.batch < 1 or (self.batch > 1 and not traits.batched):
             raise UsageError("batches need an agent that takes many sentences at once: one with `policies(states)`")
         if self.realtime and traits.batched:

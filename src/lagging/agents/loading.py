@@ -28,6 +28,11 @@ MAKERS = {
 }
 """What makes an agent of each kind, from its name and options."""
 
+CONNECTION = ("reconnect", "timeout", "token_file")
+"""Options of an agent that is served elsewhere that say how it is reached: with others it is the same agent."""
+
+SIMULEVAL, STAND_IN = "simuleval", "lagging.agents.simuleval.standin."
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -57,7 +62,8 @@ class Spec:
         """What can be told of it without making it: what must be the same when a run goes on."""
         if self.file is None:
             said = "path" if self.kind == "remote" else "name"  # it may be served elsewhere by now
-            return {"kind": self.kind, said: self.name, "options": dict(self.options)}
+            kept = {name: text for name, text in self.options if self.kind != "remote" or name not in CONNECTION}
+            return {"kind": self.kind, said: self.name, "options": kept}
         path, wanted = split(self.name)
         made: dict[str, Any] = {"kind": self.kind, "path": path, "name": wanted, "options": dict(self.options)}
         return made | {"sha256": digest(path)}
@@ -128,7 +134,12 @@ def from_file(name: str, options: Mapping[str, str]) -> Any:
         options: arguments of the class, as text: `3` is a number, `true` is true, anything that is not JSON is a text.
     """
     path, wanted = split(name)
-    module = load(path)
+    try:
+        module = load(path)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != SIMULEVAL:
+            raise
+        raise UsageError(f"{path} imports {error.name}: {error}\n  fix: give --simuleval.") from None
     found = candidates(module)
     if wanted is not None:
         if not hasattr(module, wanted):
@@ -165,6 +176,8 @@ def build(chosen: Any, options: Mapping[str, str]) -> Any:
         if options:
             raise UsageError(f"only a class takes options, and this agent is none: {', '.join(options)}")
         return as_agent(chosen)
+    if any(f"{base.__module__}.".startswith((f"{SIMULEVAL}.", STAND_IN)) for base in chosen.__mro__):
+        raise UsageError(f"{chosen.__name__} is an agent of SimulEval's\n  fix: give --simuleval.")
     known = inspect.signature(chosen).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in options:

@@ -142,7 +142,7 @@ class Manifest:
 
     def save(self) -> None:
         """Write it, whole or not at all."""
-        with write_whole(self.path) as file:
+        with write_whole(self.path, errors="backslashreplace") as file:  # names of files that are no UTF-8
             json.dump(self.data, file, indent=2, ensure_ascii=False)
             file.write("\n")
             file.flush()

@@ -13,6 +13,7 @@ token was there.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -69,7 +70,7 @@ def record(
         elapsed = [round(read + spent, 4) for read, spent in zip(sentence.arrivals, accumulate(compute), strict=True)]
     line: dict[str, Any] = {
         "index": sentence.place,
-        "prediction": str(wav) if speech_out and wav is not None else text,
+        "prediction": os.fsencode(wav).decode(errors="backslashreplace") if speech_out and wav is not None else text,
         "delays": delays,
         "elapsed": [elapsed[step] for step in steps] if speech_in and times else [0] * len(steps) * (not speech_in),
         "prediction_length": len(steps),

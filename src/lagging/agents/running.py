@@ -114,7 +114,7 @@ def run_job(
         raise UsageError(f"a run needs 1 worker or more, but got {workers}")
     folder = Path(job.output)
     if job.settings.batch < 1:
-        raise UsageError(f"a batch has 1 sentence or more, but got {job.settings.batch}")
+        raise UsageError(f"--batch is 1 or more, but got {job.settings.batch}")
     count = len(lines_of(job.source))
     workers = min(workers, max(count, 1))  # more would find nothing to do
     job.references(count)  # before the agent, whose model may take minutes, is made

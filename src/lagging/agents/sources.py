@@ -25,6 +25,7 @@ from lagging.text import load_spm, tokens
 __all__ = ["Speech", "Spoken", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
 
 SOURCE_LEVELS = ("word", "char", "spm")
+SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a")
 
 
 def lines_of(path: str | Path) -> list[str]:
@@ -178,16 +179,31 @@ class Speech:
             return [self.paths[place]]
         return [self.paths[place], *told.split("\n")[1:]]
 
-    def check(self, name: str) -> None:
-        """Look at the head of every file, and say at once what is wrong with any."""
+    def check(self, name: str, given: Sequence[str]) -> None:
+        """Look at the head of every file, and say at once what is wrong with any.
+
+        Args:
+            name: the list of them.
+            given: as they are called there.
+        """
         soundfile = optional("soundfile", "speech")
         wrong = []
-        for number, path in enumerate(self.paths, 1):
+        for number, (path, line) in enumerate(zip(self.paths, given, strict=True), 1):
+            if not _is_there(path):
+                wrong.append(f"{name}:{number}: no such file: {line}{f', nor {path}' if path != line else ''}")
+                continue
             try:
                 if (channels := soundfile.info(path).channels) != 1:
                     wrong.append(f"{name}:{number}: {path} has {channels} channels; agents hear one: mix them first")
             except (OSError, soundfile.SoundFileError) as error:
                 wrong.append(f"{name}:{number}: {error}")
+            except UnicodeEncodeError:
+                wrong.append(f"{name}:{number}: {path}: a sound file whose name is not UTF-8 cannot be opened")
+        if len(wrong) == len(given) and not any(map(_is_there, self.paths)):
+            raise UsageError(
+                f"{wrong[0]}; and so with every line: {counted(len(wrong), 'sound file')} cannot be found\n"
+                f"  The agent declares source = \"speech\".\n  fix: is {name} a list of sound files, one path a line?"
+            )
         if wrong:
             more = f"\n  and {len(wrong) - 10} more" if len(wrong) > 10 else ""
             raise UsageError(
@@ -224,15 +240,24 @@ def open_source(
         blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
         if blank:
             raise UsageError(f"{path}:{blank[0]}: there is no sound file on this line")
-        beside = [Path(path).parent / line.strip() for line in lines]
-        files = [
-            line.strip() if Path(line.strip()).exists() else str(file) for line, file in zip(lines, beside, strict=True)
-        ]
-        speech = Speech(files, size)
+        given = [line.strip() for line in lines]
+        speech = Speech([line if _is_there(line) else str(Path(path).parent / line) for line in given], size)
         if check:
-            speech.check(str(path))
+            speech.check(str(path), given)
         return speech
+    if check and all(line.strip().lower().endswith(SOUNDS) and _is_there(line.strip()) for line in lines):
+        raise UsageError(
+            f"every line of {path} is the path of a sound file, but the agent declares source = \"text\"\n"
+            '  fix: write source = "speech" into the class of an agent that listens.'
+        )
     return Text(lines, text_level(level, spm_model), int(size))
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # a sentence is too long for the name of a file
+        return False
 
 
 def text_level(level: str, spm_model: str | Path | None = None) -> str:
@@ -244,7 +269,8 @@ def text_level(level: str, spm_model: str | Path | None = None) -> str:
     if level not in SOURCE_LEVELS:
         raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
     if (level == "spm") != (spm_model is not None):
-        raise UsageError("a SentencePiece model goes with the level spm, and the level spm with a model")
+        fix = "give --spm-model FILE" if level == "spm" else "give --source-level spm"
+        raise UsageError(f"--spm-model goes with --source-level spm, and that with a model\n  fix: {fix}.")
     return level if spm_model is None else load_spm(spm_model)
 
 
@@ -256,10 +282,10 @@ def chunk_size(kind: str, chunk: float | None) -> float:
     """
     if kind == "speech":
         if chunk is not None and not 1 <= chunk < math.inf:
-            raise UsageError(f"a chunk of speech is 1 ms or more, but got {chunk}")
+            raise UsageError(f"--chunk: speech is read 1 ms or more at a time, but got {chunk:g}")
         return 500 if chunk is None else chunk
     if chunk is not None and (chunk < 1 or chunk % 1 != 0):
-        raise UsageError(f"text is read 1 or more tokens at a time, but got {chunk}")
+        raise UsageError(f"--chunk: text is read 1 or more tokens at a time, in whole numbers, but got {chunk:g}")
     return 1 if chunk is None else chunk
 
 

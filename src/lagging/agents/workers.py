@@ -64,6 +64,7 @@ class Crew:
         job: what they do.
         size: how many there are.
         strict: whether the first failure ends the run.
+        width: how many sentences one of them may have under way.
         hello: what the first of them said.
         interrupted: whether somebody asked to stop.
     """
@@ -71,6 +72,7 @@ class Crew:
     job: Job
     size: int = 1
     strict: bool = False
+    width: int = 1
     hello: Hello | None = None
     interrupted: bool = False
     _hands: dict[int, _Hand] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class Crew:
     def __post_init__(self) -> None:
         """Prepare the memory that they share."""
         self._context = multiprocessing.get_context("spawn")
-        self._board = Board(self.size, self.job.settings.batch)
+        self._board = Board(self.size, self.width)
 
     def meet(self) -> Hello:
         """Start the first worker, and hear what the agent is.

@@ -113,6 +113,8 @@ def command(
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
     """
     asked = named_metrics(names)
+    if not output:
+        raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit)
     job = Job(
         spec(agent, simuleval, remote, options), source, reference, output,
@@ -161,8 +163,10 @@ def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[
             raise UsageError(f"cannot read -a {text!r}; write it like k=3")
         pairs.append((name, value))
     if remote is not None:
-        if agent is not None or simuleval:
+        if agent is not None:
             raise UsageError("--remote says itself which agent it is; leave the file out")
+        if simuleval:
+            raise UsageError("--remote is told what its agent is; give --simuleval to lagging serve, which makes it")
         return Spec("remote", remote, tuple(pairs))
     if agent is None:
         raise UsageError("give the file of an agent, the name of a policy, or --remote")

@@ -120,7 +120,8 @@ class RemoteAgent:
         try:
             self._connect()
         except Lost as lost:
-            raise UsageError(f"{lost}\n  fix: start the server, with `lagging serve`, or mend the address.") from None
+            fix = "" if "fix:" in str(lost) else "\n  fix: start the server, with `lagging serve`, or mend the address."
+            raise UsageError(f"{lost}{fix}") from None
         assert self._hello is not None
         self.agent, self.identity = self._hello.agent, self._hello.identity
         for name in Declared.__struct_fields__:

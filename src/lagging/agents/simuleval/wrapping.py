@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lagging.agents.failures import Failure
-from lagging.agents.loading import load, split
+from lagging.agents.loading import candidates, load, split
 from lagging.agents.protocol import Answer, State, Timed, Write
 from lagging.agents.simuleval.arguments import NotGiven, parse
 from lagging.agents.simuleval.providing import Provided, provide
@@ -181,4 +181,6 @@ def _chosen(name: str, provided: Provided) -> Any:
         if isinstance(one, type) and issubclass(one, generic) and one.__module__ == module.__name__
     ]
     which = f"; say which class is meant: {path}:{others[-1]}" if others else ""
+    if not others and candidates(module):
+        which = f", but an agent of ours: {next(iter(candidates(module)))}\n  fix: leave out --simuleval."
     raise UsageError(f"{path} has no class that is marked by @entrypoint{which}")

@@ -202,7 +202,7 @@ class Speech:
         if len(wrong) == len(given) and not any(map(_is_there, self.paths)):
             raise UsageError(
                 f"{wrong[0]}; and so with every line: {counted(len(wrong), 'sound file')} cannot be found\n"
-                f"  The agent declares source = \"speech\".\n  fix: is {name} a list of sound files, one path a line?"
+                f'  The agent declares source = "speech".\n  fix: is {name} a list of sound files, one path a line?'
             )
         if wrong:
             more = f"\n  and {len(wrong) - 10} more" if len(wrong) > 10 else ""
@@ -247,7 +247,7 @@ def open_source(
         return speech
     if check and all(line.strip().lower().endswith(SOUNDS) and _is_there(line.strip()) for line in lines):
         raise UsageError(
-            f"every line of {path} is the path of a sound file, but the agent declares source = \"text\"\n"
+            f'every line of {path} is the path of a sound file, but the agent declares source = "text"\n'
             '  fix: write source = "speech" into the class of an agent that listens.'
         )
     return Text(lines, text_level(level, spm_model), int(size))

@@ -3,20 +3,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from lagging.errors import UsageError
+from lagging.errors import LaggingError, UsageError
 
-__all__ = ["UNFINISHED", "write_whole"]
+__all__ = ["UNFINISHED", "unwritable", "write_whole"]
 
 UNFINISHED = ".unfinished"
 """How the name ends of a file that is being written; whoever is killed leaves one behind."""
 
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+
+
+def unwritable(path: str | Path, error: OSError, kind: type[LaggingError] = UsageError) -> LaggingError:
+    """What to raise of a file that cannot be written; that a disk is full is no mistake in a command."""
+    said = f"cannot write {path}: {error.strerror or error}"
+    if error.errno in FULL:
+        return LaggingError(f"{said}\n  fix: make room, then give the same command again.")
+    return kind(said)
 
 
 @contextmanager
@@ -47,4 +57,4 @@ def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) 
                 raise
         Path(new.name).replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise unwritable(path, error) from None

@@ -17,7 +17,8 @@ from lagging.agents.loading import Spec
 from lagging.agents.manifest import Manifest
 from lagging.agents.sources import open_source
 from lagging.cli import main
-from lagging.errors import UsageError
+from lagging.errors import LaggingError, UsageError
+from lagging.files import write_whole
 from lagging.parallel import score
 
 LINE = {"index": 0, "prediction": "A B", "delays": [1, 2], "source_length": 2, "reference": "A B"}
@@ -181,3 +182,26 @@ def test_sound_files_for_an_agent_that_reads(tmp_path: Path) -> None:
         open_source(tmp_path / "list.txt", "text")
     (tmp_path / "list.txt").write_text(f"{tmp_path / 'a.wav'}\nb.wav\n")
     assert len(open_source(tmp_path / "list.txt", "text")) == 2
+
+
+# ---- what is left behind --------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_is_refused_leaves_nothing_behind(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (texts / "wrong.py").write_text("import no_such_module\n")
+    (texts / "empty").mkdir()
+    for folder in ("new", "further/away", "empty"):
+        code, text = said(capsys, "run", texts / "wrong.py", "--source", texts / "source.txt", "-o", texts / folder)
+        assert code == 1
+        assert "no_such_module" in text
+    assert sorted(path.name for path in texts.rglob("*") if path.name != "__pycache__") == [
+        "empty", "reference.txt", "source.txt", "wrong.py"
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full")
+def test_a_full_disk_is_no_mistake_in_a_command() -> None:
+    fix = "No space left on device\n  fix: make room, then give the same command again."
+    with pytest.raises(LaggingError, match=fix) as caught, write_whole("/dev/full") as file:
+        file.write("x")
+    assert not isinstance(caught.value, UsageError)

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from lagging.agents.locks import Lock
-from lagging.errors import LaggingError, UsageError
-from lagging.files import UNFINISHED
+from lagging.errors import LaggingError
+from lagging.files import UNFINISHED, unwritable
 
 __all__ = ["LOG", "Contents", "Journal"]
 
@@ -75,7 +75,7 @@ class Journal:
         try:
             self._file = os.open(self.path, flags, 0o666)
         except OSError as error:
-            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
+            raise unwritable(self.path, error) from None
         self._synced = self.size()
         self._looked, self._written = 0, set[int]()
         if hasattr(os, "O_DIRECTORY"):  # a new file is safe when its folder is
@@ -102,7 +102,7 @@ class Journal:
                 done += os.write(self._file, line[done:])
         except OSError as error:
             os.ftruncate(self._file, size)
-            raise LaggingError(f"cannot write {self.path}: {error.strerror or error}") from None
+            raise unwritable(self.path, error, LaggingError) from None
 
     def _is_torn(self, size: int) -> bool:
         os.lseek(self._file, size - 1, os.SEEK_SET)
@@ -170,7 +170,7 @@ class Journal:
             self._sort(held, without, fresh)
         except OSError as error:
             fresh.unlink(missing_ok=True)
-            raise LaggingError(f"cannot write {fresh}: {error.strerror or error}") from None
+            raise unwritable(fresh, error, LaggingError) from None
         os.close(self._file)
         fresh.replace(self.path)
         self._open()

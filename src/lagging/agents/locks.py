@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from lagging.errors import UsageError
+from lagging.files import unwritable
 
 __all__ = ["Lock"]
 
@@ -22,7 +23,7 @@ class Lock:
         try:
             self._file: IO[bytes] = path.open("a+b", buffering=0)
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+            raise unwritable(path, error) from None
         self.path = path
 
     def take(self, wait: bool = True) -> bool:
@@ -49,6 +50,14 @@ class Lock:
             yield
         finally:
             self.free()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the file is still the one of that name: who had it before may have removed it."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
 
     def say(self, text: str) -> None:
         """Write into the file who has it."""

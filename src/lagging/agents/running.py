@@ -23,7 +23,7 @@ from lagging.agents.records import read_lines
 from lagging.agents.sources import Speech, Text, chunk_size, lines_of
 from lagging.agents.workers import Crew
 from lagging.errors import UsageError
-from lagging.files import UNFINISHED, write_whole
+from lagging.files import UNFINISHED, unwritable, write_whole
 from lagging.run import Run
 
 __all__ = ["Progress", "Result", "run", "run_job"]
@@ -58,15 +58,19 @@ class Result:
     manifest: Manifest
 
 
+LOCK = ".run.lock"
+
+
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """The folder, made if it is not there, and nobody else's while the block lasts."""
+    new = [place for place in (folder / LOCK, folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror or error}") from None
-    lock = Lock(folder / ".run.lock")
-    if not lock.take(wait=False):
+        raise unwritable(folder, error) from None
+    lock = Lock(folder / LOCK)
+    if not (lock.take(wait=False) and lock.lasts):
         who = lock.said()
         lock.close()
         raise UsageError(
@@ -79,8 +83,17 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.say("")
+        if new and [file.name for file in folder.iterdir()] == [LOCK]:  # it was refused
+            _remove(new)
         lock.free()
         lock.close()
+
+
+def _remove(new: Sequence[Path]) -> None:
+    """Take back what a command has made, as far as nobody else has put anything there."""
+    with contextlib.suppress(OSError):
+        for place in new:
+            place.unlink() if place.name == LOCK else place.rmdir()
 
 
 def run_job(

@@ -374,7 +374,10 @@ class Scorer:
             notes.append(Note("stripped", f"{kind}, of hypotheses and references", count, noun="token"))
         stood_in = max(self._stood_in.values())
         if stood_in:
-            notes.append(Note("no reference", "the hypothesis length stands in for that of the reference", stood_in))
+            text = "the hypothesis length stands in for that of the reference"
+            if self._referenced and self._facts is not None and self._facts[1] == "token":
+                text += ", which the log does not tell in tokens of its own, or in pieces of speech"
+            notes.append(Note("no reference", text, stood_in))
         return merge_notes(notes)
 
 

@@ -205,3 +205,32 @@ def test_a_full_disk_is_no_mistake_in_a_command() -> None:
     with pytest.raises(LaggingError, match=fix) as caught, write_whole("/dev/full") as file:
         file.write("x")
     assert not isinstance(caught.value, UsageError)
+
+
+@pytest.mark.parametrize("name", ["instances.log", "run.json"])
+def test_a_run_is_not_written_over(texts: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder = begun(texts / "out", {"schema": 1})
+    (texts / "other.log").write_text(json.dumps(LINE) + "\n")
+    before = (folder / name).read_bytes()
+    files = "--source", texts / "source.txt", "--target", texts / "reference.txt"
+    for asked in (
+        ("convert", texts / "other.log"),
+        ("convert", folder),
+        ("simulate", "wait-1", *files),
+        ("resegment", texts / "other.log", "--source", texts / "source.txt", "--reference", texts / "reference.txt"),
+        ("score", texts / "other.log"),
+    ):
+        assert "is of a run of an agent" in told(capsys, *asked, "-o", folder / name)
+    assert (folder / name).read_bytes() == before
+    (folder / "run.json").unlink()
+    assert said(capsys, "simulate", "wait-1", *files, "-o", folder / "instances.log")[0] == 0
+
+
+def test_why_a_reference_that_is_there_is_not_counted() -> None:
+    def notes(level: str) -> list[str]:
+        made = lagging.Run.from_delays([[1, 2]], source_length=[2], reference=["A B"], level=level)
+        return [note.text for note in lagging.score(made, ["LAAL"]).notes if note.kind == "no reference"]
+
+    assert notes("word") == []
+    assert len(notes("token")) == 1
+    assert "which the log does not tell in tokens of its own" in notes("token")[0]

@@ -20,6 +20,7 @@ from lagging.edits import KINDS
 from lagging.errors import Note, UsageError, counted
 from lagging.formats import FORMATS
 from lagging.formats.source import resolve
+from lagging.formats.unfinished import LOG, MANIFEST
 from lagging.run import Run
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
@@ -31,6 +32,7 @@ __all__ = [
     "Talk",
     "emit",
     "mapped",
+    "not_a_run",
     "output",
     "reading",
     "recognised",
@@ -201,7 +203,15 @@ def spare(logs: list[tuple[str | None, str]], *outputs: str | None, inputs: Iter
             raise UsageError(f"{file.name} is one of the {read[file]}; it would be written over")
         if file in written:
             raise UsageError(f"two results would be written to {file.name}")
+        not_a_run(file)
         written.add(file)
+
+
+def not_a_run(output: str | Path) -> None:
+    """Refuse to write over the log of a run, or what says how it was made."""
+    file = Path(output).resolve()
+    if file.name in (LOG, MANIFEST) and file.with_name(LOG).is_file() and file.with_name(MANIFEST).is_file():
+        raise UsageError(f"{file} is of a run of an agent, which could not go on then\n  fix: give another file with -o.")
 
 
 def colour() -> bool:

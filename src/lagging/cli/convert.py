@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import Talk, reading, system, talking
+from lagging.cli.common import Talk, not_a_run, reading, system, talking
 from lagging.formats import FORMATS, format_for, read, write
 from lagging.formats.source import resolve
 from lagging.merging import merge
@@ -39,6 +39,7 @@ def command(
     lagging convert shard-*.log -o all.log --repair torn
     """
     target = format_for(output, to or ("simuleval" if output == "-" else None))
+    not_a_run(output)
     paths = [path for _, path in map(system, logs)]
     several = sum(len(resolve(path)) for path in paths) > 1
     run = merge(paths, **how) if several else read(paths, **how)

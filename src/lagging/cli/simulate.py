@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lagging.cli.common import Talk, talking
+from lagging.cli.common import Talk, not_a_run, talking
 from lagging.errors import UsageError
 from lagging.formats import FORMATS, write
 from lagging.policies import NAMES, policy
@@ -42,6 +42,7 @@ def command(
 ) -> None:
     """Write the log of a policy over a test set."""
     chosen = policy(name)
+    not_a_run(output)
     sources, targets = _lines(source), _lines(target)
     if len(sources) != len(targets):
         raise UsageError(f"{source} has {len(sources)} lines, but {target} has {len(targets)}")

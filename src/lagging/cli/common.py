@@ -211,7 +211,9 @@ def not_a_run(output: str | Path) -> None:
     """Refuse to write over the log of a run, or what says how it was made."""
     file = Path(output).resolve()
     if file.name in (LOG, MANIFEST) and file.with_name(LOG).is_file() and file.with_name(MANIFEST).is_file():
-        raise UsageError(f"{file} is of a run of an agent, which could not go on then\n  fix: give another file with -o.")
+        raise UsageError(
+            f"{file} is of a run of an agent, which could not go on then\n  fix: give another file with -o."
+        )
 
 
 def colour() -> bool:

@@ -665,7 +665,7 @@ def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None
     with serving(token=TOKEN, told=told) as there:
         for wrong in (None, "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper()):
             with pytest.raises(
-                UsageError, match=r"401 no token, or a wrong one\n  fix: .*token_file=… or LAGGING_TOKEN"
+                UsageError, match=r"401 no token, or a wrong one\n  fix: .*token_file=… or LAGGING_TOKEN\.$"
             ):
                 RemoteAgent(there.address, token=wrong)
         assert all(TOKEN not in line for line in told)

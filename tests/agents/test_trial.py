@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.agents import Settings, run
 from lagging.agents.loading import Spec
 from lagging.agents.manifest import Manifest
-from lagging.agents.sources import open_source
+from lagging.agents.sources import chunk_size, open_source
 from lagging.cli import main
 from lagging.errors import LaggingError, UsageError
 from lagging.files import write_whole
@@ -161,6 +162,16 @@ def test_options_are_named_by_what_is_wrong_with_them(texts: Path, capsys: pytes
     assert "-o was given without a folder" in told(capsys, *asked, "-o", "")
     remote = ["run", "--simuleval", "--remote", "ws://127.0.0.1:1", *asked[2:], "-o", texts / "out"]
     assert "give --simuleval to lagging serve" in told(capsys, *remote)
+    for settings, name in (
+        (Settings(chunk=0.5), "--chunk"),
+        (Settings(pace=2), "--pace"),
+        (Settings(source_level="spm"), "--spm-model"),
+        (Settings(spm_model="some.model"), "--source-level spm"),
+    ):
+        with pytest.raises(UsageError, match=name):
+            run(lambda state: None, ["a"], settings=settings)
+    with pytest.raises(UsageError, match="--chunk: speech"):
+        chunk_size("speech", 0)
 
 
 def test_sound_files_that_are_missing(tmp_path: Path) -> None:

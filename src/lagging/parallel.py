@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large log on all cores: stretches of its lines are read and scored by several processes at once.
+"""A large log on all cores: stretches of it are read and scored by several processes at once.
 
-Stretches are the parts that reading in order would give, so that scores, notes and their order are the same to the last
-bit. Whatever is unusual (a fault, a blank line, an id used twice) is left to reading in order, which tells what is
-wrong, and where. Only JSON lines are shared out: decoding takes most of their time, and needs the interpreter.
+A stretch is some of the parts that reading in order would give, so that scores, notes and their order are the same to
+the last bit. Whatever is unusual (a fault, a blank line, an id used twice) is left to reading in order, which tells
+what is wrong, and where. JSON lines are shared out, and row groups of Parquet. By processes and not threads: decoding
+JSON needs the interpreter, and kernels hand it over so often that of two threads one waits (measured).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from lagging.formats import scan
 from lagging.formats.ids import SeenIds
 from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
-from lagging.formats.source import Source, resolve
+from lagging.formats.source import Source, Stretch, resolve
 from lagging.formats.unfinished import unfinished
 from lagging.metrics import Metric
 from lagging.ragged import Ragged
@@ -39,13 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Spread", "cores", "score", "spread"]
 
-PAYS = 1 << 25
-"""A log of fewer bytes is read before other processes have started."""
+PAYS = {"parquet.scan": 1 << 22, "jsonl.scan": 1 << 25}
+"""By reader of a format: a log of fewer bytes is read before other processes have started."""
 
 ATTEMPTS = 3
 """How often what killed processes had not finished is begun again."""
 
-HOW = ("format", "level", "unit", "unit_hint", "spm_model", "repair", "strip", "column_map")
+HOW = ("format", "level", "unit", "unit_hint", "spm_model", "repair", "strip", "column_map", "by")
 """What of the ways to read a log can be done in stretches."""
 
 
@@ -54,9 +56,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
+class Adds(Protocol):
+    """What scores a log part by part: a Scorer, or Tallies."""
+
+    def empty(self) -> Self:
+        """One that scores alike, and has scored nothing yet."""
+
+    def add(self, run: Run, /) -> None:
+        """Score some more segments."""
+
+    def join(self, other: Self, /) -> None:
+        """Take over what another has scored: the segments that come next."""
+
+    def remark(self, notes: Iterable[Note], /) -> None:
+        """Add to what a reader of the scores must know."""
+
+
 @dataclass(frozen=True)
 class _Share:
-    """Some lines of a log, and what to do with them."""
+    """A stretch of a log, and what to do with it; `size` is its part of the bytes of the file."""
 
     source: Source
     format: str
@@ -64,16 +82,18 @@ class _Share:
     how: Mapping[str, Any]
     placed: int
     notes: tuple[Note, ...]
-    scorers: tuple[Scorer, ...]
+    scorers: tuple[Adds, ...]
+    size: int
 
 
 @dataclass
 class _Done:
-    """What became of a share: its scores, the names of its segments, and what it is."""
+    """What became of a share: its scores, the names of its segments, what it is, and what its system is called."""
 
-    scorers: tuple[Scorer, ...]
+    scorers: tuple[Adds, ...]
     ids: list[Ids] = field(default_factory=list)
     facts: set[tuple[object, ...]] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
 
 
 _told: dict[str, Any] = {}
@@ -81,7 +101,7 @@ _told: dict[str, Any] = {}
 
 
 def score_share(share: _Share) -> _Done | None:
-    """Read and score some lines; None if anything about them is unusual. Run in a process of its own."""
+    """Read and score a stretch; None if anything about them is unusual. Run in a process of its own."""
     how, source, stretch = share.how, share.source, share.source.stretch
     options = Options(
         format=share.format,
@@ -94,6 +114,7 @@ def score_share(share: _Share) -> _Done | None:
         placed=share.placed,
         strip=check_kinds(how.get("strip", ())),
         column_map=how.get("column_map") or {},
+        by=tuple(how.get("by", ())),
     )
     done = _Done(share.scorers)
     # the first stretch finds out for itself, because it is the one that says what was found
@@ -108,6 +129,7 @@ def score_share(share: _Share) -> _Done | None:
             for scorer in done.scorers:
                 scorer.add(part)
             done.ids.append(part.id)
+            done.names.add(part.name)
             if len(part.delays.values):
                 done.facts.add((part.unit, part.level, part.seg, part.prediction is None))
     except LaggingError:  # it is told, with its place, by reading in order
@@ -122,44 +144,47 @@ class Spread:
     """A log that can be scored in stretches by several processes; made by `spread`.
 
     Attributes:
-        sources: the files, and the format of each.
+        sources: the files, the format of each, and of Parquet the stretches.
         jobs: how many processes.
         columns, how: as in `lagging.scan`.
         progress: called with the number of bytes read since the last call.
     """
 
-    sources: tuple[tuple[Source, Format], ...]
+    sources: tuple[tuple[Source, Format, Sequence[Stretch] | None], ...]
     jobs: int
     columns: frozenset[str] | None
     how: Mapping[str, Any]
     progress: Callable[[int], None] | None = None
 
-    def fill(self, scorers: Sequence[Scorer]) -> bool:
+    def fill(self, scorers: Sequence[Adds]) -> bool:
         """Have the scorers score the log; False, and nothing is scored, if it must be read in order.
 
         Raises:
             LaggingError: processes were killed, again and again.
         """
-        found = self._scored(self._shares(tuple(scorer.empty() for scorer in scorers)))
-        if found is None:
-            return False
-        seen, facts = SeenIds(), set[tuple[object, ...]]()
-        for (source, _), done in found:
-            facts |= done.facts
-            for ids in done.ids:
-                none = Ragged(np.empty(0), np.zeros(len(ids) + 1))
-                seen.add(Run(delays=none, source_length=np.zeros(len(ids)), id=ids, origin=Origin(source.path)))
-        if len(facts) > 1 or any(seen.faults([])):
-            return False
-        for _, done in found:
-            for mine, theirs in zip(scorers, done.scorers, strict=True):
-                mine.join(theirs)
+        sums = tuple(scorer.empty() for scorer in scorers)
+        seen, facts, names = SeenIds(), set[tuple[object, ...]](), dict[str, set[str]]()
+        with closing(self._scored(self._shares(tuple(scorer.empty() for scorer in scorers)))) as found:
+            for path, done in found:
+                if done is None:
+                    return False
+                facts |= done.facts
+                called = names.setdefault(path, set())
+                called |= done.names
+                for ids in done.ids:
+                    none = Ragged(np.empty(0), np.zeros(len(ids) + 1))
+                    seen.add(Run(delays=none, source_length=np.zeros(len(ids)), id=ids, origin=Origin(path)))
+                if len(facts) > 1 or len(called) > 1 or any(seen.faults([])):
+                    return False
+                for mine, theirs in zip(sums, done.scorers, strict=True):
+                    mine.join(theirs)
         gaps = list(seen.gaps())
-        for scorer in scorers:
+        for scorer, scored in zip(scorers, sums, strict=True):
+            scorer.join(scored)
             scorer.remark(gaps)
         return True
 
-    def _shares(self, scorers: tuple[Scorer, ...]) -> Iterator[_Share]:
+    def _shares(self, scorers: tuple[Adds, ...]) -> Iterator[_Share]:
         """The stretches of all files, as they are found."""
         from lagging.formats.jsonl import SEGMENTS_PER_PART
 
@@ -167,54 +192,53 @@ class Spread:
         notes: tuple[Note, ...] = ()
         if len(self.sources) > 1:
             notes = (Note("several files", f"{len(self.sources)} files are read as the log of one system"),)
-        notes += tuple(note for source, _ in self.sources for note in unfinished(source))
-        for source, known in self.sources:
-            lines = 0
-            for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART):
+        notes += tuple(note for source, *_ in self.sources for note in unfinished(source))
+        for source, known, groups in self.sources:
+            lines, rows = 0, sum(stretch.lines for stretch in groups or ())
+            for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART) if groups is None else groups:
                 here = Source(source.path, source.file, stretch=stretch)
-                yield _Share(here, known.name, self.columns, self.how, placed, notes, scorers)
+                size = stretch.stop - stretch.start if groups is None else stretch.lines * (source.size or 0) // rows
+                yield _Share(here, known.name, self.columns, self.how, placed, notes, scorers, size)
                 notes, lines = (), lines + stretch.lines
             placed += lines
 
-    def _scored(self, shares: Iterator[_Share]) -> list[tuple[tuple[Source, Format], _Done]] | None:
-        """What became of every share, in order; None if one is unusual."""
+    def _scored(self, shares: Iterator[_Share]) -> Generator[tuple[str, _Done | None]]:
+        """What became of every share, in order, and its file; None if it is unusual."""
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
 
-        known = {source.path: (source, format) for source, format in self.sources}
         asked: list[_Share] = []
-        done: dict[int, _Done] = {}
+        done: dict[int, _Done | None] = {}
+        told = 0
         for _ in range(ATTEMPTS):
             with ProcessPoolExecutor(self.jobs, mp_context=_context()) as pool:
                 try:
-                    again = [place for place in range(len(asked)) if place not in done]
+                    again = [place for place in range(told, len(asked)) if place not in done]
                     futures = {pool.submit(score_share, asked[place]): place for place in again}
                     for share in shares:  # found while the first ones are being scored
                         asked.append(share)
                         futures[pool.submit(score_share, share)] = len(asked) - 1
                     for future in as_completed(futures):
-                        result, place = future.result(), futures[future]
-                        if result is None:
-                            pool.shutdown(cancel_futures=True)
-                            return None
-                        done[place] = result
-                        self._advance(asked[place])
-                    return [(known[asked[place].source.path], done[place]) for place in range(len(asked))]
+                        place = futures.pop(future)
+                        done[place] = future.result()
+                        if self.progress is not None:
+                            self.progress(asked[place].size)
+                        while told in done:
+                            yield asked[told].source.path, done.pop(told)
+                            told += 1
+                    return
                 except BrokenProcessPool:
                     continue  # one was killed: all that is not done is begun again
-        left = next(share for place, share in enumerate(asked) if place not in done)
-        stretch = left.source.stretch
+                finally:
+                    pool.shutdown(cancel_futures=True)
+        stretch = asked[told].source.stretch
         raise LaggingError(
-            f"a process that scored {left.source.path} was killed, {ATTEMPTS} times; "
-            f"not scored: {len(asked) - len(done)} of {len(asked)} parts, the first from line "
+            f"a process that scored {asked[told].source.path} was killed, {ATTEMPTS} times; "
+            f"not scored: {len(asked) - told - len(done)} of {len(asked)} parts, the first from line "
             f"{0 if stretch is None else stretch.first} on\n"
             "  Perhaps memory was short.\n"
             "  fix: --jobs 1 (jobs=1 in Python), or fewer jobs."
         )
-
-    def _advance(self, share: _Share) -> None:
-        if self.progress is not None and share.source.stretch is not None:
-            self.progress(share.source.stretch.stop - share.source.stretch.start)
 
 
 def _context() -> BaseContext:
@@ -248,26 +272,41 @@ def spread(
     sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
     if any(source.file is None or not source.file.is_file() for source in sources):
         return None
-    if jobs is None and sum(source.size or 0 for source in sources) < PAYS:
+    size = sum(source.size or 0 for source in sources)
+    if (jobs is None and size < min(PAYS.values())) or len({source.path for source in sources}) < len(sources):
         return None
-    found = [(source, _lines_of_json(source, how.get("format"))) for source in sources]
-    some = tuple((source, known) for source, known in found if known is not None)
-    if len(some) < len(found) or len({source.path for source in sources}) < len(sources):
+    some = []
+    for source in sources:
+        known = _format(source, how.get("format"))
+        if known is None or (jobs is None and size < PAYS[known.reader]):
+            return None
+        groups = _row_groups(source) if known.name == "parquet" else None
+        if known.name == "parquet" and groups is None:
+            return None
+        some.append((source, known, groups))
+    if sum(2 if groups is None else len(groups) for _, _, groups in some) < 2:
         return None
     wanted = None if columns is None else frozenset(columns)
-    return Spread(some, number, wanted, given, progress)
+    return Spread(tuple(some), number, wanted, given, progress)
 
 
-def _lines_of_json(source: Source, name: str | None) -> Format | None:
-    """The format of a file of JSON lines that can be read from any line on; None of any other file."""
+def _format(source: Source, name: str | None) -> Format | None:
+    """The format of a file that can be read from any line, or row group, on; None of any other file."""
     if source.file is None:
         return None
     with source.file.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b":
-            return None
-    head = Source(source.path, source.file).head()
+        start = file.read(8)
+    if start.startswith(b"\x1f\x8b"):
+        return None
+    head = start if start.startswith(b"PAR1") else Source(source.path, source.file).head()
     known = FORMATS.get(name) if name else next((f for f in FORMATS.values() if f.recognises(head)), None)
-    return known if known is not None and known.reader == FORMATS["jsonl"].reader else None
+    return known if known is not None and known.reader in PAYS and known.name != "arrow" else None
+
+
+def _row_groups(source: Source) -> Sequence[Stretch] | None:
+    from lagging.formats.row_groups import stretches
+
+    return stretches(source)
 
 
 def score(

@@ -4,12 +4,15 @@
 import gzip
 import json
 import os
+import pickle
 import signal
 import sys
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -187,6 +190,128 @@ def test_files_that_do_not_go_together(tmp_path, monkeypatch):
     one, several = both(tmp_path, tmp_path / "*.jsonl", "-m", "AL")
     assert one == several
     assert "DataError" in one[2]
+
+
+# ---- Parquet, and groups --------------------------------------------------------------------------------------------
+
+
+def table(path, lines, group=450, **metadata):
+    """A Parquet file with row groups of so many rows."""
+    lines = list(lines)
+    columns = {"delays": pa.list_(pa.float64()), "source_length": pa.float64()}
+    found = pa.Table.from_pylist(
+        lines, pa.schema([(k, columns.get(k, pa.int64() if k == "index" else pa.string())) for k in lines[0]])
+    )
+    found = found.replace_schema_metadata({"lagging": json.dumps(metadata)} if metadata else None)
+    pq.write_table(found, path, row_group_size=group)
+    return path
+
+
+def labelled(**more):
+    return [row | {"lang": ("de", "cs", "zh")[row["index"] * 7 % 3]} | more for row in rows()]
+
+
+@pytest.mark.parametrize("names", [NAMES, [], ["LagPercentile"]], ids=["named", "default", "pooled"])
+def test_row_groups(names, tmp_path, monkeypatch):
+    handed, answers = shares(monkeypatch), filled(monkeypatch)
+    one, several = both(tmp_path, table(tmp_path / "a.parquet", rows()), *(["-m", ",".join(names)] if names else []))
+    assert one == several
+    assert "empty hypothesis" in one[1]
+    assert len(handed) == 2  # 2600 rows in groups of 450: at least 1200 together
+    assert answers == [True]
+
+
+def test_nothing_but_sums_comes_back(tmp_path, monkeypatch):
+    """Without the values of segments, which nobody asked for here."""
+    answers = filled(monkeypatch)
+    for log in (write(tmp_path / "a.jsonl", rows()), table(tmp_path / "a.parquet", rows())):
+        command = [log, "-f", "json", "-m", "AP,AL,DAL"]
+        kept = run(*command, "--jobs", 1, "-v")
+        assert [run(*command, "--jobs", jobs)[0] for jobs in (1, 3)] == [kept[0]] * 2
+    assert answers == [True] * 2
+    scorer = Scorer(["AP", "AL"], keep="sums")
+    assert spread(tmp_path / "a.parquet", 2).fill([scorer])
+    assert len(pickle.dumps(scorer)) < 5000
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("ci", [[], ["--ci"]], ids=["", "ci"])
+def test_groups(ending, ci, tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    lines = labelled()
+    log = (write if ending == "jsonl" else table)(tmp_path / f"a.{ending}", lines)
+    command = [log, "--by", "lang", "-m", "AP,LAAL,DAL,BLEU", "-f", "json", "-v", *ci]
+    one, several = (run(*command, "--jobs", jobs) for jobs in (1, 3))
+    assert one == several
+    assert '"lang": "zh"' in one[0]
+    assert answers == [True]
+
+
+def test_several_tables_without_names(tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    for number in range(3):
+        lines = [{k: v for k, v in row.items() if k != "index"} for row in rows(700, first=number)]
+        table(tmp_path / f"part-{number}.parquet", lines, group=100)
+    one, several = both(tmp_path, tmp_path / "part-*.parquet", "-m", "AL")
+    assert one == several
+    assert one[3].count(b"\n") > 2100
+    assert answers == [True]
+
+
+def test_what_the_metadata_say_is_counted_once(tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    log = table(tmp_path / "a.parquet", rows(), unit="token", name="mine", repaired={"clip": 7})
+    one, several = both(tmp_path, log, "-m", "AL")
+    assert one == several
+    assert "repaired: 7 segments" in one[1]
+    assert '"mine"' in one[0]
+    assert answers == [True]
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (changed(rows(), 2000, delays=[3.0, 2.0], prediction="a b"), "delays decrease"),
+        (changed(rows(), 2000, index=17), "2001"),
+        (changed(rows(), 2000, source_length=None), "source_length"),
+        ([row | {"name": "a" if row["index"] < 2000 else "b"} for row in rows()], "system"),
+        ([row | {"name": None if row["index"] < 2000 else "b"} for row in rows()], '"system": "bad"'),
+    ],
+    ids=["decreasing", "twice", "null", "two systems", "named late"],
+)
+def test_faults_of_tables_are_told_as_in_order(lines, what, tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    one, several = both(tmp_path, table(tmp_path / "bad.parquet", lines), "-m", "AL")
+    assert one == several
+    assert what in one[2] or what in one[0]
+    assert answers == [False]
+
+
+def test_a_damaged_table_is_read_in_order(tmp_path, monkeypatch):
+    answers = filled(monkeypatch)
+    whole = table(tmp_path / "whole.parquet", rows())
+    text = bytearray(whole.read_bytes())
+    place = pq.ParquetFile(whole).metadata.row_group(4).column(1).data_page_offset
+    text[place : place + 40] = b"x" * 40
+    whole.write_bytes(text)
+    one, several = both(tmp_path, whole, "-m", "AL")
+    assert one == several
+    assert "DataError" in one[2]
+    assert answers == [False]
+    whole.write_bytes(text[:-50])
+    one, several = both(tmp_path, whole, "-m", "AL")
+    assert one == several
+    assert "DataError" in one[2]
+
+
+def test_tables_that_are_not_shared_out(tmp_path):
+    several = table(tmp_path / "several.parquet", rows())
+    assert spread(several, 2, by=("index",)) is not None
+    assert spread(several, 2, format="parquet") is not None
+    assert spread(several) is None  # too small to pay
+    assert spread(table(tmp_path / "one.parquet", rows(), group=5000), 2) is None
+    lagging.write(lagging.read(several), tmp_path / "a.arrow")
+    assert spread(tmp_path / "a.arrow", 2) is None
 
 
 # ---- killed processes -----------------------------------------------------------------------------------------------

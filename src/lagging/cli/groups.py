@@ -13,6 +13,7 @@ from lagging.errors import DataError, Fault, Note, UsageError
 from lagging.formats import scan
 from lagging.formats.source import resolve
 from lagging.metrics import Metric, metric
+from lagging.parallel import spread
 from lagging.run import Run
 from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Scores
 from lagging.tallies import Tallies, check_metrics
@@ -56,8 +57,12 @@ def grouped(
     talk: Talk,
     said: set[str],
     each: Each | None = None,
+    jobs: int | None = 1,
 ) -> list[Scores]:
-    """The scores of each group of a log; what was recognised is said once, and `said` holds what was."""
+    """The scores of each group of a log; what was recognised is said once, and `said` holds what was.
+
+    A large log is scored by several processes, once its first part has told by which metrics; if that fails, in order.
+    """
     if asked:
         check_metrics(asked, chosen)
     metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
@@ -72,6 +77,9 @@ def grouped(
                 said.add(part.origin.description)
             seed = None if interval is None else interval["seed"]
             tallies = Tallies(asked or default_metrics(part), chosen, by=by, seed=seed)
+            shared = None if each is not None else spread(paths, jobs, columns=columns, by=by, **how)
+            if shared is not None and shared.fill([tallies]):
+                break
         scores = tallies.scored(part)
         tallies.count(part, scores)
         if each is not None:

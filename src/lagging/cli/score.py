@@ -141,7 +141,7 @@ def command(
     if by or poisson:
         _refuse(cutting, task, interval)
         columns = named_columns(by)
-        results = _by_group(named_logs, asked, chosen, columns, interval, how, segment_scores, aside, talk)
+        results = _by_group(named_logs, asked, chosen, columns, interval, how, segment_scores, aside, talk, jobs)
         broken = failed(gates, results)
         _emit(results, form, output, aside, talk)
         return tell(broken)
@@ -205,6 +205,7 @@ def _by_group(
     segment_scores: str | None,
     aside: Aside,
     talk: Talk,
+    jobs: int | None,
 ) -> list[Scores]:
     """The scores of each group of each log."""
     drawn = None if interval is None else {"level": 0.95, "resamples": RESAMPLES, "seed": SEED, **interval}
@@ -217,7 +218,7 @@ def _by_group(
             each = None if segments is None else segments.add
             with watched(name or paths[0], paths, talk) as progress:
                 given = {**how, **aside.reading(), "progress": progress}
-                found.append(grouped(paths, name, asked, chosen, by, drawn, given, talk, said, each))
+                found.append(grouped(paths, name, asked, chosen, by, drawn, given, talk, said, each, jobs))
         firsts = distinct([some[0] for some in found], [paths[0] for _, paths in named_logs])
         for first, some in zip(firsts, found, strict=True):
             for scores in some:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +37,7 @@ from lagging.formats.columns import (
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
 from lagging.formats.line import Line
 from lagging.formats.options import Options, Trouble
+from lagging.formats.row_groups import Batches, opened, recognise
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
@@ -49,14 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["as_texts", "from_batches", "recognise", "scan"]
 
 KEY = b"lagging"
-MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 SAMPLED_TABLES = 4
 """How many parts are looked at for one in which something was written, before it is settled what the log is."""
-
-
-def recognise(head: bytes) -> str | None:
-    """`parquet` or `arrow`, by the first bytes."""
-    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
 def _arrow() -> Any:
@@ -70,8 +63,10 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     """The segments of a file, in parts; faults go into `options.faults`."""
     pa = _arrow()
     try:
-        with _opened(source, options) as (schema, batches):
+        with opened(source, options) as (schema, batches):
             said = _said(schema, source, options)
+            if source.stretch is not None and source.stretch.start:
+                said = {name: value for name, value in said.items() if name not in COUNTS}  # of the whole, counted once
             yield from restored(_runs(source, options, schema, batches, said), said)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
@@ -81,70 +76,13 @@ def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options
     """The segments of batches of one schema that are in memory; faults go into `options.faults`."""
     schema = batches[0].schema
 
-    def some(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+    def some(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
         size = jsonl.SEGMENTS_PER_PART
         chosen = (batch.select(names) for batch in batches)
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
     said = _said(schema, source, options)
     yield from restored(_runs(source, options, schema, some, said, whole=True), said)
-
-
-Batches = Callable[[list[str]], Iterator["pyarrow.RecordBatch"]]
-
-
-@contextmanager
-def _opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, Batches]]:
-    """The schema of a file, and a function that reads some columns of it, some rows at a time."""
-    pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
-    # such a file is read from its end: a pipe, or what is compressed, is taken into memory
-    plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
-    with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
-        if options.format == "arrow":
-            ipc = pa.ipc.open_file(file)
-            yield ipc.schema, lambda names: _whole(_slices(ipc, names, size), None, source, options)
-        else:
-            from pyarrow.parquet import ParquetFile
-
-            parquet = ParquetFile(file, page_checksum_verification=True)
-            rows = parquet.metadata.num_rows
-
-            def read(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
-                batches = parquet.iter_batches(size, columns=names, use_threads=False)
-                return _whole(batches, rows, source, options)
-
-            yield parquet.schema_arrow, read
-
-
-def _whole(
-    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, options: Options
-) -> Iterator[pyarrow.RecordBatch]:
-    """The batches up to one that cannot be read; a fault says from which row on."""
-    pa, read = _arrow(), 0
-    try:
-        for batch in batches:
-            read += batch.num_rows
-            yield batch
-    except (pa.ArrowException, OSError) as error:
-        said = str(error).partition("\n")[0][:100]
-        lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
-        options.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
-
-
-def _start(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(8)
-
-
-def _all(source: Source) -> bytes:
-    return b"".join(batch.text for batch in source.batches())
-
-
-def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:
-    for number in range(ipc.num_record_batches):
-        batch = ipc.get_batch(number).select(names)
-        batch.validate(full=True)  # Arrow's own files are taken at their word, and a damaged one would be read astray
-        yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 
 def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str, Any]:
@@ -184,21 +122,30 @@ def _runs(
     if misfits:
         options.faults.add(*misfits)
         return
-    read = [c for c in types if c not in COUNTS and (c not in OPTIONAL or wanted(c, options, "ms"))]
-    names = {column: schema.names[matched.places[column]] for column in read}
+    asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or wanted(c, options, "ms"))]
+    names = {column: schema.names[matched.places[column]] for column in asked}
     by = tuple(schema.names[place] for place in matched.by)
-    wanted_names = list(dict.fromkeys((*names.values(), *by)))
-    parts = _numbered(batches(wanted_names), source)
-    tables = (_Table(source, options, said, names, by, row, batch) for row, batch in parts)
-    sample: list[_Table] = []
-    for table in tables:
-        sample.append(table)
-        if not whole and (len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES):
-            break
-    if not sample:
-        return
-    lines = [line for table in sample for line in table.sample(whole)]
-    facts = settle(source, options, lines, speech_out="durations" in types)
+    stretch = source.stretch
+
+    def read(rows: int = 0, *, first: bool = False) -> Iterator[_Table]:
+        parts = _numbered(batches(list(dict.fromkeys((*names.values(), *by))), first=first), rows, source)
+        return (_Table(source, options, said, names, by, row, batch) for row, batch in parts)
+
+    tables = read(0 if stretch is None else stretch.first - 1)
+    facts, sample = source.told, list[_Table]()
+    if facts is None:
+        for table in tables if stretch is None or stretch.first == 1 else read(first=True):
+            sample.append(table)
+            if not whole and (len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES):
+                break
+        if not sample:
+            return
+        lines = [line for table in sample for line in table.sample(whole)]
+        facts = settle(source, options, lines, speech_out="durations" in types)
+    if stretch is not None:
+        source.told = facts
+    if stretch is not None and stretch.first > 1:
+        sample.clear()  # it was only looked at
     reader = jsonl.Reader(source, options, facts)
     while sample:
         yield from sample.pop(0).runs(reader)
@@ -206,9 +153,10 @@ def _runs(
         yield from table.runs(reader)
 
 
-def _numbered(batches: Iterator[pyarrow.RecordBatch], source: Source) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+def _numbered(
+    batches: Iterator[pyarrow.RecordBatch], rows: int, source: Source
+) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
     """The batches, each with the number of rows before it."""
-    rows = 0
     for batch in batches:
         yield rows, batch
         rows += batch.num_rows

@@ -223,7 +223,7 @@ class Tallies:
 
     def count(self, run: Run, scores: Scores) -> None:
         """Count segments that were scored."""
-        self.notes = merge_notes([*self.notes, *scores.notes])
+        self.remark(scores.notes)
         self.referenced |= run.reference is not None or run.reference_length is not None
         labels, group = _groups(run, len(self.by))
         if len(labels) > 1 and any(_uneven(score, run) for score in scores):
@@ -246,15 +246,27 @@ class Tallies:
         into = self.groups.setdefault(group, {})
         into[one.metric] = into[one.metric] + one if one.metric in into else one
 
+    def empty(self) -> Tallies:
+        """Tallies of the same kind, of nothing yet."""
+        return Tallies(self.metrics, self.convention, by=self.by, seed=self.seed)
+
+    def join(self, other: Tallies) -> None:
+        """Add the tallies of other segments."""
+        for group, of in other.groups.items():
+            for one in of.values():
+                self.take(group, one)
+        self.remark(other.notes)
+        self.referenced |= other.referenced
+
+    def remark(self, notes: Iterable[Note]) -> None:
+        """Add to what a reader of the scores must know."""
+        self.notes = merge_notes([*self.notes, *notes])
+
     def __add__(self, other: Tallies) -> Tallies:
         """The tallies of the segments of both."""
-        out = Tallies(self.metrics, self.convention, by=self.by, seed=self.seed)
-        for some in (self, other):
-            for group, of in some.groups.items():
-                for one in of.values():
-                    out.take(group, one)
-        out.notes = merge_notes([*self.notes, *other.notes])
-        out.referenced = self.referenced or other.referenced
+        out = self.empty()
+        out.join(self)
+        out.join(other)
         return out
 
     def scores(

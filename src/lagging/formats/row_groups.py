@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of Parquet, and Arrow's own: their schema, and some of their columns, some rows at a time.
+
+A Parquet file is read in stretches of row groups, so that several processes may read one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lagging.errors import Fault, optional
+from lagging.formats import jsonl
+from lagging.formats.options import Options
+from lagging.formats.source import Source, Stretch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Batches", "opened", "recognise", "stretches"]
+
+MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+PARTS = 4
+"""How many parts a stretch has at least, if its row groups are small."""
+
+
+class Batches(Protocol):
+    """Reads some columns, some rows at a time: those of the stretch that is wanted, or from the first row on."""
+
+    def __call__(self, names: list[str], /, *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
+        """The rows."""
+
+
+def recognise(head: bytes) -> str | None:
+    """`parquet` or `arrow`, by the first bytes."""
+    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+def _arrow() -> Any:
+    return optional("pyarrow", "arrow")
+
+
+@contextmanager
+def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, Batches]]:
+    """The schema of a file, and a function that reads some columns of it."""
+    pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
+    # such a file is read from its end: a pipe, or what is compressed, is taken into memory
+    plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
+    with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
+        if options.format == "arrow":
+            ipc = pa.ipc.open_file(file)
+            yield ipc.schema, lambda names, *, first=False: _whole(_slices(ipc, names, size), None, source, options)
+        else:
+            from pyarrow.parquet import ParquetFile
+
+            parquet = ParquetFile(file, page_checksum_verification=True)
+            rows = parquet.metadata.num_rows
+
+            def read(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
+                wanted = [*_stretches(parquet.metadata)] if first or source.stretch is None else [source.stretch]
+                batches = (
+                    batch
+                    for some in wanted
+                    for batch in parquet.iter_batches(size, range(some.start, some.stop), names, use_threads=False)
+                )
+                return _whole(batches, rows, source, options)
+
+            yield parquet.schema_arrow, read
+
+
+def stretches(source: Source) -> Sequence[Stretch] | None:
+    """The stretches of row groups of a Parquet file: their numbers, rows from 1; None if it cannot be read."""
+    pa = _arrow()
+    from pyarrow.parquet import read_metadata
+
+    try:
+        return [*_stretches(read_metadata(str(source.file)))]
+    except (pa.ArrowException, OSError):  # it is told, with all else that is wrong, by reading in order
+        return None
+
+
+def _stretches(metadata: Any) -> Iterator[Stretch]:
+    start, first, rows = 0, 1, 0
+    for group in range(metadata.num_row_groups):
+        rows += metadata.row_group(group).num_rows
+        if rows >= PARTS * jsonl.SEGMENTS_PER_PART or group == metadata.num_row_groups - 1:
+            yield Stretch(start, group + 1, first, rows)
+            start, first, rows = group + 1, first + rows, 0
+
+
+def _whole(
+    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, options: Options
+) -> Iterator[pyarrow.RecordBatch]:
+    """The batches up to one that cannot be read; a fault says from which row on."""
+    pa, read = _arrow(), 0
+    try:
+        for batch in batches:
+            read += batch.num_rows
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        said = str(error).partition("\n")[0][:100]
+        lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
+        options.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
+
+
+def _start(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(8)
+
+
+def _all(source: Source) -> bytes:
+    return b"".join(batch.text for batch in source.batches())
+
+
+def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:
+    for number in range(ipc.num_record_batches):
+        batch = ipc.get_batch(number).select(names)
+        batch.validate(full=True)  # Arrow's own files are taken at their word, and a damaged one would be read astray
+        yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))

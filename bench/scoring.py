@@ -94,10 +94,11 @@ class Cost:
 def run(command: Sequence[str], bytecode: Path) -> Cost:
     """Run a process to its end; what it prints is dropped, unless it fails.
 
-    Compiled modules are kept in `bytecode`, for every package alike: a checkout has none, an installed package has.
+    Compiled modules are kept in `bytecode`, for every package alike: a checkout has none, an installed package has. Who
+    has set PYTHONPYCACHEPREFIX says where.
     """
     env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    env["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    env.setdefault("PYTHONPYCACHEPREFIX", str(bytecode))
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=env)
         _, status, used = os.wait4(process.pid, 0)

@@ -63,7 +63,7 @@ def test_the_benchmark_prints_its_table(script, rows, tmp_path) -> None:
     ran = subprocess.run(
         [sys.executable, str(BENCH / script), "--quick"],
         cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUTF8": "1"},
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUTF8": "1", "PYTHONPYCACHEPREFIX": ""},  # as it is
         capture_output=True,
         encoding="utf-8",
         timeout=300,

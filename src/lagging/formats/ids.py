@@ -18,6 +18,7 @@ from lagging.run import Ids, Run
 __all__ = ["SeenIds"]
 
 Keys = npt.NDArray[np.uint64]
+Hashes = tuple[Keys, npt.NDArray[np.uint32]]
 
 
 @dataclass
@@ -46,7 +47,7 @@ class SeenIds:
         self._distinct = 0
         self._parts: list[_Part] = []
         self._growing = True
-        self._waiting: list[tuple[Ids | range, int]] = []
+        self._waiting: list[tuple[Ids | range | Hashes, int]] = []
         self._whole = True
         self._low: int | None = None
         self._high: int | None = None
@@ -59,13 +60,15 @@ class SeenIds:
 
     def repeated(self, run: Run) -> dict[int, Fault]:
         """The rows of a part whose ids were in parts before, once each, and what is to be said of them."""
-        if not len(run) or not self._n or self._grows(run):
+        return {} if self._grows(run) else self._repeated(run, _hashes(run.id))
+
+    def _repeated(self, run: Run, hashes: Hashes) -> dict[int, Fault]:
+        if not len(run) or not self._n:
             return {}
         self._settle()
-        keys, checks = _hashes(run.id)
         out: dict[int, Fault] = {}
         told: set[str] = set()  # what two lines of one part share was told when it was checked
-        for row, number in self._index.find(keys, checks):
+        for row, number in self._index.find(*hashes):
             name = run.id.item(row)
             if str(name) not in told:
                 told.add(str(name))
@@ -77,9 +80,10 @@ class SeenIds:
 
     def add(self, run: Run) -> None:
         """Take note of the ids of a part."""
-        repeated = self.repeated(run)
-        self._found += repeated.values()
         growing = self._grows(run)
+        hashes = None if growing else _hashes(run.id)
+        repeated = {} if hashes is None else self._repeated(run, hashes)
+        self._found += repeated.values()
         self._distinct += (len(run) if growing else len(set(run.id.tolist()))) - len(repeated)
         lines: Ints | int | None = run.line
         if run.line is not None and len(run) and int(run.line[-1]) - int(run.line[0]) + 1 == len(run):
@@ -92,7 +96,8 @@ class SeenIds:
             self._high = high if self._high is None else max(high, self._high)
         self._growing &= growing
         one_by_one = growing and len(run) and int(run.id[-1]) - int(run.id[0]) + 1 == len(run)
-        self._waiting.append((range(int(run.id[0]), int(run.id[-1]) + 1) if one_by_one else run.id, self._n))
+        names = range(int(run.id[0]), int(run.id[-1]) + 1) if one_by_one else run.id
+        self._waiting.append((names if hashes is None else hashes, self._n))
         self._n += len(run)
         if not self._growing:
             self._settle()
@@ -110,7 +115,7 @@ class SeenIds:
     def _settle(self) -> None:
         """Take into the index what so far need not be looked up."""
         for ids, start in self._waiting:
-            self._index.add(*_hashes(ids), start)
+            self._index.add(*(ids if isinstance(ids, tuple) else _hashes(ids)), start)
         self._waiting = []
 
     def gaps(self) -> Iterator[Note]:
@@ -139,7 +144,7 @@ class SeenIds:
                 yield Fault("duplicate-id", f"also at {seen[str(name)]}", path, line, name)
 
 
-def _hashes(ids: Ids | range) -> tuple[Keys, npt.NDArray[np.uint32]]:
+def _hashes(ids: Ids | range) -> Hashes:
     """Two hashes of the text of each id: 7 and "7" are one name."""
     texts = list(map(str, ids if isinstance(ids, range) else ids.tolist()))
     keys = np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
@@ -155,6 +160,8 @@ class _Index:
 
     def add(self, keys: Keys, checks: npt.NDArray[np.uint32], start: int) -> None:
         """Take in hashes of segments that are numbered from `start`."""
+        if not len(keys):
+            return
         order = np.argsort(keys, kind="stable")
         new = (keys[order], checks[order], order + start)
         while self._runs and len(self._runs[-1][0]) < 2 * len(new[0]):
@@ -168,11 +175,13 @@ class _Index:
     def find(self, keys: Keys, checks: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
         """The rows whose hashes were seen, each with the number of the segment that had them first."""
         found: dict[int, int] = {}
+        order = np.argsort(keys, kind="stable")
+        wanted = keys[order]  # neighbours are looked up near to each other, and what is near is in the cache
         for known, known_checks, numbers in self._runs:
-            first = np.searchsorted(known, keys, side="left")
-            last = np.searchsorted(known, keys, side="right")
-            for row in np.flatnonzero(first < last).tolist():
-                for at in range(first[row], last[row]):
+            first = np.searchsorted(known, wanted)
+            for place in np.flatnonzero(known.take(first, mode="clip") == wanted).tolist():
+                row, last = int(order[place]), np.searchsorted(known, wanted[place], side="right")
+                for at in range(first[place], last):
                     if known_checks[at] == checks[row]:
                         found[row] = min(int(numbers[at]), found.get(row, int(numbers[at])))
         return sorted(found.items())

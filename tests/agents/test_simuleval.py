@@ -3,6 +3,7 @@
 
 import json
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
@@ -16,6 +17,7 @@ from lagging.agents.protocol import Revise, State, Traits, Write
 from lagging.agents.sentence import Sentence, drive
 from lagging.agents.simuleval import NotInStandIn, Wrapped, for_simuleval, from_file, standin
 from lagging.agents.simuleval.arguments import Arguments, parse
+from lagging.agents.simuleval.inside import _Course
 from lagging.agents.simuleval.providing import provide
 from lagging.agents.simuleval.standin import agents, pipelines, segments
 from lagging.agents.sources import Spoken, Written
@@ -553,6 +555,28 @@ def test_a_recording_without_a_sample():
     made = for_simuleval(Listener)()
     out = made.pushpop(segments.EmptySegment(finished=True))
     assert (out.content, out.finished) == ("0@16000:1 0@16000:2 0@16000:3", True)
+
+
+def test_a_long_recording_is_not_copied_for_every_chunk():
+    kept = []
+
+    class Ear:
+        source = "speech"
+
+        def policy(self, state):
+            if state.finished or not len(kept):
+                kept.append(state.source)
+            return f"w{len(state.target)}" if state.finished and not state.target else None
+
+    course, began = _Course(Ear(), 0, 16000, "word"), time.process_time()
+    chunk = np.arange(8000, dtype=np.float32)
+    for number in range(2400):  # twenty minutes: 90 GB, if all was copied for every chunk
+        said = course.listen(chunk, number == 2399)
+    assert time.process_time() - began < 5
+    assert (said, course.over) == (["w0"], True)
+    assert (kept[0] == chunk).all()
+    assert (kept[-1].reshape(2400, 8000) == chunk).all()
+    assert not kept[-1].flags.writeable
 
 
 def test_batched_agents_of_ours():

@@ -22,7 +22,7 @@ from lagging.agents.failures import Failure
 from lagging.errors import UsageError, counted, optional
 from lagging.text import load_spm, tokens
 
-__all__ = ["Speech", "Spoken", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
+__all__ = ["Speech", "Spoken", "Tape", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
 
 SOURCE_LEVELS = ("word", "char", "spm")
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a")
@@ -102,6 +102,39 @@ class Spoken:
         self.finished = self._at == len(self._samples)
         self.seen = self._samples[: self._at]
         return self.seen
+
+
+class Tape:
+    """Samples that come piece by piece: one array, made twice as long when it is full, so that few are copied.
+
+    Example:
+        >>> tape = Tape()
+        >>> tape.add([1, 2])
+        >>> tape.add([3])
+        >>> tape.heard
+        array([1., 2., 3.], dtype=float32)
+    """
+
+    __slots__ = ("_end", "_room")
+
+    def __init__(self) -> None:
+        self._room, self._end = np.empty(0, np.float32), 0
+
+    def add(self, samples: Any) -> None:
+        """More of them."""
+        begin, self._end = self._end, self._end + len(samples)
+        if self._end > len(self._room):  # what somebody has kept of the shorter one stays as it is
+            longer = np.empty(max(2 * len(self._room), self._end), np.float32)
+            longer[:begin] = self._room[:begin]
+            self._room = longer
+        self._room[begin : self._end] = samples
+
+    @property
+    def heard(self) -> Any:
+        """All so far, for reading."""
+        seen = self._room[: self._end]
+        seen.flags.writeable = False
+        return seen
 
 
 # ---- a test set ---------------------------------------------------------------------------------------------------

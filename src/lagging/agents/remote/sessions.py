@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-import numpy as np
 
 from lagging.agents.failures import Failure, raised
 from lagging.agents.protocol import State, Timed
@@ -37,6 +36,7 @@ from lagging.agents.remote.messages import (
     samples_of,
 )
 from lagging.agents.remote.pool import Housed, Pool
+from lagging.agents.sources import Tape
 
 if TYPE_CHECKING:
     from websockets.sync.server import ServerConnection
@@ -195,9 +195,11 @@ class Asked:
             wrong = f"this agent takes {self._traits.source}, but the sentence has a sample rate of {begin.sample_rate}"
             raise Garbage(wrong)
         self.over = False
-        self._samples: Any = np.zeros(0, np.float32)
-        self._heard = self._idle = 0
-        self._state = State(self._samples if self._speech else [], begin.sentence, begin.sample_rate, begin.reference)
+        self._tape = Tape()
+        self._idle = 0
+        self._state = State(
+            self._tape.heard if self._speech else [], begin.sentence, begin.sample_rate, begin.reference
+        )
         self._state.source_length = begin.source_length
         self._target = self._state.target
 
@@ -211,13 +213,7 @@ class Asked:
             raise Garbage("samples, but this agent takes text")
         if self._state.finished:
             raise Garbage("samples after the end of the source")
-        end = self._heard + len(samples)
-        if end > len(self._samples):  # what an agent has kept of the shorter one stays as it is
-            longer = np.empty(max(2 * len(self._samples), end), np.float32)
-            longer[: self._heard] = self._samples[: self._heard]
-            self._samples = longer
-        self._samples[self._heard : end] = samples
-        self._heard = end
+        self._tape.add(samples)
 
     def step(self, news: Step) -> tuple[bytes, bytes]:
         """Ask the agent; what to tell the client, and the samples that go before."""
@@ -231,8 +227,7 @@ class Asked:
         if news.erase > len(target):
             raise Garbage(f"{news.erase} tokens of the target are erased, where {len(target)} stood")
         if self._speech:
-            state.source = self._samples[: self._heard]
-            state.source.flags.writeable = False
+            state.source = self._tape.heard
         else:
             state.source += news.source
         state.finished = state.finished or news.finished

@@ -20,7 +20,7 @@ from lagging.agents.loading import build
 from lagging.agents.protocol import Answer, State, Traits, as_agent
 from lagging.agents.sentence import Limits, Sentence
 from lagging.agents.simuleval.providing import provide
-from lagging.agents.sources import Spoken, Written
+from lagging.agents.sources import Spoken, Tape, Written
 from lagging.errors import LaggingError, UsageError
 
 __all__ = ["for_simuleval"]
@@ -35,6 +35,11 @@ class _Fed(Sentence):
 
     hungry = False
 
+    def __post_init__(self) -> None:
+        """Open the state."""
+        super().__post_init__()
+        self._tape = Tape()
+
     def _read(self) -> None:
         self.hungry = True
 
@@ -45,8 +50,8 @@ class _Fed(Sentence):
             source.seen += content
             source.read = source.length = len(source.seen)
         else:
-            source.seen = np.concatenate((source.seen, np.asarray(content, dtype=np.float32)))
-            source.seen.flags.writeable = False
+            self._tape.add(content)
+            source.seen = self._tape.heard
             source.read = source.length = len(source.seen) * 1000 / source.sample_rate
         self.state.source, self.state.finished = source.seen, finished
         self._most = LIMITS.of(source)  # the longer the source, the more may be written

@@ -164,3 +164,5 @@ def write_wav(path: Path, sentence: Sentence | None, intervals: list[list[float]
         samples[at : at + len(piece)] = piece
     with write_whole(path, binary=True) as file:
         soundfile.write(file, samples, rate, format="WAV")
+        file.flush()
+        os.fsync(file.fileno())  # before the line that says that it is there

@@ -109,6 +109,8 @@ def run_job(
 ) -> Result:
     """Take an agent over a test set, in processes that can be watched and ended; go on, if it was begun before.
 
+    These processes import the program that calls this: let it do so below `if __name__ == "__main__":`.
+
     Args:
         job: what to do.
         workers: how many processes.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -88,9 +89,11 @@ if sys.platform == "win32":
             try:
                 msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
                 return True
-            except OSError:
+            except OSError as error:
                 if not wait:
                     return False
+                if error.errno not in (errno.EDEADLK, errno.EACCES):  # somebody has it; else it will never be had
+                    raise
 
     def _unlock(handle: int) -> None:
         os.lseek(handle, FAR, os.SEEK_SET)

@@ -13,7 +13,7 @@ function of the state is an agent too. Nothing has to be imported to write one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union, runtime_checkable
 
@@ -127,7 +127,9 @@ class Timed(Struct, frozen=True):
 DONE = Write(finished=True)
 """The sentence is finished, and there is nothing more to write."""
 
-Answer: TypeAlias = Union[str, "Samples", Write, Revise, Timed, "Iterable[Answer]", None]
+Answer: TypeAlias = Union[
+    str, "Samples", Write, Revise, Timed, "list[Any]", "tuple[Answer, ...]", "Generator[Answer, None, None]", None
+]
 Policy: TypeAlias = Callable[[State], Answer]
 
 

@@ -165,7 +165,7 @@ def run_job(
             manifest.begin(workers, len(held.at), job)
             _config(folder, hello.traits)
             wanted = _wanted(source, first)
-            far = Progress(journal.path, len(wanted), held, torn)
+            far = Progress(journal.path, max(len(wanted), len(held.at)), held, torn)
 
             def tell() -> None:
                 if progress is not None:

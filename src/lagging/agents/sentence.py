@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from numbers import Integral
 from types import GeneratorType
 from typing import Any, Protocol
 
@@ -215,14 +216,14 @@ class Sentence:
 
     def _write(self, answer: Write, step: int) -> bool:
         content, count = answer.content, answer.erase
-        if count != 0 and (not isinstance(count, int) or count < 0):
+        if count != 0 and (not isinstance(count, Integral) or count < 0):
             raise Failure("wrong-type", f"erase={short(count)}")
         if self.traits.target == "speech":
             return self._speak(answer, step)
         if type(content) is not str:
             self._check_text(content)
         if count:
-            self.hypothesis.erase(count, step)
+            self.hypothesis.erase(int(count), step)
         self.done = answer.finished
         return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Spread", "cores", "score", "spread"]
 
-PAYS = {"parquet.scan": 1 << 22, "jsonl.scan": 1 << 25}
+PAYS = {"parquet.scan": 1 << 23, "jsonl.scan": 1 << 25}
 """By reader of a format: a log of fewer bytes is read before other processes have started."""
 
 ATTEMPTS = 3

@@ -14,7 +14,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what 
 
 settings.register_profile(
     "default",
-    max_examples=200,
+    max_examples=100,
     derandomize=True,
     deadline=None,
     database=None,

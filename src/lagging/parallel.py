@@ -50,6 +50,9 @@ ATTEMPTS = 3
 HOW = ("format", "level", "unit", "unit_hint", "spm_model", "repair", "strip", "column_map", "by")
 """What of the ways to read a log can be done in stretches."""
 
+THREADED = {"jax", "torch", "tensorflow", "grpc"}
+"""What has threads of its own that a copied process would not have, and might wait for."""
+
 
 def cores() -> int:
     """How many processors this process may use."""
@@ -244,6 +247,9 @@ class Spread:
 def _context() -> BaseContext:
     """How processes are started: at once where nothing forbids it; a process with other threads must not be copied."""
     from multiprocessing import get_context
+
+    copied = sys.platform == "linux" and threading.active_count() == 1 and not THREADED & sys.modules.keys()
+    return get_context("fork" if copied else "spawn")
 
     return get_context("fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn")
 

@@ -205,7 +205,7 @@ def test_a_command_that_is_refused_leaves_nothing_behind(texts: Path, capsys: py
         code, text = said(capsys, "run", texts / "wrong.py", "--source", texts / "source.txt", "-o", texts / folder)
         assert code == 1
         assert "no_such_module" in text
-    assert sorted(path.name for path in texts.rglob("*") if path.name != "__pycache__") == [
+    assert sorted(path.name for path in texts.rglob("*") if "__pycache__" not in path.parts) == [
         "empty", "reference.txt", "source.txt", "wrong.py"
     ]  # fmt: skip
 

@@ -160,8 +160,9 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes, once: the numbers mean nothing")
     size.add_argument("--full", action="store_const", const=SIZES[-1], dest="most", help="up to ten million segments")
-    size.add_argument("--most", type=int, metavar="N", default=300_000, help="up to so many segments")
+    size.add_argument("--most", type=int, metavar="N", help="up to so many segments")
     parser.add_argument("--kind", choices=["json", "parquet"], help="only logs of this kind")
+    parser.set_defaults(most=300_000)
     args = parser.parse_args()
     if not hasattr(os, "wait4"):
         sys.exit("NOT RUN: the CPU time of another process cannot be measured on this system (no os.wait4)")

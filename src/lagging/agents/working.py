@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -106,6 +106,8 @@ def _serve(
     todo: Sequence[int],
     again: Sequence[int],
 ) -> None:
+    """Translate until nothing is left, and write each line before the next sentence is taken."""
+    pulse, lock = board.row(worker), journal.lock
     cut_off = 0
 
     def put(place: int, line: bytes, failure: Failure | None) -> None:
@@ -121,19 +123,6 @@ def _serve(
         if strict and failure is not None:
             board.stop()
 
-    _translate(desk, journal, board, worker, todo, again, put)
-
-
-def _translate(
-    desk: Desk,
-    journal: Journal,
-    board: Board,
-    worker: int,
-    todo: Sequence[int],
-    again: Sequence[int],
-    put: Callable[[int, bytes, Failure | None], None],
-) -> None:
-    pulse, lock = board.row(worker), journal.lock
     for place in again:  # those that were under way when a worker was lost: alone, so that it is known which it is
         line, failure = desk.translate(place, pulse)
         with lock.held():

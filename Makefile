@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+MULTI30K ?= $(if $(LAGGING_TEST_DATA),$(LAGGING_TEST_DATA)/multi30k)
 # mkdocs-material announces the end of its life in colour on every build
 export NO_MKDOCS_2_WARNING := 1
 
@@ -45,8 +46,8 @@ web: ## rebuild the pages that are shipped (needs Node 20.19 or newer)
 	@npm --prefix web --silent install --no-save --no-audit --no-fund
 	@npm --prefix web --silent run build
 
-lab: ## the paper's experiment (not there yet)
-	@echo "lagging has no lab yet: there is nothing to run" >&2; exit 1
+lab: $(STAMP) ## the paper's experiment on Multi30k, from data to figures: two hours (MULTI30K=folder)
+	@$(BIN)/python -m lab $(if $(MULTI30K),--data $(MULTI30K)) $(ARGS)
 
 clean: ## remove what was made
 	rm -rf $(VENV) site dist build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

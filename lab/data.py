@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences to train on and to translate: Multi30k from a folder, or a language whose verbs come last."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+import torch
+from torch import Tensor
+
+__all__ = ["Corpus", "Pair", "Pieces", "batches", "padded", "read_multi30k", "verb_final"]
+
+PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
+TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
+
+Pair = tuple[list[int], list[int]]
+"""A source and a target, as numbers of pieces."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of sentences, by part: `train`, `val`, and tests."""
+
+    parts: dict[str, list[tuple[str, str]]]
+
+    @property
+    def tests(self) -> dict[str, list[tuple[str, str]]]:
+        """The test sets."""
+        return {part: pairs for part, pairs in self.parts.items() if part.startswith("test")}
+
+
+def read_multi30k(folder: Path) -> Corpus:
+    """Multi30k German–English, lower-cased.
+
+    Raises:
+        SystemExit: files are missing; it names all of them.
+    """
+    parts = ("train", "val", *TESTS)
+    files = {(part, language): folder / f"{part}.{language}.gz" for part in parts for language in ("de", "en")}
+    missing = [file.name for file in files.values() if not file.is_file()]
+    if missing:
+        raise SystemExit(f"{folder} lacks {', '.join(missing)}\n  fix: lab/README.md says where Multi30k is to be had.")
+    texts = {}
+    for which, path in files.items():
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            texts[which] = [line.rstrip("\n").lower() for line in file]
+    return Corpus({part: list(zip(texts[part, "de"], texts[part, "en"], strict=True)) for part in parts})
+
+
+def verb_final(count: int, seed: int = 1, clauses: int = 3) -> Corpus:
+    """A language without a licence, whose verbs come last: `s o a p v` becomes `S V O A P`, clause by clause.
+
+    Words are of five kinds, which their first letter tells: subject, object, adverb, place, verb. The translation of a
+    word is the same word in capitals. Nobody can write a verb before it has been read, and it is read last.
+    """
+    chance = random.Random(seed)
+
+    def pair() -> tuple[str, str]:
+        source, target = [], []
+        for _ in range(chance.randint(1, clauses)):
+            subject, *others, verb = clause = [kind + chance.choice("bdfgklmn") for kind in "soapv"]
+            source += clause
+            target += [word.upper() for word in (subject, verb, *others)]
+        return " ".join(source), " ".join(target)
+
+    few = max(count // 20, 50)
+    sizes = {"train": count, "val": few, "test": few}
+    return Corpus({part: [pair() for _ in range(size)] for part, size in sizes.items()})
+
+
+class Pieces:
+    """Subwords of both languages, trained on the training set."""
+
+    def __init__(self, model: Path) -> None:
+        self.path = model
+        self._model = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    @classmethod
+    def train(cls, corpus: Corpus, path: Path, size: int) -> Pieces:
+        """Train them, unless that was done before."""
+        if not path.exists():
+            written = io.BytesIO()
+            texts = (text for pair in corpus.parts["train"] for text in pair)
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=texts, model_writer=written, vocab_size=size, model_type="bpe",
+                character_coverage=1.0, pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, minloglevel=2,
+            )  # fmt: skip
+            path.write_bytes(written.getvalue())
+        return cls(path)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self._model.get_piece_size())
+
+    def pairs(self, texts: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Sentences as numbers: the source, and the target with its end."""
+        return [(self._model.encode(source), [*self._model.encode(target), END]) for source, target in texts]
+
+    def numbers(self, pieces: Sequence[str]) -> list[int]:
+        """Pieces as numbers."""
+        return [self._model.piece_to_id(piece) for piece in pieces]
+
+    def piece(self, number: int) -> str:
+        """A number as a piece."""
+        return str(self._model.id_to_piece(number))
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of uneven length, with padding on the right."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
+
+
+def batches(pairs: Sequence[Pair], tokens: int, chance: random.Random | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of similar length together, so many tokens at a time; in the order of chance, if there is one."""
+    order = list(range(len(pairs)))
+    if chance is not None:
+        chance.shuffle(order)
+    order.sort(key=lambda i: (len(pairs[i][1]), len(pairs[i][0])))
+    groups: list[list[int]] = [[]]
+    for i in order:
+        longest = max(max(map(len, pairs[k])) for k in (*groups[-1][-1:], i))
+        if groups[-1] and longest * (len(groups[-1]) + 1) > tokens:
+            groups.append([])
+        groups[-1].append(i)
+    if chance is not None:
+        chance.shuffle(groups)
+    for group in groups:
+        yield padded([pairs[i][0] for i in group]), padded([pairs[i][1] for i in group])

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is trained, and at which settings it is run: a folder with one TOML file for each experiment."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Experiment", "Plan", "Scale", "Setting", "read_plan"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What all experiments of a plan share.
+
+    Attributes:
+        corpus: "multi30k", from a folder, or "verb-final", which is made.
+        pieces: subwords, of both languages together.
+        width, layers, heads, inner, dropout: of the network, see `lab.model.Size`.
+        tokens: of a batch.
+        warm_up: steps until the learning rate is at its highest.
+        smoothing: of the labels.
+        noise: standard deviation of what is added to the energies of p, so that it learns to be near 0 or 1
+            (Arivazhagan et al., 2019).
+        largest_k: of the k by chance.
+        watched: of the validation set, how many sentences are translated after every epoch.
+    """
+
+    corpus: str
+    pieces: int
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    dropout: float
+    tokens: int
+    warm_up: int
+    smoothing: float
+    noise: float
+    largest_k: int
+    watched: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a curve: a model, and the policy that it is run by.
+
+    Attributes:
+        name: of the setting, unique in the plan.
+        family: the line that it belongs to in the figures.
+        model: the experiment that trains it.
+        policy: see `lab.agents.Simultaneous`.
+        options: of the policy.
+        label: what it is called beside its point.
+        everywhere: whether it is run on all test sets, and not on the first one only.
+    """
+
+    name: str
+    family: str
+    model: str
+    policy: str
+    options: Mapping[str, float]
+    label: str
+    everywhere: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A training run.
+
+    Attributes:
+        name: of the run.
+        start: the experiment whose model it begins with; None for none.
+        epochs: how often the training set is gone through.
+        rate: the highest learning rate.
+        path: what is seen of the source: "offline", "wait-k" (a k by chance for every batch), or "milk".
+        latency: "dal" or "al": what λ weighs.
+        weight: λ; where it begins, if there is a target.
+        target: the expected latency that is wanted, for which λ is found by the controller.
+        control: how fast the controller moves λ.
+        seed: of chance.
+        settings: at which it is run.
+    """
+
+    name: str
+    start: str | None = None
+    epochs: int = 1
+    rate: float = 1e-3
+    path: str = "offline"
+    latency: str = "dal"
+    weight: float = 0.0
+    target: float | None = None
+    control: float = 0.0
+    seed: int = 1
+    settings: tuple[Setting, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All experiments, in an order in which they can be trained, and what they share."""
+
+    scale: Scale
+    experiments: Mapping[str, Experiment]
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """All settings, by name."""
+        return {setting.name: setting for one in self.experiments.values() for setting in one.settings}
+
+    def recipe(self, name: str) -> list[dict[str, Any]]:
+        """All that decides what a model becomes: the scale, its experiment, and those that it starts from."""
+        one = self.experiments[name]
+        before = [asdict(self.scale)] if one.start is None else self.recipe(one.start)
+        return [*before, {key: value for key, value in asdict(one).items() if key != "settings"}]
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan in a folder: `scale.toml`, and the experiments, in the order of their files."""
+    found: dict[str, Experiment] = {}
+    for file in sorted(folder.glob("[0-9]*.toml")):
+        said = tomllib.loads(file.read_text("utf-8"))
+        for one in said["train"]:
+            made = _experiment(said["family"], {**said.get("all", {}), **one})
+            if made.start is not None and made.start not in found:
+                raise SystemExit(f"{file}: {made.name} starts from {made.start}, which no experiment before it trains")
+            found[made.name] = made
+    return Plan(Scale(**tomllib.loads((folder / "scale.toml").read_text("utf-8"))), found)
+
+
+def _experiment(family: str, said: dict[str, Any]) -> Experiment:
+    runs = said.pop("run", [])
+    settings = tuple(
+        Setting(
+            name=run.pop("name", said["name"]),
+            family=run.pop("family", family),
+            model=said["name"],
+            policy=run.pop("policy"),
+            label=run.pop("label"),
+            everywhere=run.pop("everywhere", False),
+            options=run,
+        )
+        for run in runs
+    )
+    return Experiment(**said, settings=settings)

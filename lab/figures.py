@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of what was kept, and the page of documentation that shows them with the tables.
+
+Quality against latency; AL against DAL, as in Figure 2 of the paper; and where writing was free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+from lab import tables
+from lab.results import Result, read_results
+from lagging import plots
+from lagging.curves import curves
+from lagging.disagreement import Lines, lines
+from lagging.files import write_whole
+from lagging.ragged import Floats
+from lagging.run import Run
+from lagging.timeline import timeline
+
+__all__ = ["against", "draw", "fill", "hidden", "made"]
+
+RESAMPLES = 2000
+TENTHS = 10
+NEAR = 4.0
+"""The DAL near which settings of different families are compared."""
+PAIR = ("wait-k", "MILk")
+
+
+def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
+    """All tables, by name."""
+    results = read_results(kept)
+    names = next(one for one in results if one.setting.family == "wait-k").trained.tests
+    tests = {test: read_results(kept, test) for test in names}
+    pair = {test: [one for one in some if one.setting.family in PAIR] for test, some in tests.items()}
+    return {
+        "settings": tables.settings(results, resamples),
+        "ceiling": tables.ceiling(tests, resamples),
+        "slopes": tables.slopes(against(results, resamples)),
+        "steeper": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
+        "agreement": tables.agreement(results),
+        "hidden": tables.hidden(_near(results)),
+        "worst": tables.worst(_near(results)),
+    }
+
+
+def against(results: Sequence[Result], resamples: int) -> Lines:
+    """DAL against AL: the line of each family of several settings."""
+    points = {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
+    return lines(points, "AL", "DAL", resamples=resamples)
+
+
+def _near(results: Sequence[Result]) -> list[Result]:
+    """Of each family with several settings, the one whose DAL is nearest to `NEAR`."""
+    return [min(some, key=lambda one: abs(one.scores["DAL"].value - NEAR)) for some in tables.several(results).values()]
+
+
+def hidden(run: Run) -> Floats:
+    """ℓ'(t) − ℓ(t), what AL does not see of a lag: its mean in each tenth of the target."""
+    sums, counts = np.zeros(TENTHS), np.zeros(TENTHS)
+    for g, x in zip(run.delays, run.source_length, strict=True):
+        t = np.arange(len(g))
+        lags = g - t * x / max(len(g), 1)
+        np.add.at(sums, t * TENTHS // max(len(g), 1), np.maximum.accumulate(lags) - lags)
+        np.add.at(counts, t * TENTHS // max(len(g), 1), 1)
+    return sums / np.maximum(counts, 1)
+
+
+def draw(kept: Path, folder: Path, resamples: int = RESAMPLES) -> None:
+    """All figures, into a folder."""
+    mpl.use("agg")
+    results = read_results(kept)
+    folder.mkdir(parents=True, exist_ok=True)
+    plots.save(plots.al_dal(against(results, resamples)), folder / "al-against-dal.svg")
+    points = {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
+    for latency in ("AL", "DAL"):
+        drawn = curves(points, latency, "BLEU", resamples=resamples)
+        plots.save(plots.curves(drawn, pareto=False), folder / f"bleu-against-{latency.lower()}.svg")
+    plots.save(_learning(results), folder / "learning.svg")
+    near = _near(results)
+    plots.save(_hidden(near), folder / "hidden.svg")
+    for one in near:
+        gap = one.scores["DAL"].segments - one.scores["AL"].segments
+        line = timeline(one.run, str(one.run.id[int(np.nanargmax(gap))]))
+        plots.save(plots.timeline(line), folder / f"timeline-{one.setting.name}.svg")
+    pyplot.close("all")
+
+
+def _axes(right: str, up: str) -> Axes:
+    _, ax = pyplot.subplots(figsize=(5.2, 3.2), layout="constrained")
+    ax.set_xlabel(right)
+    ax.set_ylabel(up)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _learning(results: Sequence[Result]) -> Axes:
+    """BLEU of some validation sentences after every epoch, of the models that began with nothing."""
+    ax = _axes("epoch", "BLEU ↑ (validation)")
+    for name, trained in {one.setting.model: one.trained for one in results}.items():
+        if trained.experiment["start"] is None:
+            ax.plot([e["epoch"] for e in trained.history], [e["BLEU"] for e in trained.history], marker=".", label=name)
+    ax.legend(frameon=False)
+    return ax
+
+
+def _hidden(near: Sequence[Result]) -> Axes:
+    """Where in the sentence AL forgives a lag."""
+    ax = _axes("place in the translation", "lag that AL does not see (source tokens)")
+    for one in near:
+        label = f"{one.setting.family}, {one.setting.label} (DAL {one.scores['DAL'].value:.1f})"
+        ax.plot((np.arange(TENTHS) + 0.5) / TENTHS, hidden(one.run), marker=".", label=label)
+    ax.set_xlim(0, 1)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def fill(page: Path, parts: Mapping[str, str]) -> None:
+    """Put tables into a page: each between `<!-- lab: NAME -->` and `<!-- end -->`.
+
+    Raises:
+        SystemExit: the page has no place for one of them.
+    """
+    text = page.read_text("utf-8")
+    for name, table in parts.items():
+        before, mark, rest = text.partition(f"<!-- lab: {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        if not (mark and end):
+            raise SystemExit(f"{page} has no place for the table {name}: <!-- lab: {name} --> … <!-- end -->")
+        text = f"{before}{mark}\n{table}\n{end}{after}"
+    with write_whole(page) as file:
+        file.write(text)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The translator: a small Transformer that hears its source from left to right.
+
+One network for all policies. Its encoder is causal, so that what it has made of a word does not change when more is
+read. The first layer of the decoder sees only what has been written; from its state and the encoder's comes p(t, j),
+the probability to stop reading at source position j and write target token t (MILk; Arivazhagan et al., 2019). The
+layers above attend to the source. What they see of it is given from outside:
+
+    seen        a mask, True where j ≤ g(t): offline, wait-k, or a hard policy; or
+    alignment   α(t, j): in expectation over where a monotonic policy stops, with infinite lookback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from lab.data import PAD
+from lagging.losses.torch import infinite_lookback
+
+__all__ = ["Size", "Translator", "kept", "load"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the network is.
+
+    Attributes:
+        vocabulary: subwords, of both languages.
+        width: of the states.
+        layers: of the encoder, and as many of the decoder.
+        heads: of attention.
+        inner: width of the network in each layer.
+        dropout: the share of the states that is left out in training.
+    """
+
+    vocabulary: int
+    width: int = 128
+    layers: int = 3
+    heads: int = 4
+    inner: int = 256
+    dropout: float = 0.2
+
+
+class Attention(nn.Module):
+    """Attention of several heads, to what is seen, or expected to be."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, nn.Dropout(dropout)
+        self.query, self.key, self.value, self.out = (nn.Linear(size, size) for _ in range(4))
+
+    def forward(self, queries: Tensor, states: Tensor, seen: Tensor | None, alignment: Tensor | None = None) -> Tensor:
+        """`seen`: True where attention may look, (B, T, S); or `alignment`: α, (B, T, S)."""
+        q, k, v = self._split(self.query(queries)), self._split(self.key(states)), self._split(self.value(states))
+        if alignment is None:
+            mask = None if seen is None else seen.unsqueeze(1)
+            context = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        else:
+            energies = q @ k.mT / q.shape[-1] ** 0.5
+            weights = infinite_lookback(alignment.unsqueeze(1).expand_as(energies), energies)
+            context = weights @ v
+        made: Tensor = self.dropout(self.out(context.transpose(1, 2).flatten(2)))
+        return made
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+
+
+class Layer(nn.Module):
+    """Attention to what came before, perhaps to the source, and a network for each place; normalised first."""
+
+    def __init__(self, size: int, heads: int, inner: int, dropout: float, source: bool) -> None:
+        super().__init__()
+        self.own, self.norm_own = Attention(size, heads, dropout), nn.LayerNorm(size)
+        if source:
+            self.other, self.norm_other = Attention(size, heads, dropout), nn.LayerNorm(size)
+        self.norm = nn.LayerNorm(size)
+        self.network = nn.Sequential(
+            nn.Linear(size, inner), nn.ReLU(), nn.Dropout(dropout), nn.Linear(inner, size), nn.Dropout(dropout)
+        )
+
+    def forward(
+        self, x: Tensor, before: Tensor, states: Tensor | None = None, seen: Tensor | None = None,
+        alignment: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """`before`: which places may look where among themselves."""
+        y = self.norm_own(x)
+        x = x + self.own(y, y, before)
+        if states is not None:
+            x = x + self.other(self.norm_other(x), states, seen, alignment)
+        made: Tensor = x + self.network(self.norm(x))
+        return made
+
+
+class Translator(nn.Module):
+    """The network; see the head of this module."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.size = size
+        parts = size.width, size.heads, size.inner, size.dropout
+        self.embedding = nn.Embedding(size.vocabulary, size.width)
+        nn.init.normal_(self.embedding.weight, 0, size.width**-0.5)
+        self.last = nn.Parameter(torch.zeros(size.width))
+        self.dropout = nn.Dropout(size.dropout)
+        self.encoder = nn.ModuleList(Layer(*parts, source=False) for _ in range(size.layers))
+        self.prefix = Layer(*parts, source=False)
+        self.decoder = nn.ModuleList(Layer(*parts, source=True) for _ in range(size.layers))
+        self.norm_source, self.norm_prefix, self.norm = (nn.LayerNorm(size.width) for _ in range(3))
+        self.stop_query, self.stop_key = nn.Linear(size.width, size.width), nn.Linear(size.width, size.width)
+        self.stop_bias = nn.Parameter(torch.tensor(0.0))
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        words: Tensor = self.embedding(tokens) * self.size.width**0.5
+        return words + _places(tokens.shape[1], self.size.width)
+
+    def encode(self, source: Tensor, finished: Tensor) -> Tensor:
+        """What is made of each source token when it is read: (B, S, width).
+
+        `finished`: whether the last one is the last of the sentence, (B,). That comes with the token itself, as in
+        `lagging run`: so |x| counts nothing but words.
+        """
+        lengths = (source != PAD).sum(-1, keepdim=True)
+        ends = (torch.arange(source.shape[1]) == lengths - 1) & finished.unsqueeze(-1)
+        x, before = self.dropout(self._embed(source) + ends.unsqueeze(-1) * self.last), _before(source)
+        for layer in self.encoder:
+            x = layer(x, before)
+        states: Tensor = self.norm_source(x)
+        return states
+
+    def listen(self, target: Tensor) -> Tensor:
+        """What is made of each target token by itself and those before: (B, T, width)."""
+        states: Tensor = self.prefix(self.dropout(self._embed(target)), _before(target))
+        return states
+
+    def stops(self, heard: Tensor, states: Tensor) -> Tensor:
+        """Energies of p(t, j): (B, T, S)."""
+        query, key = self.stop_query(self.norm_prefix(heard)), self.stop_key(states)
+        energies: Tensor = query @ key.mT / self.size.width**0.5 + self.stop_bias
+        return energies
+
+    def decode(
+        self, heard: Tensor, states: Tensor, target: Tensor, seen: Tensor | None = None, alignment: Tensor | None = None
+    ) -> Tensor:
+        """States from which the token that follows each target token is said: (B, T, width)."""
+        x, before = heard, _before(target)
+        for layer in self.decoder:
+            x = layer(x, before, states, seen, alignment)
+        said: Tensor = self.norm(x)
+        return said
+
+    def say(self, states: Tensor) -> Tensor:
+        """Logits: (..., vocabulary)."""
+        return states @ self.embedding.weight.mT
+
+
+def _before(tokens: Tensor) -> Tensor:
+    """Which places may look where: at themselves and before, (1, T, T). What follows padding is never used."""
+    return torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril().unsqueeze(0)
+
+
+def _places(count: int, width: int) -> Tensor:
+    """Sines and cosines of the place in the sentence, for so many places (Vaswani et al., 2017)."""
+    angles = torch.arange(count).unsqueeze(1) * 10000 ** -(torch.arange(0, width, 2) / width)
+    return torch.cat([angles.sin(), angles.cos()], 1)
+
+
+def kept(model: Translator) -> dict[str, object]:
+    """The network, as a checkpoint holds it."""
+    return {"size": asdict(model.size), "weights": model.state_dict()}
+
+
+def load(path: Path) -> Translator:
+    """The network of a checkpoint."""
+    found = torch.load(path, weights_only=True)["model"]
+    model = Translator(Size(**found["size"]))
+    model.load_state_dict(found["weights"])
+    return model

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a run: delays, lengths, ids, and what BLEU is made of. No text, which the corpus's terms forbid.
+
+So all figures and tables can be made again without training, and every metric of latency that needs no text computed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lagging
+from lab.experiments import Setting
+from lagging.ragged import Ragged
+from lagging.run import Run
+from lagging.scoring import Score, Scores, Undefined
+from lagging.signature import Signature
+
+__all__ = ["HIDDEN", "METRICS", "Result", "Trained", "keep", "read_results"]
+
+METRICS = ("AP", "CW", "AL", "LAAL", "DAL", "ATD", "YAAL")
+HIDDEN = ("HiddenLag(where=writes)", "HiddenLag(where=tail)")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training says of a model.
+
+    Attributes:
+        tests: the test sets that it was run on, and how many sentences each has.
+        experiment: how it was trained, see `lab.experiments.Experiment`.
+        history: what each epoch gave.
+        expected: of MILk, the latency that is expected of the first test set by "DAL" and "AL", without noise.
+    """
+
+    tests: Mapping[str, int]
+    experiment: Mapping[str, Any]
+    history: Sequence[Mapping[str, float]]
+    expected: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A setting on a test set, and what came of it.
+
+    Attributes:
+        setting: which it was.
+        trained: what training says.
+        run: delays and lengths.
+        scores: of `METRICS` and `HIDDEN`, and BLEU.
+    """
+
+    setting: Setting
+    trained: Trained
+    run: Run
+    scores: Scores
+
+
+def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[int], trained: Trained) -> None:
+    """Keep what a run's log has, but for its texts; `reference_lengths` in the tokens that have delays."""
+    run = lagging.read(log)
+    bleu = lagging.score(run, ["BLEU"])["BLEU"]
+    said = {"setting": asdict(setting), "trained": asdict(trained), "bleu": str(bleu.signature)}
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(
+        folder / f"{setting.name}.npz",
+        delays=run.delays.values.astype(np.int16),
+        lengths=run.delays.lengths.astype(np.int16),
+        source_length=run.source_length.astype(np.int16),
+        reference_length=np.array(reference_lengths, dtype=np.int16),
+        id=np.asarray(run.id),
+        bleu=np.asarray(bleu.statistics).astype(np.int32),
+        said=np.array(json.dumps(said, ensure_ascii=False)),
+    )
+
+
+def read_results(folder: Path, test: str | None = None) -> list[Result]:
+    """All that was kept of a test set; of the first, if none is named.
+
+    Raises:
+        SystemExit: there is nothing.
+    """
+    found = [result for path in sorted(folder.glob("*.npz")) for result in _read(path, test)]
+    if not found:
+        raise SystemExit(f"{folder} has no results{f' of {test}' if test else ''}: train first")
+    return found
+
+
+def _read(path: Path, test: str | None) -> Iterator[Result]:
+    with np.load(path) as kept:
+        said: dict[str, Any] = json.loads(str(kept["said"]))
+        setting, trained = Setting(**said["setting"]), Trained(**said["trained"])
+        delays = Ragged.from_lengths(kept["delays"].astype(np.float64), kept["lengths"].astype(np.int64))
+        columns = {name: kept[name].astype(np.float64) for name in ("source_length", "reference_length")}
+        ids, counts = kept["id"].tolist(), kept["bleu"].astype(np.float64)
+    ends = dict(zip(trained.tests, accumulate(trained.tests.values()), strict=True))
+    test = test or next(iter(ends))
+    if test not in ends:
+        return
+    part = slice(ends[test] - trained.tests[test], ends[test])
+    run = Run.from_delays(delays, id=ids, name=setting.name, **columns)[part]
+    metric, counts = lagging.metric("BLEU"), counts[part]
+    bleu = Score(
+        metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", _of(said["bleu"], len(run)), metric
+    )  # fmt: skip
+    yield Result(setting, trained, run, Scores([*lagging.score(run, [*METRICS, *HIDDEN]), bleu], setting.name))
+
+
+def _of(said: str, n: int) -> Signature:
+    """BLEU's signature, of so many sentences."""
+    return Signature.parse("|".join(f"n:{n}" if field.startswith("n:") else field for field in said.split("|")))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was kept, as tables of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lab.results import HIDDEN, METRICS, Result
+from lagging.derived import Derived
+from lagging.disagreement import Lines
+from lagging.stats import interval
+
+__all__ = ["agreement", "ceiling", "families", "hidden", "settings", "several", "slopes", "steeper", "worst"]
+
+
+ORDER = ("offline", "wait-k", "wait-k with catch-up", "wait-if-worse", "wait-if-diff", "MILk")
+"""In which order families are shown; others come after them."""
+
+
+def families(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """The settings of each family, from the fastest to the slowest."""
+    found: dict[str, list[Result]] = {name: [] for name in ORDER}
+    for result in sorted(results, key=lambda one: (one.setting.family, one.scores["DAL"].value)):
+        found.setdefault(result.setting.family, []).append(result)
+    return {name: some for name, some in found.items() if some}
+
+
+def several(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """The families of which there is more than one setting."""
+    return {name: some for name, some in families(results).items() if len(some) > 1}
+
+
+def _named(results: Iterable[Result]) -> Iterable[tuple[str, Result]]:
+    for family, some in families(results).items():
+        for one in some:
+            yield family if len(some) == 1 else f"{family}, {one.setting.label}", one
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """All columns but the first are to the right."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _within(value: float, low: float | None, high: float | None, digits: int = 2) -> str:
+    """`1.41 [1.38, 1.45]`."""
+    shown = f"{value:.{digits}f}"
+    return shown if low is None or high is None else f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _bleu(one: Result, resamples: int) -> str:
+    score = one.scores["BLEU"]
+    found = interval(score, resamples=resamples)
+    return _within(score.value, found.low, found.high, 1)
+
+
+def _of(found: Derived, digits: int) -> str:
+    return _within(found.value, found.low, found.high, digits)
+
+
+def settings(results: Iterable[Result], resamples: int) -> str:
+    """All settings with all metrics; BLEU with its interval."""
+    rows = (
+        [name, *(f"{one.scores[m].value:.{3 if m == 'AP' else 2}f}" for m in METRICS), _bleu(one, resamples)]
+        for name, one in _named(results)
+    )
+    return _table(["setting", *METRICS, "BLEU [95 %]"], rows)
+
+
+def ceiling(tests: Mapping[str, Sequence[Result]], resamples: int) -> str:
+    """BLEU on each test set: offline, and what reads the most of each family that was run on all."""
+    slowest = [{family: some[-1] for family, some in families(results).items()} for results in tests.values()]
+    common = [family for family in slowest[0] if all(family in some for some in slowest)]
+    rows = (
+        [test, *(f"{_bleu(some[family], resamples)} ({some[family].setting.label})" for family in common)]
+        for test, some in zip(tests, slowest, strict=True)
+    )
+    return _table(["test set", *common], rows)
+
+
+def slopes(found: Lines) -> str:
+    """The line of each family."""
+    rows = ([line.system, str(len(line.curve.points)), _of(line.slope, 3), _of(line.start, 2)] for line in found.lines)
+    return _table(["family", "settings", "slope of DAL over AL [95 %]", "DAL where AL is 0 [95 %]"], rows)
+
+
+def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
+    """By how much steeper the line of b is than that of a, on each test set."""
+    rows = []
+    for test, found in tests.items():
+        line = {one.system: _of(one.slope, 3) for one in found.lines}
+        (gap,) = (one for one in found.steeper if (one.a, one.b) == (a, b))
+        rows.append([test, line[a], line[b], _of(gap.difference, 3), f"{gap.difference.p:.4f}"])
+    return _table(["test set", a, b, "difference", "p"], rows)
+
+
+def agreement(results: Iterable[Result]) -> str:
+    """Of MILk: the latency that training expects, and the one that comes out."""
+    rows = []
+    for name, one in _named(results):
+        if not one.trained.expected:
+            continue
+        by, wanted = str(one.trained.experiment["latency"]).upper(), one.trained.experiment["target"]
+        last, soft, hard = one.trained.history[-1], one.trained.expected[by], one.scores[by].value
+        numbers = [last["latency"], last["val_latency"], soft, hard]
+        shown = ["" if wanted is None else f"{wanted:g}", *(f"{number:.2f}" for number in numbers)]
+        rows.append([name, by, f"{last['weight']:.3g}", *shown, f"{hard - soft:+.2f}"])
+    heads = ["setting", "of", "λ", "wanted", "expected in training, with noise", "expected, validation"]
+    return _table([*heads, "expected, test", "hard, test", "gap"], rows)
+
+
+def hidden(results: Iterable[Result]) -> str:
+    """DAL − AL of each setting, by where AL loses it."""
+    rows = ([name, *(f"{one.scores[m].value:.2f}" for m in ("AL", "DAL", *HIDDEN))] for name, one in _named(results))
+    return _table(["setting", "AL", "DAL", "DAL − AL: free writes", "DAL − AL: tail"], rows)
+
+
+def worst(results: Iterable[Result], count: int = 3) -> str:
+    """The segments in which AL and DAL disagree most, of each setting that is given."""
+    rows = []
+    for name, one in _named(results):
+        al, dal = one.scores["AL"].segments, one.scores["DAL"].segments
+        for row in sorted(range(len(one.run)), key=lambda i: al[i] - dal[i])[:count]:
+            lengths = f"{one.run.source_length[row]:.0f}", str(len(one.run.delays[row]))
+            rows.append([name, str(one.run.id[row]), *lengths, f"{al[row]:.2f}", f"{dal[row]:.2f}"])
+    return _table(["setting", "segment", "&#124;x&#124;", "&#124;y&#124;", "AL", "DAL"], rows)

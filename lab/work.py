@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work: train what is not trained, run what has not been run, and keep what came of it.
+
+Each training and each run is a process of its own, with one thread; as many go on at a time as there are cores. All of
+them go on from where they were when they were broken off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from lab import results
+from lab.agents import READING
+from lab.data import Corpus, Pieces, read_multi30k, verb_final
+from lab.experiments import Plan, Setting
+from lab.model import load
+from lab.training import Epoch, Training, expected
+from lagging.files import write_whole
+
+__all__ = ["Work"]
+
+HERE = Path(__file__).parent
+VERB_FINAL = 4000
+"""Sentences of the verb-final language to train on."""
+
+Tests = Mapping[str, list[tuple[str, str]]]
+Task = tuple[str, str]
+"""`("train", experiment)` or `("run", setting)`."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done, and where.
+
+    Attributes:
+        plan: the experiments.
+        folder: checkpoints, logs, and the test set as text.
+        kept: where results are kept, without text.
+        data: the folder with Multi30k.
+        say: takes a line of progress.
+    """
+
+    plan: Plan
+    folder: Path
+    kept: Path
+    data: Path | None
+    say: Callable[[str], None]
+
+    def corpus(self) -> Corpus:
+        """What is trained on and translated."""
+        if self.plan.scale.corpus == "verb-final":
+            return verb_final(VERB_FINAL)
+        if self.data is None:
+            raise SystemExit("say where Multi30k is: --data FOLDER (lab/README.md says where to get it)")
+        return read_multi30k(self.data)
+
+    def prepare(self) -> None:
+        """Subwords; and the test sets, the first and all together, as a file for each side."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        corpus = self.corpus()
+        Pieces.train(corpus, self._pieces, self.plan.scale.pieces)
+        for everywhere in (False, True):
+            pairs = [pair for part in _tests(corpus, everywhere).values() for pair in part]
+            for path, lines in zip(self._texts(everywhere), zip(*pairs, strict=True), strict=True):
+                with write_whole(path) as file:
+                    file.writelines(f"{line}\n" for line in lines)
+
+    @property
+    def _pieces(self) -> Path:
+        return self.folder / "pieces.model"
+
+    def _texts(self, everywhere: bool) -> tuple[Path, Path]:
+        name = "tests" if everywhere else "test"
+        return self.folder / f"{name}.source", self.folder / f"{name}.reference"
+
+    def history(self, name: str) -> list[Epoch]:
+        """What the training of an experiment has said so far."""
+        path = self.folder / f"{name}.json"
+        found: list[Epoch] = json.loads(path.read_text("utf-8")) if path.exists() else []
+        return found
+
+    def train(self, name: str) -> None:
+        """Train a model, or go on training it, in this process."""
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True)
+        training = Training(self.plan, name, self.corpus(), Pieces(self._pieces), self.folder)
+        epochs = self.plan.experiments[name].epochs
+
+        def tell(epoch: Epoch) -> None:
+            shown = ", ".join(f"{what} {value:.3f}" for what, value in epoch.items() if what != "epoch")
+            self.say(f"{name}: epoch {epoch['epoch']} of {epochs}: {shown}")
+
+        history = training.run(tell)
+        with write_whole(self.folder / f"{name}.json") as file:
+            json.dump(history, file)
+
+    def run(self, name: str) -> None:
+        """Translate a test set, or all of them, by `lagging run`, and keep what came of it."""
+        setting = self.plan.settings[name]
+        model, out = self.folder / f"{setting.model}.pt", self.folder / "runs" / name
+        source, reference = self._texts(setting.everywhere)
+        given = {"model": model, "pieces": self._pieces, "policy": setting.policy, **setting.options}
+        options = [word for key, value in given.items() for word in ("-a", f"{key}={value}")]
+        command = [
+            sys.executable, "-m", "lagging", "run", str(HERE / "agents.py:Simultaneous"), *options,
+            "--source", str(source), "--reference", str(reference), "--batch", "100",
+            "--source-level", READING.source_level, "--spm-model", str(self._pieces),
+            "--joined-by", READING.joined_by, "--level", READING.level, "-o", str(out), "--no-scores", "-q",
+        ]  # fmt: skip
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE.parent)}, check=True)
+        corpus, pieces = self.corpus(), Pieces(self._pieces)
+        tests = _tests(corpus, setting.everywhere)
+        lengths = [len(target) - 1 for part in tests.values() for _, target in pieces.pairs(part)]
+        results.keep(setting, out / "instances.log", self.kept, lengths, self._trained(setting, tests, pieces))
+        self._done(name).touch()
+
+    def _trained(self, setting: Setting, tests: Tests, pieces: Pieces) -> results.Trained:
+        """What training says of a setting, and what latency it expects of it on the first test set."""
+        experiment = self.plan.experiments[setting.model]
+        sizes = {part: len(pairs) for part, pairs in tests.items()}
+        said = {key: value for key, value in asdict(experiment).items() if key != "settings"}
+        found: dict[str, float] = {}
+        if experiment.path == "milk":
+            torch.set_num_threads(1)
+            model = load(self.folder / f"{setting.model}.pt")
+            pairs = pieces.pairs(next(iter(tests.values())))
+            found = {of.upper(): expected(model, pairs, experiment, self.plan.scale, of) for of in ("dal", "al")}
+        return results.Trained(sizes, said, self.history(setting.model), found)
+
+    def _done(self, name: str) -> Path:
+        return self.folder / "runs" / f"{name}.kept"
+
+    def _left(self) -> Iterator[Task]:
+        """What can be done now; trainings first, since others wait for them."""
+        trained = {name for name in self.plan.experiments if (self.folder / f"{name}.json").exists()}
+        for name, one in self.plan.experiments.items():
+            if name not in trained and (one.start is None or one.start in trained):
+                yield "train", name
+        for name, setting in self.plan.settings.items():
+            if setting.model in trained and not self._done(name).exists():
+                yield "run", name
+
+    def everything(self, jobs: int, command: list[str]) -> None:
+        """Do all that is left, `jobs` at a time, each by `command` with the task at its end.
+
+        Raises:
+            SystemExit: one of them failed; the others were stopped.
+        """
+        going: dict[Task, subprocess.Popen[bytes]] = {}
+        try:
+            while True:
+                for task, process in list(going.items()):
+                    if process.poll() is not None:
+                        del going[task]
+                        if process.returncode:
+                            raise SystemExit(f"{' '.join(task)} ended with exit code {process.returncode}; see above")
+                left = [task for task in self._left() if task not in going]
+                for task in left[: jobs - len(going)]:
+                    self.say(" ".join(task))
+                    going[task] = subprocess.Popen([*command, f"--{task[0]}", task[1]], cwd=HERE.parent)
+                if not going:
+                    return
+                time.sleep(0.2)
+        finally:
+            for process in going.values():
+                process.terminate()
+            for process in going.values():
+                process.wait()
+
+
+def _tests(corpus: Corpus, everywhere: bool) -> Tests:
+    """All test sets, or the first."""
+    return dict(list(corpus.tests.items())[: None if everywhere else 1])

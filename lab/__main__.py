@@ -2,7 +2,7 @@
 """The paper's experiment: train, run, keep, draw. Broken off, the same command goes on.
 
 --data FOLDER   everything, on Multi30k (two hours on two cores)
---smoke         the same in small, on a language of its own (two minutes)
+--smoke         the same in small, on a language of its own (a minute or two)
 --draw          figures and tables of what was kept, without training
 """
 
@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
+
+from lab.experiments import Plan, read_plan
+from lagging.errors import did_you_mean
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -23,45 +27,63 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__, formatter_class=layout)
     parser.add_argument("--data", type=Path, help="the folder with Multi30k (lab/README.md says where to get it)")
     parser.add_argument("--smoke", action="store_true", help="a small version, on a language of its own")
-    parser.add_argument("--draw", action="store_true", help="only draw what was kept")
     parser.add_argument("--work", type=Path, help="checkpoints and logs (lab/work, or lab/work/smoke)")
     parser.add_argument("--results", type=Path, help="what is kept (lab/results; of --smoke, in its work)")
+    parser.add_argument("--figures", type=Path, help="figures (docs/images/lab, and tables in docs/reproduction.md)")
     parser.add_argument(
-        "--figures",
-        type=Path,
-        help="figures (docs/images/lab; with tables in docs/reproduction.md)",
+        "--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes at a time (one for each core)"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (one for each core)")
-    parser.add_argument("--train", metavar="EXPERIMENT", help="only train this")
-    parser.add_argument("--run", metavar="SETTING", help="only run this, on a model that has been trained")
-    said = parser.parse_args()
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--draw", action="store_true", help="only draw what was kept")
+    only.add_argument("--train", metavar="EXPERIMENT", help="only train this")
+    only.add_argument("--run", metavar="SETTING", help="only run this, on a model that has been trained")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _do(parser.parse_args())
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _jobs(said: str) -> int:
+    if (jobs := int(said)) < 1:
+        raise ValueError
+    return jobs
+
+
+def _do(said: argparse.Namespace) -> None:
+    plan = read_plan(HERE / ("smoke" if said.smoke else "experiments"))
+    _known(plan, said)
     folder = (said.work or HERE / "work" / ("smoke" if said.smoke else "")).resolve()
     kept = (said.results or (folder / "results" if said.smoke else HERE / "results")).resolve()
     if not said.draw:
-        from lab.experiments import read_plan
         from lab.work import Work
 
-        plan = read_plan(HERE / ("smoke" if said.smoke else "experiments"))
         data = said.data.resolve() if said.data else None
         work = Work(plan, folder, kept, data, lambda line: print(line, file=sys.stderr, flush=True))
+        work.prepare()
         if said.train:
             return work.train(said.train)
         if said.run:
             return work.run(said.run)
-        work.prepare()
         where = ["--work", folder, "--results", kept, *(["--data", data] if data else []), *["--smoke"] * said.smoke]
-        try:
-            work.everything(said.jobs, [sys.executable, "-m", "lab", *map(str, where)])
-        except KeyboardInterrupt:
-            raise SystemExit("stopped; the same command goes on") from None
+        work.everything(said.jobs, [sys.executable, "-m", "lab", *map(str, where)])
     from lab import figures
 
     parts = figures.made(kept)
-    figures.draw(kept, (said.figures or (kept / "figures" if said.smoke else DOCS / "images" / "lab")).resolve())
-    if not said.smoke and said.figures is None:
+    published = kept == (HERE / "results").resolve() and said.figures is None
+    figures.draw(kept, (said.figures or (DOCS / "images" / "lab" if published else kept / "figures")).resolve())
+    if published:
         figures.fill(DOCS / "reproduction.md", parts)
     print("\n".join(parts.values()))
     return None
+
+
+def _known(plan: Plan, said: argparse.Namespace) -> None:
+    """Whether there is what was named."""
+    for what, name, known in (("experiment", said.train, plan.experiments), ("setting", said.run, plan.settings)):
+        if name is not None and name not in known:
+            raise SystemExit(f"there is no {what} {name!r}.{did_you_mean(name, known)}")
 
 
 if __name__ == "__main__":

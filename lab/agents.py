@@ -133,11 +133,12 @@ class Simultaneous:
         states = self._model.decode(prefix, source, target, seen)
         logits = self._model.say(states[torch.arange(len(rows)), heard.lengths[rows, 1] - 1])
         logits[:, [PAD, BEGIN, UNKNOWN]] = -torch.inf
+        logits[heard.lengths[rows, 1] == 1, END] = -torch.inf  # something has to be written
         return logits
 
     def _write(self, state: State, token: int, seen: int) -> Answer:
         if token == END or len(state.target) >= len(state.source) + self._longest:
-            return DONE if state.finished else None
+            return DONE if state.finished and seen == len(state.source) else None
         state.memory.seen.append(seen)
         return Write([self._pieces.piece(token)])
 

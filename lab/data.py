@@ -14,6 +14,8 @@ import sentencepiece
 import torch
 from torch import Tensor
 
+from lagging.files import write_whole
+
 __all__ = ["Corpus", "Pair", "Pieces", "batches", "padded", "read_multi30k", "verb_final"]
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
@@ -91,7 +93,8 @@ class Pieces:
                 sentence_iterator=texts, model_writer=written, vocab_size=size, model_type="bpe",
                 character_coverage=1.0, pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, minloglevel=2,
             )  # fmt: skip
-            path.write_bytes(written.getvalue())
+            with write_whole(path, binary=True) as file:
+                file.write(written.getvalue())
         return cls(path)
 
     def __len__(self) -> int:
@@ -118,7 +121,7 @@ def padded(rows: Sequence[Sequence[int]]) -> Tensor:
 
 
 def batches(pairs: Sequence[Pair], tokens: int, chance: random.Random | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of similar length together, so many tokens at a time; in the order of chance, if there is one."""
+    """Pairs of similar length together, about so many tokens at a time; in the order of chance, if there is one."""
     order = list(range(len(pairs)))
     if chance is not None:
         chance.shuffle(order)

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 __all__ = ["Experiment", "Plan", "Scale", "Setting", "read_plan"]
+
+SCALE = "scale.toml"
+PATHS = ("offline", "wait-k", "milk")
+POLICIES = ("offline", "wait-k", "milk", "wait-if-worse", "wait-if-diff")
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Scale:
         pieces: subwords, of both languages together.
         width, layers, heads, inner, dropout: of the network, see `lab.model.Size`.
         tokens: of a batch.
-        warm_up: steps until the learning rate is at its highest.
+        warm_up: steps in which the learning rate rises; an eighth of the steps, if that is less.
         smoothing: of the labels.
         noise: standard deviation of what is added to the energies of p, so that it learns to be near 0 or 1
             (Arivazhagan et al., 2019).
@@ -119,15 +123,32 @@ class Plan:
 
 def read_plan(folder: Path) -> Plan:
     """The plan in a folder: `scale.toml`, and the experiments, in the order of their files."""
-    found: dict[str, Experiment] = {}
-    for file in sorted(folder.glob("[0-9]*.toml")):
-        said = tomllib.loads(file.read_text("utf-8"))
+    plan = Plan(Scale(**tomllib.loads((folder / SCALE).read_text("utf-8"))), {})
+    for file in sorted(folder.glob("*.toml")):
+        said = {"train": []} if file.name == SCALE else tomllib.loads(file.read_text("utf-8"))
         for one in said["train"]:
             made = _experiment(said["family"], {**said.get("all", {}), **one})
-            if made.start is not None and made.start not in found:
-                raise SystemExit(f"{file}: {made.name} starts from {made.start}, which no experiment before it trains")
-            found[made.name] = made
-    return Plan(Scale(**tomllib.loads((folder / "scale.toml").read_text("utf-8"))), found)
+            if faults := list(_faults(made, plan)):
+                raise SystemExit("\n".join(f"{file}: {made.name}: {fault}" for fault in faults))
+            plan = Plan(plan.scale, {**plan.experiments, made.name: made})
+    return plan
+
+
+def _faults(one: Experiment, plan: Plan) -> Iterator[str]:
+    """What cannot be meant; `plan` has the experiments before it."""
+    choices = [("path", one.path, PATHS), ("latency", one.latency, ("dal", "al"))]
+    choices += [("policy", setting.policy, POLICIES) for setting in one.settings]
+    for what, said, known in choices:
+        if said not in known:
+            yield f"there is no {what} {said!r}; there are {', '.join(known)}"
+    if one.start is not None and one.start not in plan.experiments:
+        yield f"it starts from {one.start}, which no experiment before it trains"
+    if one.name in plan.experiments:
+        yield "there is another experiment of that name"
+    names = [*plan.settings, *(setting.name for setting in one.settings)]
+    yield from (f"there are two settings {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
+    if one.target is not None and one.control <= 0:
+        yield "a target needs `control` above 0, or λ never moves"
 
 
 def _experiment(family: str, said: dict[str, Any]) -> Experiment:

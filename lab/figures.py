@@ -36,11 +36,15 @@ PAIR = ("wait-k", "MILk")
 def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
     """All tables, by name."""
     results = read_results(kept)
-    names = next(one for one in results if one.setting.family == "wait-k").trained.tests
+    missing = set(PAIR) - {one.setting.family for one in results}
+    if missing:
+        raise SystemExit(f"{kept} has no results of {' and '.join(sorted(missing))}")
+    names = next(one for one in results if one.setting.family in PAIR).trained.tests
     tests = {test: read_results(kept, test) for test in names}
     pair = {test: [one for one in some if one.setting.family in PAIR] for test, some in tests.items()}
     return {
         "settings": tables.settings(results, resamples),
+        "signatures": tables.signatures(results[0], resamples),
         "ceiling": tables.ceiling(tests, resamples),
         "slopes": tables.slopes(against(results, resamples)),
         "steeper": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
@@ -62,13 +66,14 @@ def _near(results: Sequence[Result]) -> list[Result]:
 
 
 def hidden(run: Run) -> Floats:
-    """ℓ'(t) − ℓ(t), what AL does not see of a lag: its mean in each tenth of the target."""
+    """ℓ'(t) − ℓ(t) up to τ, the lag that AL forgives because writing is free: its mean in each tenth of the target."""
     sums, counts = np.zeros(TENTHS), np.zeros(TENTHS)
     for g, x in zip(run.delays, run.source_length, strict=True):
-        t = np.arange(len(g))
-        lags = g - t * x / max(len(g), 1)
-        np.add.at(sums, t * TENTHS // max(len(g), 1), np.maximum.accumulate(lags) - lags)
-        np.add.at(counts, t * TENTHS // max(len(g), 1), 1)
+        t, y = np.arange(len(g)), max(len(g), 1)
+        lags = g - t * x / y
+        counted = np.concatenate([[True], g[:-1] < x])[: len(g)]  # t ≤ τ: the source had not been read before
+        np.add.at(sums, t * TENTHS // y, (np.maximum.accumulate(lags) - lags) * counted)
+        np.add.at(counts, t * TENTHS // y, 1)
     return sums / np.maximum(counts, 1)
 
 
@@ -88,7 +93,7 @@ def draw(kept: Path, folder: Path, resamples: int = RESAMPLES) -> None:
     for one in near:
         gap = one.scores["DAL"].segments - one.scores["AL"].segments
         line = timeline(one.run, str(one.run.id[int(np.nanargmax(gap))]))
-        plots.save(plots.timeline(line), folder / f"timeline-{one.setting.name}.svg")
+        plots.save(plots.timeline(line), folder / f"timeline-{one.setting.family.replace(' ', '-').lower()}.svg")
     pyplot.close("all")
 
 
@@ -111,8 +116,8 @@ def _learning(results: Sequence[Result]) -> Axes:
 
 
 def _hidden(near: Sequence[Result]) -> Axes:
-    """Where in the sentence AL forgives a lag."""
-    ax = _axes("place in the translation", "lag that AL does not see (source tokens)")
+    """Where in the sentence free writes hide a lag from AL."""
+    ax = _axes("place in the translation", "lag that free writes hide (source tokens)")
     for one in near:
         label = f"{one.setting.family}, {one.setting.label} (DAL {one.scores['DAL'].value:.1f})"
         ax.plot((np.arange(TENTHS) + 0.5) / TENTHS, hidden(one.run), marker=".", label=label)

@@ -17,6 +17,7 @@ import numpy as np
 
 import lagging
 from lab.experiments import Setting
+from lagging.files import write_whole
 from lagging.ragged import Ragged
 from lagging.run import Run
 from lagging.scoring import Score, Scores, Undefined
@@ -36,7 +37,7 @@ class Trained:
         tests: the test sets that it was run on, and how many sentences each has.
         experiment: how it was trained, see `lab.experiments.Experiment`.
         history: what each epoch gave.
-        expected: of MILk, the latency that is expected of the first test set by "DAL" and "AL", without noise.
+        expected: of MILk, the latency of writing the references of the first test set, see `lab.training.expected`.
     """
 
     tests: Mapping[str, int]
@@ -68,16 +69,17 @@ def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[
     bleu = lagging.score(run, ["BLEU"])["BLEU"]
     said = {"setting": asdict(setting), "trained": asdict(trained), "bleu": str(bleu.signature)}
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(
-        folder / f"{setting.name}.npz",
-        delays=run.delays.values.astype(np.int16),
-        lengths=run.delays.lengths.astype(np.int16),
-        source_length=run.source_length.astype(np.int16),
-        reference_length=np.array(reference_lengths, dtype=np.int16),
-        id=np.asarray(run.id),
-        bleu=np.asarray(bleu.statistics).astype(np.int32),
-        said=np.array(json.dumps(said, ensure_ascii=False)),
-    )
+    with write_whole(folder / f"{setting.name}.npz", binary=True) as file:
+        np.savez_compressed(
+            file,
+            delays=run.delays.values.astype(np.int16),
+            lengths=run.delays.lengths.astype(np.int16),
+            source_length=run.source_length.astype(np.int16),
+            reference_length=np.array(reference_lengths, dtype=np.int16),
+            id=np.asarray(run.id),
+            bleu=np.asarray(bleu.statistics).astype(np.int32),
+            said=np.array(json.dumps(said, ensure_ascii=False)),
+        )
 
 
 def read_results(folder: Path, test: str | None = None) -> list[Result]:
@@ -105,13 +107,8 @@ def _read(path: Path, test: str | None) -> Iterator[Result]:
         return
     part = slice(ends[test] - trained.tests[test], ends[test])
     run = Run.from_delays(delays, id=ids, name=setting.name, **columns)[part]
-    metric, counts = lagging.metric("BLEU"), counts[part]
+    metric, counts, signature = lagging.metric("BLEU"), counts[part], Signature.parse(said["bleu"]).of(len(run))
     bleu = Score(
-        metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", _of(said["bleu"], len(run)), metric
+        metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", signature, metric
     )  # fmt: skip
     yield Result(setting, trained, run, Scores([*lagging.score(run, [*METRICS, *HIDDEN]), bleu], setting.name))
-
-
-def _of(said: str, n: int) -> Signature:
-    """BLEU's signature, of so many sentences."""
-    return Signature.parse("|".join(f"n:{n}" if field.startswith("n:") else field for field in said.split("|")))

@@ -67,6 +67,13 @@ def settings(results: Iterable[Result], resamples: int) -> str:
     return _table(["setting", *METRICS, "BLEU [95 %]"], rows)
 
 
+def signatures(one: Result, resamples: int) -> str:
+    """How the numbers were made."""
+    found = interval(one.scores["BLEU"], resamples=resamples)
+    how = f"intervals: 95 %, {found.method} by {found.by}, {found.resamples} resamples, seed {found.seed}"
+    return "\n".join(["```", *(str(score.signature) for score in one.scores), how, "```", ""])
+
+
 def ceiling(tests: Mapping[str, Sequence[Result]], resamples: int) -> str:
     """BLEU on each test set: offline, and what reads the most of each family that was run on all."""
     slowest = [{family: some[-1] for family, some in families(results).items()} for results in tests.values()]
@@ -101,12 +108,12 @@ def agreement(results: Iterable[Result]) -> str:
         if not one.trained.expected:
             continue
         by, wanted = str(one.trained.experiment["latency"]).upper(), one.trained.experiment["target"]
-        last, soft, hard = one.trained.history[-1], one.trained.expected[by], one.scores[by].value
-        numbers = [last["latency"], last["val_latency"], soft, hard]
-        shown = ["" if wanted is None else f"{wanted:g}", *(f"{number:.2f}" for number in numbers)]
-        rows.append([name, by, f"{last['weight']:.3g}", *shown, f"{hard - soft:+.2f}"])
-    heads = ["setting", "of", "λ", "wanted", "expected in training, with noise", "expected, validation"]
-    return _table([*heads, "expected, test", "hard, test", "gap"], rows)
+        last, soft, hard = one.trained.history[-1], one.trained.expected[by], one.trained.expected[f"hard {by}"]
+        free = one.scores[by].value
+        shown = ["" if wanted is None else f"{wanted:g}", *(f"{n:.2f}" for n in (last["latency"], soft, hard, free))]
+        rows.append([name, by, f"{last['weight']:.3g}", *shown, f"{hard - soft:+.2f}", f"{free - soft:+.2f}"])
+    heads = ["setting", "of", "λ", "wanted", "in training, with noise", "expected", "hard, reference", "hard, own"]
+    return _table([*heads, "hard − expected", "own − expected"], rows)
 
 
 def hidden(results: Iterable[Result]) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +26,21 @@ from lab.data import BEGIN, PAD, Corpus, Pair, Pieces, batches
 from lab.experiments import Experiment, Plan, Scale
 from lab.model import Size, Translator, kept
 from lagging.agents import run
-from lagging.losses.torch import LatencyController, al, dal, expected_alignment, expected_delays, wait_k_mask
+from lagging.files import write_whole
+from lagging.losses.torch import (
+    LatencyController,
+    al,
+    dal,
+    expected_alignment,
+    expected_delays,
+    hard_alignment,
+    wait_k_mask,
+)
 
 __all__ = ["Epoch", "Terms", "Training", "expected", "terms"]
 
-LATENCIES: dict[str, Callable[..., Tensor]] = {"dal": dal, "al": al}
+LATENCIES: dict[str, Callable[..., Tensor]] = {"dal": dal, "al": partial(al, tolerance=0.5)}
+"""AL stops where the source has been read; an expected delay comes near |x|, and hardly ever reaches it."""
 Epoch = dict[str, float]
 """What an epoch gave: losses and latencies in training and validation, λ, and DAL and BLEU of real translations."""
 
@@ -69,18 +80,33 @@ def terms(
         return Terms(likelihood(real.unsqueeze(1) & wait_k_mask(k, target.shape[1], source.shape[1])))
     energies = model.stops(heard, states)
     p = torch.sigmoid(energies + scale.noise * torch.randn_like(energies) * model.training)
-    lengths, written = real.sum(-1), (target != PAD).sum(-1) - 1
-    alignment = expected_alignment(p, lengths)
-    latency = LATENCIES[experiment.latency](expected_delays(alignment), lengths, written)
+    alignment = expected_alignment(p, real.sum(-1))
+    latency = _latency(experiment.latency, expected_delays(alignment), source, target)
     return Terms(likelihood(alignment=alignment), latency)
 
 
+def _latency(which: str, delays: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """Of each sentence; the end of the target is not counted."""
+    return LATENCIES[which](delays, (source != PAD).sum(-1), (target != PAD).sum(-1) - 1)
+
+
 @torch.no_grad()
-def expected(model: Translator, pairs: Sequence[Pair], experiment: Experiment, scale: Scale, latency: str) -> float:
-    """The latency that is expected where references are written, without noise: the mean of the sentences."""
-    asked, chance = replace(experiment, path="milk", latency=latency), random.Random(0)
-    found = [terms(model.eval(), *batch, asked, scale, chance).latency for batch in batches(pairs, 4 * scale.tokens)]
-    return float(torch.cat([one for one in found if one is not None]).mean())
+def expected(model: Translator, pairs: Sequence[Pair], tokens: int) -> dict[str, float]:
+    """The latency of writing the references, without noise: the mean of the sentences.
+
+    Returns:
+        "DAL" and "AL": in expectation over where MILk stops; "hard DAL" and "hard AL": where it stops at p ≥ ½.
+    """
+    found: dict[str, list[Tensor]] = {}
+    for source, target in batches(pairs, tokens):
+        lengths, finished = (source != PAD).sum(-1), torch.ones(len(source), dtype=torch.bool)
+        states, heard = model.eval().encode(source, finished), model.listen(pad(target, (1, -1), value=BEGIN))
+        p = torch.sigmoid(model.stops(heard, states))
+        soft, hard = expected_delays(expected_alignment(p, lengths)), hard_alignment(p, lengths).to(p.dtype)
+        for which in LATENCIES:
+            found.setdefault(which.upper(), []).append(_latency(which, soft, source, target))
+            found.setdefault(f"hard {which.upper()}", []).append(_latency(which, hard, source, target))
+    return {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
 
 
 class Training:
@@ -105,8 +131,7 @@ class Training:
         scale = self.scale
         self.model = Translator(Size(len(pieces), scale.width, scale.layers, scale.heads, scale.inner, scale.dropout))
         if self.experiment.start is not None:
-            start = torch.load(folder / f"{self.experiment.start}.pt", weights_only=True)
-            self.model.load_state_dict(start["model"]["weights"])
+            self.model.load_state_dict(self._trained(plan, self.experiment.start, folder)["weights"])
         self.optimizer = torch.optim.Adam(self.model.parameters(), self.experiment.rate, betas=(0.9, 0.98))
         self.controller = LatencyController(
             self.experiment.target or 0.0, self.experiment.weight, rate=self.experiment.control
@@ -115,6 +140,16 @@ class Training:
         self.step = 0
         if self.path.exists():
             self._restore()
+
+    @staticmethod
+    def _trained(plan: Plan, name: str, folder: Path) -> dict[str, Any]:
+        """The network of another experiment, trained to its end as the plan has it."""
+        found = torch.load(folder / f"{name}.pt", weights_only=True)
+        done = len(json.loads(found["history"])) == plan.experiments[name].epochs
+        if found["recipe"] != json.dumps(plan.recipe(name)) or not done:
+            raise SystemExit(f"{folder / name}.pt is not yet what the plan calls {name}: train it first")
+        model: dict[str, Any] = found["model"]
+        return model
 
     def _restore(self) -> None:
         found = torch.load(self.path, weights_only=True)
@@ -129,19 +164,18 @@ class Training:
         self.history, self.step = json.loads(found["history"]), found["step"]
 
     def _keep(self) -> None:
-        new = self.path.with_suffix(".new")
         checkpoint = {
             "model": kept(self.model), "optimizer": self.optimizer.state_dict(),
             "controller": self.controller.state_dict(), "torch": torch.get_rng_state(),
             "chance": json.dumps(self.chance.getstate()), "history": json.dumps(self.history), "step": self.step,
             "recipe": self.recipe,
         }  # fmt: skip
-        torch.save(checkpoint, new)
-        os.replace(new, self.path)  # noqa: PTH105
+        with write_whole(self.path, binary=True) as file:
+            torch.save(checkpoint, file)
 
     def _rate(self, steps: int) -> float:
         """Of learning: up in a straight line, then down by a cosine."""
-        rise, done = min(self.step / self.scale.warm_up, 1.0), min(self.step / steps, 1.0)
+        rise, done = min(self.step / min(self.scale.warm_up, steps / 8), 1.0), min(self.step / steps, 1.0)
         return self.experiment.rate * rise * (0.02 + 0.49 * (1 + math.cos(math.pi * done)))
 
     def epoch(self) -> Epoch:

@@ -2,11 +2,13 @@
 """The work: train what is not trained, run what has not been run, and keep what came of it.
 
 Each training and each run is a process of its own, with one thread; as many go on at a time as there are cores. All of
-them go on from where they were when they were broken off.
+them go on from where they were when they were broken off. Nothing that another configuration made is taken for what the
+plan asks for: a model is refused, a run is done again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -24,6 +26,7 @@ from lab.data import Corpus, Pieces, read_multi30k, verb_final
 from lab.experiments import Plan, Setting
 from lab.model import load
 from lab.training import Epoch, Training, expected
+from lagging.agents.locks import Lock
 from lagging.files import write_whole
 
 __all__ = ["Work"]
@@ -43,7 +46,7 @@ class Work:
 
     Attributes:
         plan: the experiments.
-        folder: checkpoints, logs, and the test set as text.
+        folder: checkpoints, logs, and the test sets as text.
         kept: where results are kept, without text.
         data: the folder with Multi30k.
         say: takes a line of progress.
@@ -64,10 +67,20 @@ class Work:
         return read_multi30k(self.data)
 
     def prepare(self) -> None:
-        """Subwords; and the test sets, the first and all together, as a file for each side."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Subwords; and the test sets, the first and all together, as a file for each side.
+
+        Raises:
+            SystemExit: the folder was made from other data, or has other subwords.
+        """
         corpus = self.corpus()
-        Pieces.train(corpus, self._pieces, self.plan.scale.pieces)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        made, digest = self.folder / "corpus.sha256", hashlib.sha256(repr(corpus).encode()).hexdigest()
+        if not made.exists():
+            with write_whole(made) as file:
+                file.write(digest)
+        pieces = Pieces.train(corpus, self._pieces, self.plan.scale.pieces)
+        if made.read_text("utf-8") != digest or len(pieces) != self.plan.scale.pieces:
+            raise SystemExit(f"{self.folder} was made from other data or other subwords: give another --work")
         for everywhere in (False, True):
             pairs = [pair for part in _tests(corpus, everywhere).values() for pair in part]
             for path, lines in zip(self._texts(everywhere), zip(*pairs, strict=True), strict=True):
@@ -82,11 +95,21 @@ class Work:
         name = "tests" if everywhere else "test"
         return self.folder / f"{name}.source", self.folder / f"{name}.reference"
 
-    def history(self, name: str) -> list[Epoch]:
-        """What the training of an experiment has said so far."""
+    def history(self, name: str) -> list[Epoch] | None:
+        """What the training of an experiment said; None if it has not come to its end.
+
+        Raises:
+            SystemExit: it was configured otherwise.
+        """
         path = self.folder / f"{name}.json"
-        found: list[Epoch] = json.loads(path.read_text("utf-8")) if path.exists() else []
-        return found
+        if not path.exists():
+            return None
+        found = json.loads(path.read_text("utf-8"))
+        if found["recipe"] != self.plan.recipe(name):
+            model = path.with_suffix(".pt").name
+            raise SystemExit(f"{path} is of another configuration: remove it and {model}, or give another --work")
+        history: list[Epoch] = found["history"]
+        return history
 
     def train(self, name: str) -> None:
         """Train a model, or go on training it, in this process."""
@@ -101,29 +124,37 @@ class Work:
 
         history = training.run(tell)
         with write_whole(self.folder / f"{name}.json") as file:
-            json.dump(history, file)
+            json.dump({"recipe": self.plan.recipe(name), "history": history}, file)
 
     def run(self, name: str) -> None:
-        """Translate a test set, or all of them, by `lagging run`, and keep what came of it."""
-        setting = self.plan.settings[name]
-        model, out = self.folder / f"{setting.model}.pt", self.folder / "runs" / name
-        source, reference = self._texts(setting.everywhere)
-        given = {"model": model, "pieces": self._pieces, "policy": setting.policy, **setting.options}
+        """Translate a test set, or all of them, by `lagging run`, and keep what came of it.
+
+        Raises:
+            SystemExit: the model has not been trained.
+        """
+        setting, ticket = self.plan.settings[name], self._ticket(name)
+        history = self.history(setting.model)
+        if history is None:
+            raise SystemExit(f"{name} is run on {setting.model}, which has not been trained")
+        out = self.folder / "runs" / f"{name}-{hashlib.sha256(ticket.encode()).hexdigest()[:8]}"
+        given = {"model": self._model(setting), "pieces": self._pieces, "policy": setting.policy, **setting.options}
         options = [word for key, value in given.items() for word in ("-a", f"{key}={value}")]
+        source, reference = self._texts(setting.everywhere)
         command = [
             sys.executable, "-m", "lagging", "run", str(HERE / "agents.py:Simultaneous"), *options,
             "--source", str(source), "--reference", str(reference), "--batch", "100",
             "--source-level", READING.source_level, "--spm-model", str(self._pieces),
             "--joined-by", READING.joined_by, "--level", READING.level, "-o", str(out), "--no-scores", "-q",
         ]  # fmt: skip
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(HERE.parent)}, check=True)
-        corpus, pieces = self.corpus(), Pieces(self._pieces)
-        tests = _tests(corpus, setting.everywhere)
+        path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+        tests, pieces = _tests(self.corpus(), setting.everywhere), Pieces(self._pieces)
         lengths = [len(target) - 1 for part in tests.values() for _, target in pieces.pairs(part)]
-        results.keep(setting, out / "instances.log", self.kept, lengths, self._trained(setting, tests, pieces))
-        self._done(name).touch()
+        results.keep(setting, out / "instances.log", self.kept, lengths, self._trained(setting, history, tests, pieces))
+        with write_whole(self._done(name)) as file:
+            file.write(ticket)
 
-    def _trained(self, setting: Setting, tests: Tests, pieces: Pieces) -> results.Trained:
+    def _trained(self, setting: Setting, history: list[Epoch], tests: Tests, pieces: Pieces) -> results.Trained:
         """What training says of a setting, and what latency it expects of it on the first test set."""
         experiment = self.plan.experiments[setting.model]
         sizes = {part: len(pairs) for part, pairs in tests.items()}
@@ -131,30 +162,46 @@ class Work:
         found: dict[str, float] = {}
         if experiment.path == "milk":
             torch.set_num_threads(1)
-            model = load(self.folder / f"{setting.model}.pt")
             pairs = pieces.pairs(next(iter(tests.values())))
-            found = {of.upper(): expected(model, pairs, experiment, self.plan.scale, of) for of in ("dal", "al")}
-        return results.Trained(sizes, said, self.history(setting.model), found)
+            found = expected(load(self._model(setting)), pairs, self.plan.scale.tokens)
+        return results.Trained(sizes, said, history, found)
+
+    def _model(self, setting: Setting) -> Path:
+        return self.folder / f"{setting.model}.pt"
 
     def _done(self, name: str) -> Path:
         return self.folder / "runs" / f"{name}.kept"
 
+    def _ticket(self, name: str) -> str:
+        """All that decides what comes out of a setting."""
+        setting = self.plan.settings[name]
+        return json.dumps([*self.plan.recipe(setting.model), asdict(setting)])
+
+    def _kept(self, name: str) -> bool:
+        done = self._done(name)
+        there = (self.kept / f"{name}.npz").exists() and done.exists()
+        return there and done.read_text("utf-8") == self._ticket(name)
+
     def _left(self) -> Iterator[Task]:
         """What can be done now; trainings first, since others wait for them."""
-        trained = {name for name in self.plan.experiments if (self.folder / f"{name}.json").exists()}
+        trained = {name for name in self.plan.experiments if self.history(name) is not None}
         for name, one in self.plan.experiments.items():
             if name not in trained and (one.start is None or one.start in trained):
                 yield "train", name
         for name, setting in self.plan.settings.items():
-            if setting.model in trained and not self._done(name).exists():
+            if setting.model in trained and not self._kept(name):
                 yield "run", name
 
     def everything(self, jobs: int, command: list[str]) -> None:
         """Do all that is left, `jobs` at a time, each by `command` with the task at its end.
 
         Raises:
-            SystemExit: one of them failed; the others were stopped.
+            SystemExit: one of them failed, and the others were stopped; or another lab works in this folder.
         """
+        lock = Lock(self.folder / ".lab.lock")
+        if not lock.take(wait=False):
+            lock.close()
+            raise SystemExit(f"another lab works in {self.folder}: give another --work")
         going: dict[Task, subprocess.Popen[bytes]] = {}
         try:
             while True:
@@ -175,6 +222,7 @@ class Work:
                 process.terminate()
             for process in going.values():
                 process.wait()
+            lock.close()
 
 
 def _tests(corpus: Corpus, everywhere: bool) -> Tests:

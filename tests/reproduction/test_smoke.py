@@ -62,7 +62,9 @@ def _shows_what_the_paper_says(results):
     (target,) = found["MILk by target"]
     assert target.trained.expected["DAL"] == pytest.approx(target.trained.experiment["target"], rel=0.1)
     for one in (*found["MILk"], target):
-        assert one.scores["DAL"].value == pytest.approx(one.trained.expected["DAL"], abs=0.5)
+        for name in ("DAL", "AL"):
+            assert one.scores[name].value == pytest.approx(one.trained.expected[name], abs=0.5)
+            assert one.scores[name].value == pytest.approx(one.trained.expected[f"hard {name}"], abs=0.3)
 
 
 def _keeps_no_text(work):
@@ -82,6 +84,8 @@ def test_without_data_or_results_the_lab_says_what_is_missing(tmp_path):
     )
     assert ran.returncode == 1
     assert ran.stderr == "say where Multi30k is: --data FOLDER (lab/README.md says where to get it)\n"
+    wrong = lab("--work", tmp_path, "--train", "milk-0.04")
+    assert (wrong.returncode, wrong.stderr) == (1, "there is no experiment 'milk-0.04'. Did you mean milk-0.03?\n")
     drawn = lab("--draw", "--work", tmp_path)
     assert drawn.returncode == 1
     assert "has no results: train first" in drawn.stderr

@@ -43,7 +43,17 @@ def test_a_training_that_was_broken_off_ends_with_the_same_model(plan, corpus, p
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(once).items())
     left = Training(plan, "milk", corpus, pieces, parts).run(cut)
     assert json.dumps(left) == json.dumps(once.history), "nothing is left to do"
-    assert not list(parts.glob("*.new"))
+    assert {path.name for path in parts.iterdir()} == {"base.pt", "milk.pt"}
+
+
+def test_nothing_starts_from_a_model_that_is_not_ready(plan, corpus, pieces, tmp_path):
+    def cut(epoch) -> None:
+        raise PowerCutError
+
+    with pytest.raises(PowerCutError):
+        Training(plan, "base", corpus, pieces, tmp_path).run(cut)
+    with pytest.raises(SystemExit, match="is not yet what the plan calls base: train it first"):
+        Training(plan, "milk", corpus, pieces, tmp_path)
 
 
 def test_training_is_the_same_twice_and_another_with_another_seed(plan, corpus, pieces, tmp_path):
@@ -79,11 +89,12 @@ def test_progress_tells_loss_latency_weight_and_what_comes_out(plan, corpus, pie
     assert history[0]["weight"] != 0.1, "the controller moved λ"
 
 
-def test_every_pair_is_in_one_batch_and_no_batch_is_too_large(corpus, pieces):
-    pairs = pieces.pairs(corpus.parts["train"])
+def test_every_pair_is_in_one_batch_and_batches_have_about_so_many_tokens(corpus, pieces):
+    pairs = [(s[: 1 + i % len(s)], t) for i, (s, t) in enumerate(pieces.pairs(corpus.parts["train"]))]
     for chance in (None, random.Random(1)):
         found = list(batches(pairs, 300, chance))
-        assert all(max(side.numel() for side in batch) <= 300 for batch in found)
+        assert all(max(side.numel() for side in batch) <= 1.3 * 300 for batch in found)
+        assert len(found) <= 1.3 * sum(len(target) for _, target in pairs) / 300
         seen = [
             (tuple(s[s != PAD].tolist()), tuple(t[t != PAD].tolist()))
             for source, target in found
@@ -130,7 +141,22 @@ def test_plans_are_read_and_every_setting_has_a_model(name):
     assert [one["name"] for one in recipe[1:]] == ["wait-k", last]
 
 
-def test_an_experiment_that_starts_from_nothing_is_named(tmp_path):
-    (tmp_path / "1.toml").write_text('family = "f"\n[[train]]\nname = "a"\nstart = "b"\n', "utf-8")
-    with pytest.raises(SystemExit, match="a starts from b, which no experiment before it trains"):
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ('start = "b"', "it starts from b, which no experiment before it trains"),
+        ('path = "milkk"', "there is no path 'milkk'; there are offline, wait-k, milk"),
+        ('latency = "ap"', "there is no latency 'ap'; there are dal, al"),
+        ("target = 3.0", "a target needs `control` above 0, or λ never moves"),
+        ('run = [{ policy = "wait_k", label = "k" }]', "there is no policy 'wait_k'; there are offline, wait-k"),
+        ('run = [{ policy = "milk", label = "1" }, { policy = "milk", label = "2" }]', "there are two settings a"),
+        ('[[train]]\nname = "a"', "there is another experiment of that name"),
+    ],
+)
+def test_an_experiment_that_cannot_be_meant_is_refused(tmp_path, said, fault):
+    (tmp_path / "scale.toml").write_text((LAB / "smoke" / "scale.toml").read_text("utf-8"), "utf-8")
+    file = tmp_path / "any-name.toml"
+    file.write_text(f'family = "f"\n[[train]]\nname = "a"\n{said}\n', "utf-8")
+    with pytest.raises(SystemExit) as refused:
         read_plan(tmp_path)
+    assert f"{file}: a: {fault}" in str(refused.value)

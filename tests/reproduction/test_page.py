@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/reproduction.md says is what lab/results has, and that is what it says of the paper."""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lagging
+from lab import figures
+from lab.experiments import Setting, read_plan
+from lab.results import read_results
+from lab.tables import families
+from lagging.run import Run
+from lagging.stats import interval
+
+ROOT = Path(__file__).parents[2]
+KEPT, PAGE = ROOT / "lab" / "results", ROOT / "docs" / "reproduction.md"
+PLAN = read_plan(ROOT / "lab" / "experiments")
+TESTS = {"test_2016_flickr": 1000, "test_2017_flickr": 1000, "test_2017_mscoco": 461, "test_2018_flickr": 1071}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return families(read_results(KEPT))
+
+
+def by_weight(results):
+    return sorted(results, key=lambda one: one.trained.experiment["weight"])
+
+
+def _unversioned(text: str) -> str:
+    return re.sub(r"\|v:[^|\s]+", "", text)
+
+
+def test_every_table_of_the_page_is_made_from_what_was_kept():
+    text = _unversioned(PAGE.read_text("utf-8"))
+    for name, table in figures.made(KEPT).items():
+        block = _unversioned(f"<!-- lab: {name} -->\n\n{table}\n<!-- end -->")
+        assert block in text, f"make lab ARGS=--draw makes {name} again"
+
+
+def test_every_figure_of_the_page_is_there_and_no_other():
+    text = PAGE.read_text("utf-8")
+    for path in (ROOT / "docs" / "images" / "lab").iterdir():
+        assert f"(images/lab/{path.name})" in text
+
+
+def test_every_setting_of_the_plan_was_run_as_the_plan_says():
+    kept = {path.stem: path for path in KEPT.glob("*.npz")}
+    assert set(kept) == set(PLAN.settings)
+    for name, path in kept.items():
+        with np.load(path) as arrays:
+            said = json.loads(str(arrays["said"]))
+            kinds = {key: arrays[key].dtype.kind for key in arrays if key != "said"}
+        setting, experiment = PLAN.settings[name], asdict(PLAN.experiments[PLAN.settings[name].model])
+        del experiment["settings"]
+        assert Setting(**said["setting"]) == setting
+        assert said["trained"]["experiment"] == experiment
+        assert len(said["trained"]["history"]) == experiment["epochs"]
+        assert said["trained"]["tests"] == (TESTS if setting.everywhere else {"test_2016_flickr": 1000})
+        assert set(kinds.values()) == {"i"}, "numbers, and no text"
+
+
+def test_the_offline_model_reaches_32_bleu(found):
+    (offline,) = found["offline"]
+    assert offline.scores["BLEU"].value >= 32
+    assert offline.scores["AP"].value == 1
+    assert offline.trained.history[-1]["BLEU"] > offline.trained.history[0]["BLEU"] + 20
+
+
+@pytest.mark.parametrize("family", ["wait-k", "MILk"])
+def test_at_its_highest_latency_a_family_is_within_3_bleu_of_the_ceiling(found, family):
+    assert found[family][-1].scores["BLEU"].value > found["offline"][0].scores["BLEU"].value - 3
+
+
+@pytest.mark.parametrize("family", ["wait-k", "MILk"])
+def test_bleu_rises_with_latency_and_never_falls_beyond_its_interval(found, family):
+    best = -np.inf
+    for one in found[family]:
+        score = one.scores["BLEU"]
+        assert interval(score, resamples=2000).high > best, one.setting.name
+        best = max(best, score.value)
+    assert best > found[family][0].scores["BLEU"].value + 2
+
+
+def test_the_price_of_latency_moves_it_by_more_than_a_factor_of_3(found):
+    late = [one.scores["DAL"].value for one in by_weight(found["MILk"])]
+    assert late == sorted(late, reverse=True)
+    assert late[0] > 3 * late[-1]
+
+
+def test_the_controller_lands_within_a_tenth_of_what_was_wanted(found):
+    for one in found["MILk by target"]:
+        wanted = one.trained.experiment["target"]
+        assert one.trained.history[-1]["latency"] == pytest.approx(wanted, rel=0.1)
+        assert one.trained.expected["DAL"] == pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_al_favours_milk_on_every_test_set(test):
+    pair = [one for one in read_results(KEPT, test) if one.setting.family in figures.PAIR]
+    lines = figures.against(pair, 2000)
+    slopes = {line.system: line.slope for line in lines.lines}
+    assert slopes["MILk"].low > slopes["wait-k"].high
+    (steeper,) = lines.steeper
+    assert (steeper.a, steeper.b) == figures.PAIR
+    assert steeper.difference.low > 0
+
+
+def test_free_writes_are_where_the_antagonist_of_the_paper_has_them():
+    """Table 2: wait-4 has none; the antagonist's lags of 3, 2, 1 hide 1, 2 and 3, until it has read its last word."""
+    wait, antagonist = (Run.from_delays([g], source_length=[5]) for g in ([4, 5, 5, 5, 5], [4, 4, 4, 4, 5]))
+    assert figures.hidden(wait).sum() == 0
+    assert figures.hidden(antagonist)[::2].tolist() == [0, 1, 2, 3, 3]
+    (writes,) = lagging.score(antagonist, ["HiddenLag(where=writes)"])
+    assert np.mean([0, 1, 2, 3, 3]) == pytest.approx(writes.value)

@@ -31,6 +31,8 @@ TENTHS = 10
 NEAR = 4.0
 """The DAL near which settings of different families are compared."""
 PAIR = ("wait-k", "MILk")
+SHOWN = (*PAIR, "MILk trained on AL")
+"""The families of which single sentences are shown."""
 
 
 def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
@@ -50,7 +52,7 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
         "steeper": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
         "agreement": tables.agreement(results),
         "hidden": tables.hidden(_near(results)),
-        "worst": tables.worst(_near(results)),
+        "worst": tables.worst([one for one in _near(results) if one.setting.family in SHOWN]),
     }
 
 
@@ -90,7 +92,7 @@ def draw(kept: Path, folder: Path, resamples: int = RESAMPLES) -> None:
     plots.save(_learning(results), folder / "learning.svg")
     near = _near(results)
     plots.save(_hidden(near), folder / "hidden.svg")
-    for one in near:
+    for one in (one for one in near if one.setting.family in SHOWN):
         gap = one.scores["DAL"].segments - one.scores["AL"].segments
         line = timeline(one.run, str(one.run.id[int(np.nanargmax(gap))]))
         plots.save(plots.timeline(line), folder / f"timeline-{one.setting.family.replace(' ', '-').lower()}.svg")

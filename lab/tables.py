@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from lab.results import HIDDEN, METRICS, Result
 from lagging.derived import Derived
 from lagging.disagreement import Lines
@@ -33,7 +35,7 @@ def several(results: Iterable[Result]) -> dict[str, list[Result]]:
 def _named(results: Iterable[Result]) -> Iterable[tuple[str, Result]]:
     for family, some in families(results).items():
         for one in some:
-            yield family if len(some) == 1 else f"{family}, {one.setting.label}", one
+            yield family if family == one.setting.label else f"{family}, {one.setting.label}", one
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -122,12 +124,12 @@ def hidden(results: Iterable[Result]) -> str:
     return _table(["setting", "AL", "DAL", "DAL − AL: free writes", "DAL − AL: tail"], rows)
 
 
-def worst(results: Iterable[Result], count: int = 3) -> str:
+def worst(results: Iterable[Result], count: int = 5) -> str:
     """The segments in which AL and DAL disagree most, of each setting that is given."""
     rows = []
     for name, one in _named(results):
         al, dal = one.scores["AL"].segments, one.scores["DAL"].segments
-        for row in sorted(range(len(one.run)), key=lambda i: al[i] - dal[i])[:count]:
+        for row in np.argsort(al - dal, kind="stable")[:count].tolist():
             lengths = f"{one.run.source_length[row]:.0f}", str(len(one.run.delays[row]))
             rows.append([name, str(one.run.id[row]), *lengths, f"{al[row]:.2f}", f"{dal[row]:.2f}"])
     return _table(["setting", "segment", "&#124;x&#124;", "&#124;y&#124;", "AL", "DAL"], rows)

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from lab import tables
 from lab.results import Result, read_results
 from lagging import plots
-from lagging.curves import curves
+from lagging.curves import Curves, Setting, curves
 from lagging.disagreement import Lines, lines
 from lagging.files import write_whole
 from lagging.ragged import Floats
@@ -30,6 +30,8 @@ RESAMPLES = 2000
 TENTHS = 10
 NEAR = 4.0
 """The DAL near which settings of different families are compared."""
+SHARES = (0.9, 0.95, 0.98)
+"""Of the best BLEU: how late has a system to be to reach so much?"""
 PAIR = ("wait-k", "MILk")
 SHOWN = (*PAIR, "MILk trained on AL")
 """The families of which single sentences are shown."""
@@ -43,11 +45,13 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
         raise SystemExit(f"{kept} has no results of {' and '.join(sorted(missing))}")
     names = next(one for one in results if one.setting.family in PAIR).trained.tests
     tests = {test: read_results(kept, test) for test in names}
+    first = next(iter(tests))
     pair = {test: [one for one in some if one.setting.family in PAIR] for test, some in tests.items()}
     return {
         "settings": tables.settings(results, resamples),
         "signatures": tables.signatures(results[0], resamples),
         "ceiling": tables.ceiling(tests, resamples),
+        "reach": tables.reach({of: _curves(pair[first], of, resamples) for of in ("AL", "DAL")}, _wanted(results)),
         "slopes": tables.slopes(against(results, resamples)),
         "steeper": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
         "agreement": tables.agreement(results),
@@ -56,10 +60,23 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
     }
 
 
+def _points(results: Sequence[Result]) -> dict[str, list[tuple[str, Setting]]]:
+    return {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
+
+
+def _curves(results: Sequence[Result], latency: str, resamples: int) -> Curves:
+    return curves(_points(results), latency, "BLEU", resamples=resamples)
+
+
+def _wanted(results: Sequence[Result]) -> list[float]:
+    """Shares of the best BLEU that there is."""
+    best = max(one.scores["BLEU"].value for one in results)
+    return [share * best for share in SHARES]
+
+
 def against(results: Sequence[Result], resamples: int) -> Lines:
     """DAL against AL: the line of each family of several settings."""
-    points = {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
-    return lines(points, "AL", "DAL", resamples=resamples)
+    return lines(_points(results), "AL", "DAL", resamples=resamples)
 
 
 def _near(results: Sequence[Result]) -> list[Result]:
@@ -85,10 +102,11 @@ def draw(kept: Path, folder: Path, resamples: int = RESAMPLES) -> None:
     results = read_results(kept)
     folder.mkdir(parents=True, exist_ok=True)
     plots.save(plots.al_dal(against(results, resamples)), folder / "al-against-dal.svg")
-    points = {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
     for latency in ("AL", "DAL"):
-        drawn = curves(points, latency, "BLEU", resamples=resamples)
-        plots.save(plots.curves(drawn, pareto=False), folder / f"bleu-against-{latency.lower()}.svg")
+        plots.save(
+            plots.curves(_curves(results, latency, resamples), pareto=False),
+            folder / f"bleu-against-{latency.lower()}.svg",
+        )
     plots.save(_learning(results), folder / "learning.svg")
     near = _near(results)
     plots.save(_hidden(near), folder / "hidden.svg")

@@ -8,11 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from lab.results import HIDDEN, METRICS, Result
+from lagging.curves import Curves
 from lagging.derived import Derived
 from lagging.disagreement import Lines
 from lagging.stats import interval
 
-__all__ = ["agreement", "ceiling", "families", "hidden", "settings", "several", "slopes", "steeper", "worst"]
+__all__ = [
+    "agreement",
+    "ceiling",
+    "families",
+    "hidden",
+    "reach",
+    "settings",
+    "several",
+    "signatures",
+    "slopes",
+    "steeper",
+    "worst",
+]
 
 
 ORDER = ("offline", "wait-k", "wait-k with catch-up", "wait-if-worse", "wait-if-diff", "MILk")
@@ -101,6 +114,19 @@ def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
         (gap,) = (one for one in found.steeper if (one.a, one.b) == (a, b))
         rows.append([test, line[a], line[b], _of(gap.difference, 3), f"{gap.difference.p:.4f}"])
     return _table(["test set", a, b, "difference", "p"], rows)
+
+
+def reach(found: Mapping[str, Curves], qualities: Iterable[float]) -> str:
+    """How late each curve has to be to reach a quality, by each metric of latency."""
+    heads = [f"{curve.system}, {latency}" for latency, drawn in found.items() for curve in drawn]
+    rows = (
+        [
+            f"{quality:.1f}",
+            *(_within(at.value, at.low, at.high) for d in found.values() for at in d.latency_at(quality)),
+        ]
+        for quality in qualities
+    )
+    return _table(["BLEU", *heads], rows)
 
 
 def agreement(results: Iterable[Result]) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -59,7 +60,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _within(value: float, low: float | None, high: float | None, digits: int = 2) -> str:
     """`1.41 [1.38, 1.45]`."""
-    shown = f"{value:.{digits}f}"
+    shown = "–" if math.isnan(value) else f"{value:.{digits}f}"
     return shown if low is None or high is None else f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
@@ -76,7 +77,11 @@ def _of(found: Derived, digits: int) -> str:
 def settings(results: Iterable[Result], resamples: int) -> str:
     """All settings with all metrics; BLEU with its interval."""
     rows = (
-        [name, *(f"{one.scores[m].value:.{3 if m == 'AP' else 2}f}" for m in METRICS), _bleu(one, resamples)]
+        [
+            name,
+            *(_within(one.scores[m].value, None, None, 3 if m == "AP" else 2) for m in METRICS),
+            _bleu(one, resamples),
+        ]
         for name, one in _named(results)
     )
     return _table(["setting", *METRICS, "BLEU [95 %]"], rows)

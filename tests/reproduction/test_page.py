@@ -110,6 +110,14 @@ def test_al_favours_milk_on_every_test_set(test):
     assert steeper.difference.low > 0
 
 
+def test_at_the_same_al_milk_has_more_dal_than_wait_k(found):
+    x, y = ([one.scores[name].value for one in found["wait-k"]] for name in ("AL", "DAL"))
+    both = [one.scores for family in ("MILk", "MILk by target") for one in found[family]]
+    gaps = [one["DAL"].value - np.interp(one["AL"].value, x, y) for one in both if x[0] < one["AL"].value < x[-1]]
+    assert len(gaps) == 7
+    assert min(gaps) > 0.2
+
+
 def test_what_is_trained_on_al_learns_to_write_without_reading(found):
     """At the same AL more DAL and less BLEU; and where latency is dear, one token is read and everything written."""
     on_al, on_dal = (

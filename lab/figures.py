@@ -119,7 +119,7 @@ def draw(kept: Path, folder: Path, resamples: int = RESAMPLES) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     pair = [one for one in early(results) if one.setting.family in PAIR]
     plots.save(plots.al_dal(against(pair, resamples)), folder / "al-against-dal.svg")
-    plots.save(plots.al_dal(against(results, resamples)), folder / "al-against-dal-all.svg")
+    plots.save(plots.al_dal(against(_sound(early(results)), resamples)), folder / "al-against-dal-all.svg")
     for latency in ("AL", "DAL"):
         plots.save(
             plots.curves(_curves(_sound(results), latency, resamples), pareto=False),

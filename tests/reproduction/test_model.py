@@ -9,11 +9,12 @@ import torch
 
 import lagging
 from lab.agents import READING, Simultaneous
-from lab.data import BEGIN, padded, verb_final
+from lab.data import BEGIN, END, padded, verb_final
 from lab.experiments import Experiment, Plan
 from lab.model import Size, Translator
 from lab.training import Training, expected
 from lagging.agents import run
+from lagging.agents.criteria import Greedy
 from lagging.losses.torch import expected_alignment, infinite_lookback, wait_k_mask
 
 SIZE = Size(vocabulary=40, width=32, layers=2, inner=32, dropout=0.0)
@@ -186,3 +187,33 @@ def _dal(delays: list[Fraction], x: int, y: int) -> float:
         late = g if late is None else max(g, late + d)
         total += late - t * d
     return float(total / y)
+
+
+class Distribution:
+    """The network as `lagging.agents.criteria.Greedy` asks for it: one sentence at a time, and no batch."""
+
+    def __init__(self, trained: Training) -> None:
+        self.model, self.pieces = trained.model.eval(), trained.pieces
+        self.vocabulary = [trained.pieces.piece(number) for number in range(len(trained.pieces))]
+
+    @torch.no_grad()
+    def __call__(self, source, target, finished):
+        read, wrote = (torch.tensor([self.pieces.numbers(some)]) for some in (source, ["<s>", *target]))
+        states = self.model.encode(read, torch.tensor([finished]))
+        seen = torch.ones(1, wrote.shape[1], read.shape[1], dtype=torch.bool)
+        logits = self.model.say(self.model.decode(self.model.listen(wrote), states, wrote, seen))[0, -1]
+        logits[[0, 1, 3]] = -torch.inf
+        if not target:
+            logits[END] = -torch.inf
+        return logits.double().log_softmax(-1).numpy()
+
+
+@pytest.mark.parametrize(("policy", "s0", "delta", "batch"), [("wait-if-worse", 1, 1, 1), ("wait-if-diff", 2, 2, 7)])
+def test_the_agent_decodes_as_the_library_does(trained, corpus, policy, s0, delta, batch):
+    """Of wait-if-worse one by one: where more source changes nothing, the last bit of a probability decides."""
+    many = translated(trained, corpus, policy, batch, s0=s0, delta=delta)
+    sources, references = zip(*corpus.parts["test"][:20], strict=True)
+    settings = replace(READING, spm_model=str(trained.pieces.path))
+    one = run(Greedy(Distribution(trained), policy, s0=s0, delta=delta), sources, references, settings=settings)
+    assert many.prediction.tolist() == one.prediction.tolist()
+    assert many.delays.values.tolist() == one.delays.values.tolist()

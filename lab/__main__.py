@@ -37,11 +37,13 @@ def main() -> None:
     only.add_argument("--draw", action="store_true", help="only draw what was kept")
     only.add_argument("--train", metavar="EXPERIMENT", help="only train this")
     only.add_argument("--run", metavar="SETTING", help="only run this, on a model that has been trained")
+    said = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _do(parser.parse_args())
+        _do(said)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        task = said.train or said.run
+        print(f"{task}: stopped" if task else "stopped; the same command goes on", file=sys.stderr)
         raise SystemExit(130) from None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +36,7 @@ HERE = Path(__file__).parent
 VERB_FINAL = 4000
 """Sentences of the verb-final language to train on."""
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
 Tests = Mapping[str, list[tuple[str, str]]]
 Task = tuple[str, str]
 """`("train", experiment)` or `("run", setting)`."""
@@ -197,14 +199,17 @@ class Work:
 
         Raises:
             SystemExit: one of them failed, and the others were stopped; or another lab works in this folder.
+            KeyboardInterrupt: somebody asked to stop, and all were stopped.
         """
         lock = Lock(self.folder / ".lab.lock")
         if not lock.take(wait=False):
             lock.close()
             raise SystemExit(f"another lab works in {self.folder}: give another --work")
         going: dict[Task, subprocess.Popen[bytes]] = {}
+        asked: list[int] = []  # to stop; not at once, or who is just being started would be left behind
+        before = {one: signal.signal(one, lambda number, _: asked.append(number)) for one in STOPS}
         try:
-            while True:
+            while not asked:
                 for task, process in list(going.items()):
                     if process.poll() is not None:
                         del going[task]
@@ -217,11 +222,14 @@ class Work:
                 if not going:
                     return
                 time.sleep(0.2)
+            raise KeyboardInterrupt
         finally:
             for process in going.values():
                 process.terminate()
             for process in going.values():
                 process.wait()
+            for one, handler in before.items():
+                signal.signal(one, handler)
             lock.close()
 
 

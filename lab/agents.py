@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lab.data import BEGIN, END, PAD, UNKNOWN, Pieces, padded
 from lab.model import Translator, load
+from lagging import policies
 from lagging.agents import DONE, Answer, Settings, State, Write
 from lagging.agents.criteria import CRITERIA
 from lagging.ragged import Floats
@@ -66,7 +67,9 @@ class Simultaneous:
         torch.set_num_threads(1)
         self._model = model if isinstance(model, Translator) else load(Path(model)).eval()
         self._pieces = pieces if isinstance(pieces, Pieces) else Pieces(Path(pieces))
-        self._policy, self._k, self._catchup, self._threshold = policy, k, catchup, threshold
+        self._policy, self._threshold = policy, threshold
+        fixed = {"wait-k": policies.wait_k(k, catchup=catchup or None), "offline": policies.offline()}
+        self._schedule = fixed.get(policy)
         self._s0, self._delta, self._longest = s0, delta, longest
 
     @torch.inference_mode()
@@ -86,13 +89,11 @@ class Simultaneous:
 
     def _must_read(self, state: State) -> bool:
         """Whether the policy reads on, whatever the model says."""
-        read, written = len(state.source), len(state.target)
-        if self._policy == "wait-k":
-            return read < self._k + written - int(self._catchup * (written + 1) + 1e-9)
+        read = len(state.source)
+        if self._schedule is not None:
+            return read < self._schedule.due(len(state.target) + 1)
         if self._policy == "milk":
             return read == 0
-        if self._policy == "offline":
-            return True
         context: int = state.memory.context
         return read < context + self._delta
 

@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lagging.agents.criteria import CRITERIA
+
 __all__ = ["Experiment", "Plan", "Scale", "Setting", "read_plan"]
 
 SCALE = "scale.toml"
 PATHS = ("offline", "wait-k", "milk")
-POLICIES = ("offline", "wait-k", "milk", "wait-if-worse", "wait-if-diff")
+POLICIES = (*PATHS, *CRITERIA)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+import lagging
 from lab import tables
 from lab.results import Result, read_results
 from lagging import plots
@@ -48,14 +49,15 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
     if missing:
         raise SystemExit(f"{kept} has no results of {' and '.join(sorted(missing))}")
     names = next(one for one in results if one.setting.family in PAIR).trained.tests
-    tests = {test: read_results(kept, test) for test in names}
-    first = next(iter(tests))
+    first, *others = names
+    tests = {first: results, **{test: read_results(kept, test) for test in others}}
     pair = {test: [one for one in some if one.setting.family in PAIR] for test, some in tests.items()}
+    wanted = [share * _best(results) for share in SHARES]
     return {
         "settings": tables.settings(results, resamples),
         "signatures": tables.signatures(results[0], resamples),
         "ceiling": tables.ceiling(tests, resamples),
-        "reach": tables.reach({of: _curves(pair[first], of, resamples) for of in ("AL", "DAL")}, _wanted(results)),
+        "reach": tables.reach({of: _curves(pair[first], of, resamples) for of in ("AL", "DAL")}, wanted),
         "slopes": tables.slopes(against(early(results), resamples), against(results, resamples)),
         "steeper": tables.steeper({test: against(early(some), resamples) for test, some in pair.items()}, *PAIR),
         "steeper, all": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
@@ -75,14 +77,12 @@ def _curves(results: Sequence[Result], latency: str, resamples: int) -> Curves:
 
 def _sound(results: Sequence[Result]) -> list[Result]:
     """Those whose BLEU is not far below that of all others; curves of these can be told apart."""
-    best = max(one.scores["BLEU"].value for one in results)
-    return [one for one in results if one.scores["BLEU"].value >= SOUND * best]
+    return [one for one in results if one.scores["BLEU"].value >= SOUND * _best(results)]
 
 
-def _wanted(results: Sequence[Result]) -> list[float]:
-    """Shares of the best BLEU that there is."""
-    best = max(one.scores["BLEU"].value for one in results)
-    return [share * best for share in SHARES]
+def _best(results: Sequence[Result]) -> float:
+    """The best BLEU."""
+    return max(one.scores["BLEU"].value for one in results)
 
 
 def against(results: Sequence[Result], resamples: int) -> Lines:
@@ -104,11 +104,11 @@ def hidden(run: Run) -> Floats:
     """ℓ'(t) − ℓ(t) up to τ, the lag that AL forgives because writing is free: its mean in each tenth of the target."""
     sums, counts = np.zeros(TENTHS), np.zeros(TENTHS)
     for g, x in zip(run.delays, run.source_length, strict=True):
-        t, y = np.arange(len(g)), max(len(g), 1)
-        lags = g - t * x / y
+        tenths = np.arange(len(g)) * TENTHS // max(len(g), 1)
+        gaps = lagging.lags(g, source_length=x, effective=True) - lagging.lags(g, source_length=x)
         counted = np.concatenate([[True], g[:-1] < x])[: len(g)]  # t ≤ τ: the source had not been read before
-        np.add.at(sums, t * TENTHS // y, (np.maximum.accumulate(lags) - lags) * counted)
-        np.add.at(counts, t * TENTHS // y, 1)
+        np.add.at(sums, tenths, gaps * counted)
+        np.add.at(counts, tenths, 1)
     return sums / np.maximum(counts, 1)
 
 

@@ -39,11 +39,11 @@ class Size:
     """
 
     vocabulary: int
-    width: int = 128
-    layers: int = 3
-    heads: int = 4
-    inner: int = 256
-    dropout: float = 0.2
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    dropout: float
 
 
 class Attention(nn.Module):
@@ -119,14 +119,15 @@ class Translator(nn.Module):
         words: Tensor = self.embedding(tokens) * self.size.width**0.5
         return words + _places(tokens.shape[1], self.size.width)
 
-    def encode(self, source: Tensor, finished: Tensor) -> Tensor:
+    def encode(self, source: Tensor, finished: Tensor | None = None) -> Tensor:
         """What is made of each source token when it is read: (B, S, width).
 
-        `finished`: whether the last one is the last of the sentence, (B,). That comes with the token itself, as in
-        `lagging run`: so |x| counts nothing but words.
+        `finished`: whether the last one is the last of the sentence, (B,); all are, if not given. That comes with the
+        token itself, as in `lagging run`: so |x| counts nothing but words.
         """
-        lengths = (source != PAD).sum(-1, keepdim=True)
-        ends = (torch.arange(source.shape[1]) == lengths - 1) & finished.unsqueeze(-1)
+        ends = torch.arange(source.shape[1]) == (source != PAD).sum(-1, keepdim=True) - 1
+        if finished is not None:
+            ends = ends & finished.unsqueeze(-1)
         x, before = self.dropout(self._embed(source) + ends.unsqueeze(-1) * self.last), _before(source)
         for layer in self.encoder:
             x = layer(x, before)

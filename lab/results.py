@@ -108,7 +108,5 @@ def _read(path: Path, test: str | None) -> Iterator[Result]:
     part = slice(ends[test] - trained.tests[test], ends[test])
     run = Run.from_delays(delays, id=ids, name=setting.name, **columns)[part]
     metric, counts, signature = lagging.metric("BLEU"), counts[part], Signature.parse(said["bleu"]).of(len(run))
-    bleu = Score(
-        metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", signature, metric
-    )  # fmt: skip
+    bleu = Score(metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", signature, metric)
     yield Result(setting, trained, run, Scores([*lagging.score(run, [*METRICS, *HIDDEN]), bleu], setting.name))

@@ -67,7 +67,7 @@ def terms(
     """
     said = pad(target, (1, -1), value=BEGIN)
     real = source != PAD
-    states, heard = model.encode(source, torch.ones(len(source), dtype=torch.bool)), model.listen(said)
+    states, heard = model.encode(source), model.listen(said)
 
     def likelihood(seen: Tensor | None = None, alignment: Tensor | None = None) -> Tensor:
         logits = model.say(model.decode(heard, states, said, seen, alignment))
@@ -99,9 +99,8 @@ def expected(model: Translator, pairs: Sequence[Pair], tokens: int) -> dict[str,
     """
     found: dict[str, list[Tensor]] = {}
     for source, target in batches(pairs, tokens):
-        lengths, finished = (source != PAD).sum(-1), torch.ones(len(source), dtype=torch.bool)
-        states, heard = model.eval().encode(source, finished), model.listen(pad(target, (1, -1), value=BEGIN))
-        p = torch.sigmoid(model.stops(heard, states))
+        lengths, heard = (source != PAD).sum(-1), model.eval().listen(pad(target, (1, -1), value=BEGIN))
+        p = torch.sigmoid(model.stops(heard, model.encode(source)))
         soft, hard = expected_delays(expected_alignment(p, lengths)), hard_alignment(p, lengths).to(p.dtype)
         for which in LATENCIES:
             found.setdefault(which.upper(), []).append(_latency(which, soft, source, target))

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -60,8 +61,9 @@ class Work:
     data: Path | None
     say: Callable[[str], None]
 
+    @cached_property
     def corpus(self) -> Corpus:
-        """What is trained on and translated."""
+        """What is trained on and translated; read once."""
         if self.plan.scale.corpus == "verb-final":
             return verb_final(VERB_FINAL)
         if self.data is None:
@@ -74,7 +76,7 @@ class Work:
         Raises:
             SystemExit: the folder was made from other data, or has other subwords.
         """
-        corpus = self.corpus()
+        corpus = self.corpus
         self.folder.mkdir(parents=True, exist_ok=True)
         made, digest = self.folder / "corpus.sha256", hashlib.sha256(repr(corpus).encode()).hexdigest()
         if not made.exists():
@@ -117,7 +119,7 @@ class Work:
         """Train a model, or go on training it, in this process."""
         torch.set_num_threads(1)
         torch.use_deterministic_algorithms(True)
-        training = Training(self.plan, name, self.corpus(), Pieces(self._pieces), self.folder)
+        training = Training(self.plan, name, self.corpus, Pieces(self._pieces), self.folder)
         epochs = self.plan.experiments[name].epochs
 
         def tell(epoch: Epoch) -> None:
@@ -150,7 +152,7 @@ class Work:
         ]  # fmt: skip
         path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
         subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
-        tests, pieces = _tests(self.corpus(), setting.everywhere), Pieces(self._pieces)
+        tests, pieces = _tests(self.corpus, setting.everywhere), Pieces(self._pieces)
         lengths = [len(target) - 1 for part in tests.values() for _, target in pieces.pairs(part)]
         results.keep(setting, out / "instances.log", self.kept, lengths, self._trained(setting, history, tests, pieces))
         with write_whole(self._done(name)) as file:
@@ -210,18 +212,17 @@ class Work:
         before = {one: signal.signal(one, lambda number, _: asked.append(number)) for one in STOPS}
         try:
             while not asked:
-                for task, process in list(going.items()):
-                    if process.poll() is not None:
-                        del going[task]
-                        if process.returncode:
-                            raise SystemExit(f"{' '.join(task)} ended with exit code {process.returncode}; see above")
                 left = [task for task in self._left() if task not in going]
                 for task in left[: jobs - len(going)]:
                     self.say(" ".join(task))
                     going[task] = subprocess.Popen([*command, f"--{task[0]}", task[1]], cwd=HERE.parent)
                 if not going:
                     return
-                time.sleep(0.2)
+                while not (ended := [task for task in going if going[task].poll() is not None]) and not asked:
+                    time.sleep(0.2)
+                for task in ended:
+                    if code := going.pop(task).returncode:
+                        raise SystemExit(f"{' '.join(task)} ended with exit code {code}; see above")
             raise KeyboardInterrupt
         finally:
             for process in going.values():

@@ -55,6 +55,15 @@ class Policy:
             np.array([source_length]), np.array([target_length]), None if source is None else [source]
         )[0]
 
+    def due(self, t: int) -> float:
+        """h(t), for somebody who follows the policy and does not know how long the sentence will be; see `online`.
+
+        Example:
+            >>> wait_k(3).due(2)
+            4.0
+        """
+        return float(self.schedule(np.array([float(t)]), np.array([np.inf]), np.array([np.nan]))[0])
+
     def _schedule(self, x: npt.NDArray[np.integer], y: npt.NDArray[np.integer], source: Sequence[str] | None) -> Ragged:
         if len(x) != len(y):
             raise UsageError(f"{len(x)} source lengths, but {len(y)} target lengths")

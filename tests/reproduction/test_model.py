@@ -17,7 +17,7 @@ from lagging.agents import run
 from lagging.agents.criteria import CRITERIA, Greedy
 from lagging.losses.torch import expected_alignment, infinite_lookback, wait_k_mask
 
-SIZE = Size(vocabulary=40, width=32, layers=2, inner=32, dropout=0.0)
+SIZE = Size(vocabulary=40, width=32, layers=2, heads=4, inner=32, dropout=0.0)
 YES = torch.ones(1, dtype=torch.bool)
 
 

@@ -117,12 +117,14 @@ def test_default_metrics_and_what_simuleval_would_say(log, tmp_path, monkeypatch
     assert answers == [True]
 
 
-def test_several_files_of_one_system_without_names(tmp_path, monkeypatch):
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_several_files_of_one_system_without_names(ending, tmp_path, monkeypatch):
     answers = filled(monkeypatch)
     for number in range(3):
         lines = [{k: v for k, v in row.items() if k != "index"} for row in rows(700, first=number)]
-        write(tmp_path / f"part-{number}.jsonl", lines)
-    one, several = both(tmp_path, tmp_path / "part-*.jsonl", "-m", "AL")
+        path = tmp_path / f"part-{number}.{ending}"
+        write(path, lines) if ending == "jsonl" else table(path, lines, group=100)
+    one, several = both(tmp_path, tmp_path / f"part-*.{ending}", "-m", "AL")
     assert one == several
     assert "several files" in one[1]
     assert one[3].count(b"\n") > 2100  # each segment, by its place over all files
@@ -244,17 +246,6 @@ def test_groups(ending, ci, tmp_path, monkeypatch):
     one, several = (run(*command, "--jobs", jobs) for jobs in (1, 3))
     assert one == several
     assert '"lang": "zh"' in one[0]
-    assert answers == [True]
-
-
-def test_several_tables_without_names(tmp_path, monkeypatch):
-    answers = filled(monkeypatch)
-    for number in range(3):
-        lines = [{k: v for k, v in row.items() if k != "index"} for row in rows(700, first=number)]
-        table(tmp_path / f"part-{number}.parquet", lines, group=100)
-    one, several = both(tmp_path, tmp_path / "part-*.parquet", "-m", "AL")
-    assert one == several
-    assert one[3].count(b"\n") > 2100
     assert answers == [True]
 
 

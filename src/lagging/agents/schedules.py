@@ -71,15 +71,11 @@ class Scheduled:
                 "an Oracle, which is told."
             )
         self.model = model
-        self.eager = self._due(1) < 1
-
-    def _due(self, t: int) -> float:
-        """h(t)."""
-        return float(self.schedule.schedule(np.array([float(t)]), np.array([np.inf]), np.array([np.nan]))[0])
+        self.eager = self.schedule.due(1) < 1
 
     def policy(self, state: State) -> Write | None:
         """Read on until the next token is due, then write it."""
-        if not state.finished and len(state.source) < self._due(len(state.target) + 1):
+        if not state.finished and len(state.source) < self.schedule.due(len(state.target) + 1):
             return None
         token = self.model(state.source, state.target, state.finished)
         return DONE if token is None else Write([token])

@@ -30,8 +30,8 @@ import numpy as np
 
 import lagging
 from lagging.longform import ALIGNERS, Segmentation, Stream, read_segmentation, resegment
-from lagging.longform.corridor import Corridor, best
-from lagging.longform.words import equality, worths
+from lagging.longform.corridor import block_most
+from lagging.longform.optimum import optimum
 from scoring import Row, show
 from scoring import run as run_process
 from streams import CONDITIONS, Case, Floats, Ints, bare, characters, read_write, short_form, synthetic, timed
@@ -328,16 +328,25 @@ def end_to_end(data: Path, rounds: int) -> Iterator[Row]:
     yield at_most("score --segmentation, MuST-C: 27 talks, 2641 segments", min(c.cpu for c in used), 5, "s CPU")
 
 
+class Slope:
+    """A potential that is worth ever more (less) to the right; in all, less than an edit."""
+
+    def __init__(self, stream: Stream, sign: int) -> None:
+        columns = len(stream.tokens) + 1
+        self.values: Floats = sign / (8.0 * len(stream.references) * columns) * np.arange(columns, dtype=np.float64)
+
+    def at(self, k: int, columns: slice) -> Floats:
+        """What a boundary earns at each column of a slice."""
+        return self.values[columns]
+
+    def most(self, k: int, width: int) -> Floats:
+        """The largest of that in each block of columns."""
+        return block_most(self.values, width)
+
+
 def extreme(sign: int) -> Callable[[Stream], Ints]:
     """Of all cuts with the fewest edits, the one with every boundary as far to the right (left) as can be."""
-
-    def aligner(stream: Stream) -> Ints:
-        corridor = Corridor.around(stream.edits, stream.ends, 64)
-        worth = worths(corridor, stream.types, stream.reference, stream.hypothesis, equality)
-        least = sign / (8.0 * len(stream.references) * max(len(stream.tokens), 1))  # in all, less than an edit
-        return best(corridor, worth, lambda k, columns: least * np.arange(columns.start, columns.stop)).boundaries
-
-    return aligner
+    return lambda stream: optimum(stream.pairs, stream.edits, stream.ends, Slope(stream, sign)).boundaries
 
 
 def equals(data: Path) -> Iterator[Row]:

@@ -6,18 +6,19 @@ from __future__ import annotations
 import random
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from lagging.longform import ALIGNERS, Stream
 from lagging.longform.aligners import NEIGHBOURS, _running_median, mwer, soft, timed
-from lagging.longform.softsegmenter import _jaccard, _parts
-from lagging.longform.words import CUT_CAPITAL, CUT_SENTENCE, fold, punctuation, resemblance
+from lagging.longform.softsegmenter import _jaccard, _parts, _table
+from lagging.longform.words import CUT_CAPITAL, CUT_SENTENCE, Punctuation, fold, resemblance
 
 EACH = pytest.mark.parametrize("aligner", list(ALIGNERS.values()), ids=list(ALIGNERS))
 WORDS = ["ja", "Ja", "ja.", "und", "Und,", "nein?", "(Applaus)", "--", "ist", "isst", "U.S.", "x-y", "3,14"]
@@ -198,11 +199,11 @@ def agreed(stream: Stream, boundaries: Sequence[int]) -> float:
 @settings(max_examples=100)
 @given(streams(segments=4))
 def test_punctuation_of_boundaries(stream):
-    potential = punctuation(stream.tokens, stream.references)
+    potential = Punctuation(stream.tokens, stream.references)
     n = len(stream.tokens)
     for cuts in combinations_with_replacement(range(n + 1), min(len(stream.references) - 1, 2)):
         cuts = (*cuts, *[n] * (len(stream.references) - 1 - len(cuts)))
-        found = sum(potential(k, slice(cut, cut + 1)).item() for k, cut in enumerate(cuts))
+        found = sum(potential.at(k, slice(cut, cut + 1)).item() for k, cut in enumerate(cuts))
         assert found == pytest.approx(agreed(stream, (0, *cuts, n)), abs=1e-12)
 
 
@@ -269,8 +270,9 @@ def test_no_other_cut_resembles_the_references_more(stream):
 
 def test_a_corridor_moves_to_where_the_words_are(monkeypatch):
     """The path with the fewest edits goes elsewhere; the corridor is narrow, and must follow."""
-    monkeypatch.setattr("lagging.longform.corridor.REACH", 4)
-    monkeypatch.setattr("lagging.longform.corridor.CELLS", 1)
+    monkeypatch.setattr("lagging.longform.optimum.REACH", 4)
+    monkeypatch.setattr("lagging.longform.optimum.WHOLE", 1)
+    monkeypatch.setattr("lagging.longform.words.BLOCK", 2)
     letters = random.Random(0)
     words = ["".join(letters.choices("abcdefghijklmnop", k=8)) for _ in range(40)]
     alike = [f"{word}z" for word in words]  # no two are equal, so that any path pairs as many
@@ -411,13 +413,13 @@ def test_parts_of_a_word(token, expected):
 @settings(max_examples=50)
 @given(st.lists(st.text("abc.,", min_size=1, max_size=4), min_size=1, max_size=5))
 def test_letters_that_two_words_share(words):
-    table = _jaccard(words, words)
+    table = _table(words, words, like=_jaccard)
     for i, a in enumerate(words):
         for j, b in enumerate(words):
             if (a in ".,") != (b in ".,"):
                 assert table[i, j] < -1000
             else:
-                assert table[i, j] == np.float32(len(set(a) & set(b)) / len(set(a) | set(b)))
+                assert table[i, j] == len(set(a) & set(b)) / len(set(a) | set(b))
 
 
 def test_leftover_words_go_to_the_neighbour_that_they_resemble():
@@ -426,3 +428,147 @@ def test_leftover_words_go_to_the_neighbour_that_they_resemble():
 
     assert (cut("ab"), cut("xy")) == (2, 1)
     assert cut("qq") == 2  # neither: the one before
+
+
+# ---- the whole table ------------------------------------------------------------------------------------------------
+
+
+def stuck(segments: int, words: int, types: int, loops: dict[int, int], seed: int) -> Stream:
+    """A system that copies every other word, and says "ja" over and over after some segments."""
+    rng = random.Random(seed)
+    references = [[f"w{rng.randrange(types)}" for _ in range(words)] for _ in range(segments)]
+    tokens: list[str] = []
+    for k, reference in enumerate(references):
+        tokens += [word if rng.random() < 0.5 else f"w{rng.randrange(types)}" for word in reference]
+        tokens += ["ja"] * loops.get(k, 0)
+    return Stream(tokens, references, np.arange(len(tokens)) * 300.0, np.arange(segments) * words * 300.0)
+
+
+def by_edit_matrix(reference: Sequence[str], hypothesis: Sequence[str], ends: Sequence[int]) -> list[int]:
+    """Where the whole edit matrix cuts: seen from the end, deletions first, then insertions, then pairs."""
+    types = {word: k for k, word in enumerate({*reference, *hypothesis})}
+    ours, theirs = np.array([types[w] for w in reference]), np.array([types[w] for w in hypothesis])
+    table = np.empty((len(ours) + 1, len(theirs) + 1), dtype=np.int32)
+    columns = np.arange(len(theirs) + 1)
+    table[0] = columns
+    for i, word in enumerate(ours, 1):
+        row = np.append(i, np.minimum(table[i - 1, 1:] + 1, table[i - 1, :-1] + (theirs != word)))
+        table[i] = np.minimum.accumulate(row - columns) + columns
+    i, j, leave = len(ours), len(theirs), {len(ours): len(theirs)}
+    while i:
+        if table[i - 1, j] + 1 == table[i, j]:
+            i -= 1
+            leave[i] = j
+        elif j and table[i, j - 1] + 1 == table[i, j]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            leave[i] = j
+    return [0, *(leave[end] for end in ends)]
+
+
+def test_a_system_that_is_stuck_in_a_loop_is_cut_as_the_whole_edit_matrix_cuts_it():
+    stream = stuck(150, 20, 400, {40: 1500, 90: 1500}, seed=0)
+    reference = [word for segment in stream.references for word in segment]
+    expected = by_edit_matrix(reference, stream.tokens, stream.ends.tolist())
+    assert ALIGNERS["mweralign"](stream).tolist() == expected
+    assert ALIGNERS["mwersegmenter"](stream).tolist() == expected
+
+
+def noisy(seed: int) -> Stream:
+    """A talk with loops, gaps, repetitions and swaps, of words or of characters."""
+    rng = random.Random(seed)
+    words = (
+        list("的一是不了人我在有他这为之大来以个中上们")
+        if rng.random() < 0.4
+        else [f"{a}{b}" for a in "kmt" for b in ("a", "en")]
+    )
+    references = [rng.choices(words, k=rng.randint(0, 9)) for _ in range(rng.randint(2, 14))]
+    parts = [[w for w in reference if rng.random() > 0.15] for reference in references]
+    for _ in range(rng.randint(0, 4)):
+        k = rng.randrange(len(parts))
+        kind = rng.choice(("loop", "gap", "again", "swap"))
+        if kind == "loop":
+            parts[k] = parts[k] + [rng.choice(words)] * rng.randint(5, 40)
+        elif kind == "gap":
+            parts[k : k + 3] = [[] for _ in parts[k : k + 3]]
+        elif kind == "again":
+            parts[k] = parts[k] * rng.randint(2, 4)
+        else:
+            other = rng.randrange(len(parts))
+            parts[k], parts[other] = parts[other], parts[k]
+    tokens = [word for part in parts for word in part]
+    times = np.sort(np.array([rng.uniform(0, 4000 * len(references)) for _ in tokens]))
+    return Stream(tokens, references, times, np.arange(len(references)) * 4000.0)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**30))
+@pytest.mark.parametrize("name", list(ALIGNERS))
+def test_loops_gaps_repetitions_and_swaps_are_cut_as_by_the_whole_table(name, seed, monkeypatch):
+    """A narrow corridor gives the cut that the whole table gives."""
+    stream = noisy(seed)
+    whole = ALIGNERS[name](stream).tolist()
+    with monkeypatch.context() as patch:
+        patch.setattr("lagging.longform.optimum.WHOLE", 0)
+        patch.setattr("lagging.longform.optimum.KEPT", 500)
+        patch.setattr("lagging.longform.optimum.REACH", 2)
+        patch.setattr("lagging.longform.optimum.ROWS", 16)
+        patch.setattr("lagging.longform.words.BLOCK", 4)
+        again = replace(stream)  # with nothing of what was worked out before
+        assert ALIGNERS[name](again).tolist() == whole
+
+
+# ---- as other tools cut ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("references", "hypothesis", "boundaries"),
+    [
+        (["a b c", "d e"], "d e", [0, 1, 2]),
+        (["a b c", "d e", "f"], "d e f", [0, 1, 2, 3]),
+        (["a", "b", "c d"], "c d", [0, 1, 1, 2]),
+        (["a", "b", "b"], "b a", [0, 2, 2, 2]),
+        (["a a", "b a b", "b b b"], "b a b", [0, 2, 3, 3]),
+    ],
+)
+@pytest.mark.parametrize("name", ["mweralign", "mwersegmenter"])
+def test_the_first_segment_is_not_left_empty(name, references, hypothesis, boundaries):
+    """Measured: what mweralign 1.4.1 and mwerSegmenter print."""
+    stream = Stream(hypothesis.split(), [text.split() for text in references])
+    assert ALIGNERS[name](stream).tolist() == boundaries
+
+
+@pytest.mark.parametrize("name", ["mweralign", "mwersegmenter"])
+def test_words_end_at_ascii_white_space_alone(name):
+    # to these tools "x\u00a0c" is one word, which resembles neither "x" nor "c"
+    text, references = "a b x\u00a0c d", ["a b x", "c d"]
+    tokens, parts = text.split(), [reference.split() for reference in references]
+    assert ALIGNERS[name](Stream(tokens, parts)).tolist() == [0, 3, 5]
+    assert ALIGNERS[name](Stream(tokens, parts, texts=(text, references))).tolist() in ([0, 2, 5], [0, 4, 5])
+
+
+def test_letters_are_equal_or_not():
+    # "…" is "..." in NFKC: as sets of letters the same as ".", as a character another
+    tokens, references = ["a", "…", "b"], [["a", "."], ["b"]]
+    assert ALIGNERS["omnisteval"](Stream(tokens, references, letters=True)).tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("-Ansatz", ["-ansatz"]),
+        (".S", [".s"]),
+        ("2D-Problem.", ["2d", "@-@", "problem", "."]),
+        ("55,", ["55,"]),
+        ("1,5", ["1,5"]),
+        ("so,da", ["so", ",", "da"]),
+        ("geht's", ["geht", "'", "s"]),
+        ("a--b", ["a--b"]),
+        ("_x", ["_", "x"]),
+        ("U.S.", ["u.s."]),
+    ],
+)
+def test_words_are_split_as_moses_splits_them(word, parts):
+    """Measured with Moses's own tokenizer, called for German as OmniSTEval calls it."""
+    assert _parts(word) == parts

@@ -3,7 +3,7 @@
 
 segmentation, entries    where segments lie, and what their references are
 recordings               which row of a log is which recording
-corridor, words          the alignment, and what a pair of words is worth
+corridor, optimum, words the best path, proven, and what a pair of words is worth
 aligners                 mwer, soft, timed, omnisteval
 resegment                a stream per recording in, a segment per reference out
 """

@@ -10,26 +10,21 @@ omnisteval  the decisions of SoftSegmenter in OmniSTEval, to reproduce its score
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from lagging.longform.corridor import Corridor, Path, Potential, best
+from lagging.longform.corridor import Path, Potential, block_most
 from lagging.longform.mweralign import mweralign, mwersegmenter
+from lagging.longform.optimum import optimum
 from lagging.longform.softsegmenter import omnisteval
 from lagging.longform.stream import Stream
-from lagging.longform.words import equality, punctuation, resemblance, worths
+from lagging.longform.words import Punctuation, resemblance
 from lagging.ragged import Floats, Ints
 
 __all__ = ["ALIGNERS", "Aligner", "Stream", "mwer", "soft", "timed"]
-
-NEAR = 24
-"""How far from a path with the fewest edits others with as few are looked for, in tokens."""
-
-TRIES = 8
-"""How often a corridor is moved to a path that ran along its wall."""
-
 
 Aligner = Callable[[Stream], Ints]
 """From a stream to the hypothesis token at which each segment begins, and the number of tokens."""
@@ -49,26 +44,32 @@ def mwer(stream: Stream) -> Ints:
         >>> mwer(Stream("so it goes . and then".split(), ["it goes .".split(), "and now".split()]))
         array([0, 4, 6])
     """
-    corridor = Corridor.around(stream.edits, stream.ends, NEAR)
-    worth = worths(corridor, stream.types, stream.reference, stream.hypothesis, equality)
-    wishes = [punctuation(stream.tokens, stream.references, stream.glued)]
-    if stream.has_times:
-        wishes.append(lambda k, columns: -4.0 * _too_early(stream, k, columns))
-    least = 1.0 / (8.0 * len(stream.references))  # all wishes together are worth less than one edit
-
-    def potential(k: int, columns: slice) -> Floats:
-        total: Floats = least * sum(wish(k, columns) for wish in wishes)
-        return total
-
-    return best(corridor, worth, potential).boundaries
+    return optimum(stream.pairs, stream.edits, stream.ends, _Wishes(stream)).boundaries
 
 
-def _too_early(stream: Stream, k: int, columns: slice) -> npt.NDArray[np.bool_]:
-    """Whether a cut at these columns gives the next segment a token that was written before it began."""
-    assert stream.times is not None
-    assert stream.offset is not None
-    early = stream.times[columns] < stream.offset[k + 1]
-    return np.append(early, False) if columns.stop > len(stream.times) else early
+class _Wishes:
+    """What decides between cuts with as few edits; all wishes together are worth less than one edit."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.punctuation = Punctuation(stream.tokens, stream.references, stream.glued)
+        self.least = 1.0 / (8.0 * len(stream.references))
+        self.times, self.offset = (stream.times, stream.offset) if stream.has_times else (None, None)
+
+    def at(self, k: int, columns: slice) -> Floats:
+        """What the end of segment k earns at each column of a slice."""
+        worth = self.punctuation.at(k, columns)
+        return self.least * (worth if self.times is None else worth - 4.0 * self._too_early(k)[columns])
+
+    def most(self, k: int, width: int) -> Floats:
+        """No less than that in each block of columns."""
+        worth = self.punctuation.most(k, width)
+        return self.least * (worth if self.times is None else worth + block_most(-4.0 * self._too_early(k), width))
+
+    def _too_early(self, k: int) -> npt.NDArray[np.bool_]:
+        """By column, whether a cut there gives the next segment a token that was written before it began."""
+        assert self.times is not None
+        assert self.offset is not None
+        return np.append(self.times < self.offset[k + 1], False)
 
 
 # ---- soft -----------------------------------------------------------------------------------------------------------
@@ -86,23 +87,16 @@ def soft(stream: Stream) -> Ints:
 
 
 class _Soft:
-    """The best path by resemblance and punctuation, and the corridor that it lies in."""
+    """The best path by resemblance and punctuation."""
 
     def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.punctuation = punctuation(stream.tokens, stream.references, stream.glued)
-        path = stream.edits
-        for _ in range(TRIES):
-            self.corridor = Corridor.around(path, stream.ends)
-            self.worth = worths(self.corridor, stream.types, stream.reference, stream.hypothesis, resemblance)
-            path = self.again(self.punctuation)
-            if not self.corridor.touches(path):
-                break
-        self.path = path
+        self.stream, self.pairs = stream, replace(stream.pairs, table=resemblance)
+        self.punctuation = Punctuation(stream.tokens, stream.references, stream.glued)
+        self.path = self.around(stream.edits, self.punctuation)
 
-    def again(self, potential: Potential) -> Path:
-        """The best path with another potential of the boundaries."""
-        return best(self.corridor, self.worth, potential)
+    def around(self, start: Path, potential: Potential) -> Path:
+        """The best path with a potential of the boundaries."""
+        return optimum(self.pairs, start, self.stream.ends, potential)
 
 
 # ---- timed ----------------------------------------------------------------------------------------------------------
@@ -142,27 +136,45 @@ def timed(stream: Stream) -> Ints:
     first = _Soft(stream)
     if not stream.has_times or len(stream.references) < 2 or not len(stream.tokens):
         return first.path.boundaries
-    assert stream.times is not None
-    assert stream.offset is not None
-    times, begin = stream.times, stream.offset[1:]
-    before, after = np.append(-np.inf, times), np.append(times, np.inf)
-    between = np.append(np.append(times[0], (times[1:] + times[:-1]) / 2), times[-1])
-    cuts = first.path.boundaries[1:-1]
-    lag = _running_median(between[cuts] - begin)
-    least, most = STEADY[stream.unit]
-    spread = np.maximum(1.5 * _running_median(np.abs(between[cuts] - begin - lag)), least)
-    weight = LAG_WEIGHT * np.minimum(1.0, most / spread)
-    early = (after[cuts] < begin).sum()
-    odds = CAUSAL_WEIGHT * max(0.0, float(np.log((len(cuts) - early + CAUSAL_CUTS) / (early + 1))))
-    expected = begin + lag
+    return first.around(first.path, _Lags(stream, first)).boundaries
 
-    def potential(k: int, columns: slice) -> Floats:
-        off = np.maximum(before[columns] - expected[k], expected[k] - after[columns])
-        unlike = np.log1p(np.square(np.maximum(off, 0.0) / spread[k]))
-        worth: Floats = first.punctuation(k, columns) - weight[k] * unlike - odds * (after[columns] < begin[k])
-        return worth
 
-    return first.again(potential).boundaries
+class _Lags:
+    """Punctuation, and how well the time of a cut fits the lag of the system."""
+
+    def __init__(self, stream: Stream, first: _Soft) -> None:
+        assert stream.times is not None
+        assert stream.offset is not None
+        times, self.begin = stream.times, stream.offset[1:]
+        self.before, self.after = np.append(-np.inf, times), np.append(times, np.inf)
+        between = np.append(np.append(times[0], (times[1:] + times[:-1]) / 2), times[-1])
+        cuts = first.path.boundaries[1:-1]
+        lag = _running_median(between[cuts] - self.begin)
+        least, most = STEADY[stream.unit]
+        self.spread = np.maximum(1.5 * _running_median(np.abs(between[cuts] - self.begin - lag)), least)
+        self.weight = LAG_WEIGHT * np.minimum(1.0, most / self.spread)
+        early = (self.after[cuts] < self.begin).sum()
+        self.odds = CAUSAL_WEIGHT * max(0.0, float(np.log((len(cuts) - early + CAUSAL_CUTS) / (early + 1))))
+        self.expected = self.begin + lag
+        self.punctuation = first.punctuation
+        self._blocks: dict[int, tuple[Floats, Floats]] = {}
+
+    def at(self, k: int, columns: slice) -> Floats:
+        """What the end of segment k earns at each column of a slice."""
+        return self.punctuation.at(k, columns) - self._cost(k, self.before[columns], self.after[columns])
+
+    def most(self, k: int, width: int) -> Floats:
+        """No less than that in each block of columns."""
+        if width not in self._blocks:
+            self._blocks[width] = -block_most(-self.before, width), block_most(self.after, width)
+        return self.punctuation.most(k, width) - self._cost(k, *self._blocks[width])
+
+    def _cost(self, k: int, before: Floats, after: Floats) -> Floats:
+        """How unlikely it is that the end of segment k lies between two times."""
+        off = np.maximum(before - self.expected[k], self.expected[k] - after)
+        unlike = np.log1p(np.square(np.maximum(off, 0.0) / self.spread[k]))
+        cost: Floats = self.weight[k] * unlike + self.odds * (after < self.begin[k])
+        return cost
 
 
 def _running_median(values: Floats) -> Floats:

@@ -166,6 +166,10 @@ def _spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
     return units, places, stops
 
 
+JOINED = re.compile(r"[^\S \t\n\v\f\r]")
+"""White space that is not ASCII."""
+
+
 def _stream(
     run: Run,
     segmentation: Segmentation,
@@ -177,12 +181,16 @@ def _stream(
     timed: bool,
 ) -> Stream:
     assert segmentation.reference is not None
+    references = [segmentation.reference[segment] or "" for segment in segments.tolist()]
+    joined = run.level == "word" and any(map(JOINED.search, (text, *references)))
     return Stream(
         units,
-        [tokens(segmentation.reference[segment], run.level) for segment in segments.tolist()],
+        [tokens(reference, run.level) for reference in references],
         times=run.delays[row] if timed else None,
         offset=segmentation.offset[segments] if timed else None,
         unit=run.unit if timed else "ms",
+        letters=run.level == "char",
+        texts=(text, references) if joined else None,
         glued=_glued(text, starts) if is_spm(run.level) else None,
     )
 

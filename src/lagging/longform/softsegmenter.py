@@ -1,36 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decisions of SoftSegmenter as OmniSTEval makes them (0.1.10), in a corridor instead of the whole matrix.
+"""The decisions of SoftSegmenter as OmniSTEval makes them (0.1.10).
 
 Words are split into word and punctuation; a pair is worth the Jaccard index of the two *sets* of letters, and
 punctuation never pairs with words. A token without a partner goes to the neighbour that it resembles more. The first
-part of a word decides for all of it. Differences: words are split by a pattern instead of Moses, and tokens that
-SoftSegmenter would drop, before the first pair, go to the first segment; so does all, where no segment has a reference.
+part of a word decides for all of it. Letters are equal or not.
+
+Differences: words are split as Moses does, but without its lists of abbreviations and its rules for apostrophes in
+English, French and Italian, since the language is not known here ("ca.", "3." and "a." are one token in its German).
+Tokens that SoftSegmenter would drop, before the first pair, go to the first segment; so does all, where no segment has
+a reference.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import partial
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
-from lagging.longform.corridor import Corridor, best, edit_path
+from lagging.longform.corridor import edit_path
+from lagging.longform.optimum import optimum
 from lagging.longform.stream import Stream
-from lagging.longform.words import Cells, code, worths
+from lagging.longform.words import WordPairs
 from lagging.ragged import Ints
 
 __all__ = ["omnisteval"]
 
-PARTS = re.compile(
-    r"(?<=\w)-(?=\w)|-{2,}|\d+(?:[.,]\d+)*|[^\W\d]\w*(?:\.\w+)+\.|\w+(?:\.\w+)*-?(?!\w)|\w+(?:\.\w+)*|\.{2,}|[^\w\s]"
+SPLITS = (
+    (re.compile(r"[^\w\s.'`,-]|_"), r" \g<0> "),  # a symbol stands alone
+    (re.compile(r"(?<=[^\W_])-(?=[^\W_])"), " @-@ "),  # so does a hyphen within a word
+    (re.compile(r"\.{2,}"), r" \g<0> "),  # and several dots, together
+    (re.compile(r"(?<=[^\d]),|,(?=[^\d])"), " , "),  # and a comma, unless a number goes on or ends with it
+    (re.compile(r"'"), " ' "),
 )
-"""As Moses does it: a hyphen within a word is a part of its own, dots within are not, nor the last one after others."""
+"""How Moses splits a word, in languages for which it has no rules of its own for apostrophes."""
 MARKS = frozenset(".!?,;:-()。！？，；：—（）ー")
-HYPHEN = "@-@"
-NEVER = np.float32(-1e6)
+NEVER = -1e6
 
 
 def omnisteval(stream: Stream) -> Ints:
@@ -41,16 +52,21 @@ def omnisteval(stream: Stream) -> Ints:
         >>> omnisteval(Stream(words, ["Wir gingen heim.".split(), "Morgen kommt er".split()]))
         array([0, 3, 6])
     """
-    ours = [[_parts(token) for token in segment] for segment in stream.references]
-    theirs = [_parts(token) for token in stream.tokens]
+    split, like = (_letter, _equal) if stream.letters else (_parts, _jaccard)
+    ours = [[split(token) for token in segment] for segment in stream.references]
+    theirs = [split(token) for token in stream.tokens]
     ends = np.cumsum([sum(map(len, segment)) for segment in ours], dtype=np.int64)
     reference = [part for segment in ours for word in segment for part in word]
     if not reference:
         return np.append(0, np.full(len(ends), len(stream.tokens)))
-    types, (coded, hypothesis) = code(reference, list(chain.from_iterable(theirs)))
-    path = edit_path(coded.tolist(), hypothesis.tolist(), ends)
-    corridor = Corridor.around(path, ends[-1:])  # where segments end is of no account until the path is known
-    path = best(corridor, worths(corridor, types, coded, hypothesis, _jaccard))
+    pairs = WordPairs.of(reference, list(chain.from_iterable(theirs)), partial(_table, like=like))
+    types, coded, hypothesis = pairs.types, pairs.reference, pairs.hypothesis
+    start = edit_path(coded.tolist(), hypothesis.tolist(), ends[-1:])
+    path = optimum(pairs, start, ends[-1:])  # where segments end is of no account until the path is known
+
+    def score(one: str, other: str) -> float:
+        return float(pairs.table([one], [other])[0, 0])
+
     partner = np.full(len(hypothesis), -1, dtype=np.int64)
     partner[path.pairs[:, 1]] = path.pairs[:, 0]
     for row in np.flatnonzero(path.high > path.low).tolist():
@@ -59,7 +75,7 @@ def omnisteval(stream: Stream) -> Ints:
         late = False
         for j in alone:
             word, one, other = types[hypothesis[j]], types[coded[before]], types[coded[after]]
-            late = late or row == 0 or (row < len(coded) and _like(word, other) > _like(word, one))
+            late = late or row == 0 or (row < len(coded) and score(word, other) > score(word, one))
             partner[j] = after if late else before
     first = np.cumsum([0, *map(len, theirs)])[:-1]
     segment = np.searchsorted(ends, partner[first], side="right")
@@ -67,24 +83,55 @@ def omnisteval(stream: Stream) -> Ints:
 
 
 def _parts(token: str) -> list[str]:
-    """A word and its punctuation, without case."""
-    folded = unicodedata.normalize("NFKC", token).lower()
-    return [HYPHEN if part == "-" and folded != "-" else part for part in PARTS.findall(folded)] or [folded]
+    """A word and its punctuation, without case, as Moses splits it.
+
+    Example:
+        >>> _parts("E-Mails,"), _parts("U.S."), _parts("Ende."), _parts("so...")
+        (['e', '@-@', 'mails', ','], ['u.s.'], ['ende', '.'], ['so', '...'])
+    """
+    text = unicodedata.normalize("NFKC", token).lower()
+    for pattern, split in SPLITS:
+        text = pattern.sub(split, text)
+    parts = [part for word in text.split() for part in _final_dot(word)]
+    return parts or [text]
 
 
-def _jaccard(ours: list[str], theirs: list[str]) -> Cells:
-    """Common letters ÷ letters of both; of punctuation and a word, never.
+def _final_dot(word: str) -> list[str]:
+    """A dot at the end stands alone, unless the word has others, and letters."""
+    stem = word.rstrip(".")
+    if not stem or stem + "." != word or ("." in stem and any(map(str.isalpha, stem))):
+        return [word]
+    return [stem, "."]
+
+
+def _letter(token: str) -> list[str]:
+    """A letter without case."""
+    return [unicodedata.normalize("NFKC", token).lower()]
+
+
+Scores = npt.NDArray[np.float64]
+
+
+def _jaccard(ours: list[str], theirs: list[str]) -> Scores:
+    """Common letters ÷ letters of both.
 
     In order of the alphabet, the longest common subsequence of two sets is what they have in common.
     """
     a, b = ["".join(sorted(set(word))) for word in ours], ["".join(sorted(set(word))) for word in theirs]
-    both = np.add.outer(list(map(len, a)), list(map(len, b))).astype(np.float32)
-    apart = cdist(a, b, scorer=Indel.distance, dtype=np.int32).astype(np.float32)
-    marks = np.not_equal.outer([word in MARKS for word in ours], [word in MARKS for word in theirs])
-    worth: Cells = np.where(marks, NEVER, (both - apart) / (both + apart))
+    both = np.add.outer(list(map(len, a)), list(map(len, b)))
+    apart = cdist(a, b, scorer=Indel.distance, dtype=np.int32)
+    worth: Scores = (both - apart) / (both + apart)
     return worth
 
 
-def _like(one: str, other: str) -> float:
-    a, b = set(one), set(other)
-    return -1.0 if (one in MARKS) != (other in MARKS) else len(a & b) / len(a | b)
+def _equal(ours: list[str], theirs: list[str]) -> Scores:
+    """1 for equal letters, 0 for others."""
+    equal: Scores = np.equal.outer(np.array(ours, dtype=object), np.array(theirs, dtype=object)).astype(np.float64)
+    return equal
+
+
+def _table(ours: list[str], theirs: list[str], like: Callable[[list[str], list[str]], Scores]) -> Scores:
+    """How alike two texts are; punctuation and a word, never."""
+    marks = np.not_equal.outer([word in MARKS for word in ours], [word in MARKS for word in theirs])
+    worth: Scores = np.where(marks, NEVER, like(ours, theirs))
+    return worth

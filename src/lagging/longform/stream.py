@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.longform.corridor import Path, edit_path
-from lagging.longform.words import code, fold
+from lagging.longform.words import WordPairs, equality, fold
 from lagging.ragged import Floats, Ints
 
 __all__ = ["Stream"]
@@ -27,6 +27,9 @@ class Stream:
         times: when each hypothesis token was written; None if that is not known.
         offset: when each segment begins, in the same unit; None if that is not known.
         unit: of the times, "ms" or "token".
+        letters: whether tokens are single characters.
+        texts: the hypothesis and the references as they are written, where words are joined by white space that is not
+            ASCII; None where there is none.
         glued: which tokens continue a word, so that nothing is cut before them; None if none does.
     """
 
@@ -35,6 +38,8 @@ class Stream:
     times: Floats | None = None
     offset: Floats | None = None
     unit: str = "ms"
+    letters: bool = False
+    texts: tuple[str, Sequence[str]] | None = None
     glued: npt.NDArray[np.bool_] | None = None
 
     @cached_property
@@ -43,29 +48,15 @@ class Stream:
         return np.cumsum([len(segment) for segment in self.references], dtype=np.int64)
 
     @cached_property
-    def _coded(self) -> tuple[list[str], list[Ints]]:
+    def pairs(self) -> WordPairs:
+        """The tokens as they are compared: equal pairs are worth 2, and others 1."""
         reference = [fold(token) for segment in self.references for token in segment]
-        return code(reference, [fold(token) for token in self.tokens])
-
-    @property
-    def types(self) -> list[str]:
-        """The different tokens, as they are compared."""
-        return self._coded[0]
-
-    @property
-    def reference(self) -> Ints:
-        """All reference tokens, as numbers of types."""
-        return self._coded[1][0]
-
-    @property
-    def hypothesis(self) -> Ints:
-        """The hypothesis tokens, as numbers of types."""
-        return self._coded[1][1]
+        return WordPairs.of(reference, [fold(token) for token in self.tokens], equality)
 
     @cached_property
     def edits(self) -> Path:
         """A path with the fewest edits, whichever of them."""
-        return edit_path(self.reference.tolist(), self.hypothesis.tolist(), self.ends)
+        return edit_path(self.pairs.reference.tolist(), self.pairs.hypothesis.tolist(), self.ends)
 
     @property
     def has_times(self) -> bool:
@@ -76,5 +67,6 @@ class Stream:
     def shared(self) -> float:
         """How much of the longer text is the same in the other, in order."""
         ours, theirs = self.edits.pairs.T
-        same = np.count_nonzero(self.reference[ours] == self.hypothesis[theirs])
-        return float(same) / max(len(self.reference), len(self.hypothesis), 1)
+        reference, hypothesis = self.pairs.reference, self.pairs.hypothesis
+        same = np.count_nonzero(reference[ours] == hypothesis[theirs])
+        return float(same) / max(len(reference), len(hypothesis), 1)

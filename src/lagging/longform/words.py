@@ -6,18 +6,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
-from lagging.longform.corridor import Corridor, Potential
+from lagging.longform.corridor import block_most
 from lagging.ragged import Floats, Ints
 
-__all__ = ["Cells", "code", "equality", "fold", "punctuation", "resemblance", "worths"]
+__all__ = ["Cells", "Punctuation", "WordPairs", "equality", "fold", "resemblance"]
 
 Cells = npt.NDArray[np.float32]
 """A number for each cell of a corridor, or of a table."""
@@ -51,43 +53,89 @@ def fold(token: str) -> str:
     return bare or folded
 
 
-def code(*texts: Sequence[str]) -> tuple[list[str], list[Ints]]:
-    """The different tokens of several texts, and each text as their numbers.
-
-    Example:
-        >>> code(["a", "b", "a"], ["b", "c"])
-        (['a', 'b', 'c'], [array([0, 1, 0]), array([1, 2])])
-    """
-    places: dict[str, int] = {}
-    coded = [np.array([places.setdefault(token, len(places)) for token in text], dtype=np.int64) for text in texts]
-    return list(places), coded
-
-
-ROWS = 256
-"""Reference tokens whose worth is worked out together."""
-
-Table = Callable[[list[str], list[str]], npt.NDArray[np.float32]]
+Table = Callable[[list[str], list[str]], Any]
 """What each of some tokens is worth beside each of others."""
 
+BLOCK, CEILINGS = 16, 1 << 24
+"""Columns of a block: at least so many, and more where there would be more ceilings than these."""
 
-def worths(corridor: Corridor, types: list[str], reference: Ints, hypothesis: Ints, table: Table) -> Cells:
-    """What each pair in a corridor is worth, by a table of tokens; of each block of rows, it is made once."""
-    low, high, starts = corridor.low.tolist(), corridor.high.tolist(), corridor.starts.tolist()
-    out = np.zeros(starts[-1], dtype=np.float32)
-    names = np.array(types, dtype=object)
-    for first in range(1, len(low), ROWS):
-        last = min(first + ROWS, len(low))
-        begin, end = max(low[first] - 1, 0), high[last - 1]
-        if begin == end:
-            continue
-        ours, row = np.unique(reference[first - 1 : last - 1], return_inverse=True)
-        theirs, column = np.unique(hypothesis[begin:end], return_inverse=True)
-        known = table(names[ours].tolist(), names[theirs].tolist())
-        for i in range(first, last):
-            left = max(low[i], 1)
-            cells = slice(starts[i] + left - low[i], starts[i + 1])
-            out[cells] = known[row[i - first]][column[left - 1 - begin : high[i] - begin]]
-    return out
+CELLS = 1 << 21
+"""How many cells of a table are worked out together."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordPairs:
+    """What pairs of a reference token and a hypothesis token are worth, by a table of tokens.
+
+    Attributes:
+        types: the different tokens.
+        reference, hypothesis: the two texts, as numbers of types.
+        table: what tokens are worth beside each other.
+
+    Example:
+        >>> pairs = WordPairs.of(["a", "b"], ["b", "a", "c"], equality)
+        >>> pairs.rows(1, [0, 1], [3, 3])
+        [array([1., 2., 1.], dtype=float32), array([2., 1., 1.], dtype=float32)]
+    """
+
+    types: list[str]
+    reference: Ints
+    hypothesis: Ints
+    table: Table
+
+    @classmethod
+    def of(cls, reference: Sequence[str], hypothesis: Sequence[str], table: Table) -> WordPairs:
+        """The pairs of two texts."""
+        places: dict[str, int] = {}
+        ours, theirs = (
+            np.array([places.setdefault(token, len(places)) for token in text], dtype=np.int64)
+            for text in (reference, hypothesis)
+        )
+        return cls(list(places), ours, theirs, table)
+
+    @cached_property
+    def _names(self) -> npt.NDArray[np.object_]:
+        return np.array(self.types, dtype=object)
+
+    @cached_property
+    def _kinds(self) -> tuple[Ints, Ints]:
+        ours, kind = np.unique(self.reference, return_inverse=True)
+        return ours, kind
+
+    @property
+    def width(self) -> int:
+        """How many columns make a block, outside of a corridor."""
+        return max(BLOCK, -(-len(self._kinds[0]) * len(self.hypothesis) // CEILINGS))
+
+    def rows(self, first: int, low: Sequence[int], high: Sequence[int]) -> list[Any]:
+        """Of row `first` and those after it, the worth of the pairs in the columns from max(low, 1) to high."""
+        begin, end = (max(low[0] - 1, 0), high[-1]) if low else (0, 0)
+        theirs, column = np.unique(self.hypothesis[begin:end], return_inverse=True)
+        if not len(theirs):
+            return [np.zeros(0, np.float32)] * len(low)
+        ours, row = np.unique(self.reference[first - 1 : first - 1 + len(low)], return_inverse=True)
+        known = self.table(self._names[ours].tolist(), self._names[theirs].tolist())
+        spans = zip(row.tolist(), low, high, strict=True)
+        return [known[kind][column[max(left - 1, 0) - begin : right - begin]] for kind, left, right in spans]
+
+    @cached_property
+    def ceilings(self) -> tuple[Any, Ints]:
+        """The largest worth in each block of columns, but at least 0, for every kind of row; and each row's kind."""
+        (ours, kind), width = self._kinds, self.width
+        theirs, column = np.unique(self.hypothesis, return_inverse=True)
+        blocks = len(self.hypothesis) // width + 1
+        ceilings = np.zeros((len(ours), blocks), dtype=np.float32)
+        if not len(theirs):
+            return ceilings, kind
+        # column 0 stands before the first token; after the last one, tokens are repeated, which changes no maximum
+        places = np.clip(np.arange(blocks * width) - 1, 0, len(column) - 1).reshape(blocks, width).T.ravel()
+        names = self._names[theirs].tolist()
+        step = max(1, CELLS // max(len(places), len(names)))
+        for begin in range(0, len(ours), step):
+            known = self.table(self._names[ours[begin : begin + step]].tolist(), names)
+            most = known[:, column[places]].reshape(-1, width, blocks).max(axis=1)
+            ceilings[begin : begin + step] = np.maximum(most, 0.0)
+        return ceilings, kind
 
 
 def equality(ours: list[str], theirs: list[str]) -> Cells:
@@ -119,26 +167,42 @@ def resemblance(ours: list[str], theirs: list[str]) -> Cells:
     return worth
 
 
-def punctuation(
-    tokens: Sequence[str], references: Sequence[Sequence[str]], glued: npt.NDArray[np.bool_] | None = None
-) -> Potential:
+class Punctuation:
     """What sentences and capitals say of a boundary: whether hypothesis and reference agree there; within words, no."""
-    ends, capital = np.zeros(len(tokens) + 1), np.zeros(len(tokens) + 1)
-    ends[1:] = [CUT_SENTENCE if ENDING.search(token) else 0.0 for token in tokens]
-    capital[:-1] = [CUT_CAPITAL if _is_capital(token) else 0.0 for token in tokens]
-    within = np.zeros(len(tokens) + 1)
-    if glued is not None:
-        within[:-1][glued] = NEVER
-    lasts = _known(segment[-1] if segment else "" for segment in references)
-    firsts = _known(segment[0] if segment else "" for segment in reversed(references))[::-1]
-    full = [ENDING.search(word) is not None for word in lasts]
-    high = [_is_capital(word) for word in firsts]
 
-    def potential(k: int, columns: slice) -> Floats:
-        sentence = ends[columns] if full[k] else -ends[columns]
-        return sentence + (capital[columns] if high[k + 1] else -capital[columns]) + within[columns]
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        references: Sequence[Sequence[str]],
+        glued: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        sentence, capital, within = np.zeros((3, len(tokens) + 1))
+        sentence[1:] = [CUT_SENTENCE if ENDING.search(token) else 0.0 for token in tokens]
+        capital[:-1] = [CUT_CAPITAL if _is_capital(token) else 0.0 for token in tokens]
+        if glued is not None:
+            within[:-1][glued] = NEVER
+        # by whether the reference ends a sentence there, and begins with a capital after it
+        self._worth = {
+            (full, high): (sentence if full else -sentence) + (capital if high else -capital) + within
+            for full in (False, True)
+            for high in (False, True)
+        }
+        self._blocks: dict[tuple[bool, bool, int], Floats] = {}
+        lasts = _known(segment[-1] if segment else "" for segment in references)
+        firsts = _known(segment[0] if segment else "" for segment in reversed(references))[::-1]
+        self.full = [ENDING.search(word) is not None for word in lasts]
+        self.high = [_is_capital(word) for word in firsts]
 
-    return potential
+    def at(self, k: int, columns: slice) -> Floats:
+        """What the end of segment k earns at each column of a slice."""
+        return self._worth[self.full[k], self.high[k + 1]][columns]
+
+    def most(self, k: int, width: int) -> Floats:
+        """The largest of that in each block of columns."""
+        key = self.full[k], self.high[k + 1], width
+        if key not in self._blocks:
+            self._blocks[key] = block_most(self._worth[key[:2]], width)
+        return self._blocks[key]
 
 
 def _known(words: Iterable[str]) -> list[str]:

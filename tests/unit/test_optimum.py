@@ -10,31 +10,52 @@ from itertools import combinations, combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from lagging.longform.corridor import Corridor, Path, best, edit_path
+from lagging.longform import optimum as module
+from lagging.longform.corridor import Corridor, Path, block_most, edit_path
+from lagging.longform.optimum import best, optimum
 
 Table = list[list[Fraction]]
 quarters = st.integers(-4, 8).map(lambda n: Fraction(n, 4))
 seeds = st.integers(0, 2**30)
 
 
-def flat(table: Table, corridor: Corridor) -> np.ndarray:
-    """The worths of the cells of a corridor, row by row; where there is no pair, what must not be looked at."""
-    cells = []
-    for i, (low, high) in enumerate(zip(corridor.low, corridor.high, strict=True)):
-        cells += [float(table[i - 1][j - 1]) if i and j else 1e9 for j in range(low, high + 1)]
-    return np.array(cells)
+class TablePairs:
+    """The worths of a table; what must not be looked at is not there."""
+
+    def __init__(self, table: Table, columns: int, width: int = 1) -> None:
+        self.values = np.array([[float(w) for w in row] for row in table]).reshape(len(table), columns)
+        self.columns, self.width = columns, width
+
+    def rows(self, first, low, high):
+        spans = zip(range(first, first + len(low)), low, high, strict=True)
+        return [self.values[i - 1, max(left - 1, 0) : right] for i, left, right in spans]
+
+    @property
+    def ceilings(self):
+        padded = [np.append(0.0, row) for row in self.values]
+        most = np.array([np.maximum(block_most(row, self.width), 0.0) for row in padded])
+        return most.reshape(len(padded), self.columns // self.width + 1), np.arange(len(padded))
 
 
-def whole(rows: int, columns: int, ends: list[int]) -> Corridor:
-    return Corridor(np.zeros(rows + 1, np.int64), np.full(rows + 1, columns), columns, np.array(ends))
+class TablePotential:
+    """What each boundary earns at each column, from a table."""
+
+    def __init__(self, worths: Table) -> None:
+        self.values = [np.array([float(w) for w in row]) for row in worths]
+
+    def at(self, k, columns):
+        return self.values[k][columns]
+
+    def most(self, k, width):
+        return block_most(self.values[k], width)
 
 
-def as_potential(worths: Table):
-    return lambda k, columns: np.array([float(w) for w in worths[k]])[columns]
+def whole(rows: int, columns: int) -> Corridor:
+    return Corridor.whole(rows, columns)
 
 
 def check(path: Path, rows: int, columns: int, ends: list[int]) -> None:
@@ -100,11 +121,11 @@ def problems(draw, size: int, segments: int):
 @given(problems(3, 4), st.booleans())
 def test_nothing_earns_more_than_the_best_path(problem, gaps_first):
     rows, columns, ends, table, worths = problem
-    corridor = whole(rows, columns, ends)
-    path = best(corridor, flat(table, corridor), as_potential(worths), gaps_first=gaps_first)
+    corridor, potential = whole(rows, columns), TablePotential(worths)
+    path, proven = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first)
     check(path, rows, columns, ends)
     assert earned(path, table, worths) == by_all(table, worths, rows, columns, ends)
-    assert not corridor.touches(path)
+    assert proven
 
 
 # ---- the whole matrix ------------------------------------------------------------------------------------------------
@@ -141,8 +162,8 @@ def test_the_best_path_of_the_whole_matrix(rows, columns, segments, gaps_first, 
     ends = [*sorted(rng.choices(range(rows + 1), k=segments - 1)), rows]
     table = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns)] for _ in range(rows)]
     worths = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns + 1)] for _ in ends[:-1]]
-    corridor = whole(rows, columns, ends)
-    path = best(corridor, flat(table, corridor), as_potential(worths), gaps_first=gaps_first)
+    corridor, potential = whole(rows, columns), TablePotential(worths)
+    path, _ = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first)
     check(path, rows, columns, ends)
     assert earned(path, table, worths) == by_matrix(table, worths, rows, columns, ends)
 
@@ -166,71 +187,79 @@ def streams(draw):
     return reference, hypothesis, ends
 
 
-@given(streams(), st.integers(0, 4), seeds)
-def test_in_a_narrow_corridor(stream, reach, seed):
-    """However narrow: a path, no worse than that which the corridor was laid around, and no better than the best."""
+def random_worths(rng: random.Random, rows: int, columns: int, ends: list[int], least: int) -> tuple[Table, Table]:
+    table = [[Fraction(rng.randint(least, 8), 4) for _ in range(columns)] for _ in range(rows)]
+    return table, [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns + 1)] for _ in ends[:-1]]
+
+
+@given(streams(), st.integers(0, 4), st.integers(1, 4), st.integers(-4, 1), seeds)
+def test_in_a_narrow_corridor(stream, reach, width, least, seed):
+    """However narrow: a path inside, no worse than that which it was laid around; if called proven, the best."""
     reference, hypothesis, ends = stream
     rows, columns = len(reference), len(hypothesis)
-    rng = random.Random(seed)
-    table = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns)] for _ in range(rows)]
-    worths = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns + 1)] for _ in ends[:-1]]
+    table, worths = random_worths(random.Random(seed), rows, columns, ends, least)
     known = edit_path(reference, hypothesis, np.array(ends))
-    corridor = Corridor.around(known, np.array(ends), reach)
-    path = best(corridor, flat(table, corridor), as_potential(worths))
+    corridor = Corridor.around(known, reach, width)
+    path, proven = best(corridor, TablePairs(table, columns, width), np.array(ends), TablePotential(worths))
     check(path, rows, columns, ends)
-    found, most = earned(path, table, worths), by_matrix(table, worths, rows, columns, ends)
-    assert earned(known, table, worths) <= found <= most
-    cuts = np.array(ends[:-1], dtype=np.int64)
-    assert (corridor.low[cuts] <= path.boundaries[1:-1]).all()
-    assert (path.boundaries[1:-1] <= corridor.high[cuts]).all()
+    assert (corridor.low <= path.low).all()
+    assert (path.high <= corridor.high).all()
+    value, most = earned(path, table, worths), by_matrix(table, worths, rows, columns, ends)
+    assert earned(known, table, worths) <= value <= most
+    assert not proven or value == most
 
 
-@given(streams(), st.integers(0, 3), seeds)
-def test_moving_a_corridor_is_never_for_the_worse_and_no_wall_is_passed_unseen(stream, reach, seed):
-    """A path that goes out of its corridor touches it; one that is looked for around the last one earns as much."""
+@pytest.fixture
+def small(monkeypatch):
+    """Corridors so narrow, and chunks so small, that short texts need many of them."""
+    monkeypatch.setattr(module, "WHOLE", 0)
+    monkeypatch.setattr(module, "KEPT", 20)
+    monkeypatch.setattr(module, "REACH", 1)
+    monkeypatch.setattr(module, "WIDER", 2)
+    monkeypatch.setattr(module, "ROWS", 3)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(streams(), st.integers(1, 3), st.integers(-4, 1), st.booleans(), seeds)
+def test_the_optimum_is_the_best_of_the_whole_matrix_wherever_it_was_looked_for(
+    small, stream, width, least, gaps_first, seed
+):
+    """The same path, not only the same sum, as the whole matrix has; from whichever path the search starts."""
     reference, hypothesis, ends = stream
     rows, columns = len(reference), len(hypothesis)
     rng = random.Random(seed)
-    table = [[Fraction(rng.randint(1, 8), 4) for _ in range(columns)] for _ in range(rows)]
-    path = edit_path(reference, hypothesis, np.array(ends))
-    sums = [earned(path, table, [[Fraction()] * (columns + 1)] * len(ends))]
-    for _ in range(4):
-        corridor = Corridor.around(path, np.array(ends), reach)
-        path = best(corridor, flat(table, corridor))
-        sums.append(earned(path, table, [[Fraction()] * (columns + 1)] * len(ends)))
-        within = (path.low >= corridor.low).all() and (path.high <= corridor.high).all()
-        assert within or corridor.touches(path)
-    assert sums == sorted(sums)
+    table, worths = random_worths(rng, rows, columns, ends, least)
+    pairs, potential = TablePairs(table, columns, width), TablePotential(worths)
+    starts = [edit_path(reference, hypothesis, np.array(ends)), edit_path([1] * rows, [2] * columns, np.array(ends))]
+    for start in starts:
+        path = optimum(pairs, start, np.array(ends), potential, gaps_first=gaps_first)
+        check(path, rows, columns, ends)
+        assert earned(path, table, worths) == by_matrix(table, worths, rows, columns, ends)
+        other, _ = best(whole(rows, columns), pairs, np.array(ends), potential, gaps_first=gaps_first)
+        assert path.pairs.tolist() == other.pairs.tolist()
+        assert path.boundaries.tolist() == other.boundaries.tolist()
 
 
-def test_a_path_through_the_wall_touches_it():
-    # rows 2 and 3 would pair with columns 7 and 8; the corridor ends at 2 and 3
-    low, high = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 9])
-    corridor = Corridor(low, high, 9, np.array([3]))
-    inside = Path(np.array([0, 1, 2, 3]), np.array([0, 1, 2, 9]), np.array([[0, 0], [1, 1], [2, 2]]), np.array([0, 9]))
-    beyond = Path(np.array([0, 1, 2, 9]), np.array([0, 1, 8, 9]), np.array([[0, 0], [1, 1], [2, 8]]), np.array([0, 9]))
-    left = Path(np.array([0, 0, 0, 9]), np.array([0, 0, 8, 9]), np.array([[2, 8]]), np.array([0, 9]))
-    assert not corridor.touches(inside)
-    assert corridor.touches(beyond)
-    assert corridor.touches(left)
+def test_a_corridor_is_proof_where_texts_agree_and_not_where_a_better_path_lies_outside():
+    texts = [[1] * 20 + [2] * 20 + [3] * 20, [1] * 20 + [9] * 30 + [2] * 20 + [3] * 20]
+    table = [[Fraction(1 + (a == b)) for b in texts[1]] for a in texts[0]]
+    pairs, ends = TablePairs(table, len(texts[1]), 4), np.array([60])
+    start = edit_path([1] * 60, [2] * 90, ends)
+    assert best(Corridor.around(start, 4, 4), pairs, ends)[1] is False
+    path = optimum(pairs, start, ends)
+    assert best(Corridor.around(path, 40, 4), pairs, ends)[1] is True
+    assert earned(path, table, []) == 120
 
 
-def test_a_boundary_is_not_looked_for_outside():
-    corridor = Corridor(np.array([0, 1, 2]), np.array([1, 2, 3]), 3, np.array([1, 2]))
-    seen = []
-    path = best(corridor, np.ones(6), lambda k, columns: seen.append((k, columns)) or np.array([0.0, 5.0]))
-    assert seen == [(0, slice(1, 3))]
-    assert path.boundaries.tolist() == [0, 2, 3]
-
-
-def test_corridors_are_as_wide_as_memory_allows():
+def test_corridors_begin_and_end_with_whole_blocks():
     path = edit_path([1] * 10, [1] * 500, np.array([10]))
-    assert Corridor.around(path, np.array([10])).high.tolist() == [500] * 11  # the whole matrix
-    long = edit_path([1] * 40_000, [1] * 40_000, np.array([40_000]))
-    made = Corridor.around(long, np.array([40_000]))
-    assert made.high[20_000] - made.low[20_000] == 2 * 64
-    assert made.starts[-1] < 129 * 40_001
-    assert Corridor.around(long, np.array([40_000]), 3).starts[1] == 4
+    corridor = Corridor.around(path, 3, 8)
+    assert (corridor.low % 8 == 0).all()
+    assert ((corridor.high % 8 == 7) | (corridor.high == 500)).all()
+    assert (corridor.low <= path.low).all()
+    assert (corridor.high >= path.high).all()
+    assert Corridor.around(path, 500, 8).is_whole
+    assert whole(3, 5).cells == 24
 
 
 # ---- edit_path -------------------------------------------------------------------------------------------------------
@@ -263,9 +292,8 @@ def test_nothing_on_either_side(reference, hypothesis, ends, boundaries):
     path = edit_path(reference, hypothesis, np.array(ends))
     check(path, len(reference), len(hypothesis), ends)
     assert path.boundaries.tolist() == boundaries
-    corridor = Corridor.around(path, np.array(ends))
     table = [[Fraction(1 + (a == b)) for b in hypothesis] for a in reference]
-    again = best(corridor, flat(table, corridor))
+    again = optimum(TablePairs(table, len(hypothesis)), path, np.array(ends))
     check(again, len(reference), len(hypothesis), ends)
     assert again.pairs.tolist() == path.pairs.tolist()
 
@@ -294,7 +322,6 @@ def steps(path: Path) -> str:
 def test_which_of_equal_paths(made):
     """Seen from the end, the first in the order of D, I, P; or of P, D, I, as SoftSegmenter has it."""
     table, rows, columns = made
-    corridor = whole(rows, columns, [rows])
     paths: dict[Fraction, list[str]] = {}
 
     def go(i: int, j: int, so_far: str, total: Fraction) -> None:
@@ -310,11 +337,12 @@ def test_which_of_equal_paths(made):
     go(rows, columns, "", Fraction())
     equal = paths[max(paths)]
     for gaps_first, order in ((True, "DIP"), (False, "PDI")):
-        found = best(corridor, flat(table, corridor), gaps_first=gaps_first)
-        assert steps(found) == min(equal, key=lambda path, order=order: [order.index(step) for step in path])
+        path, _ = best(whole(rows, columns), TablePairs(table, columns), np.array([rows]), gaps_first=gaps_first)
+        assert steps(path) == min(equal, key=lambda steps, order=order: [order.index(step) for step in steps])
 
 
 def test_the_first_of_equal_boundaries():
-    corridor = whole(1, 4, [0, 1])
-    path = best(corridor, np.zeros(10), lambda k, columns: np.array([0.0, 3, 1, 3, 3])[columns])
+    worths = [[Fraction(w) for w in (0, 3, 1, 3, 3)]]
+    pairs = TablePairs([[Fraction()] * 4], 4)
+    path, _ = best(whole(1, 4), pairs, np.array([0, 1]), TablePotential(worths))
     assert path.boundaries.tolist() == [0, 1, 4]

@@ -74,8 +74,12 @@ class Cutting:
         return cut(run, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
 
     def gives_references(self, run: Run) -> bool:
-        """Whether there is a reference for each row of a log as it is, and nothing says that it is to be cut."""
-        return self.segmentation is None and self.source is None and 1 < len(run) == len(self.segments)
+        """Whether the rows of a log take the references as they are: nothing says where several recordings are cut."""
+        from lagging.longform import is_one_recording
+
+        if self.segmentation is not None or self.source is not None:
+            return False
+        return not is_one_recording(run) or 1 < len(run) == len(self.segments)
 
     def by(self, aligner: str) -> Cutting:
         """The same, by an aligner that was not asked for otherwise."""

@@ -57,7 +57,7 @@ def command(
     talk.say(f"{run.name}: {run.origin.description}")
     if cutting.gives_references(run):
         raise UsageError(
-            f"{path} has as many rows as there are references: there is nothing to cut\n"
+            f"{path} is not one recording, and nothing says where its segments lie: there is nothing to cut\n"
             "  fix: give --segmentation FILE, or `lagging score LOG --reference FILE` to judge the rows as they are."
         )
     done = cutting.cut(run)

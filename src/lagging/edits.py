@@ -73,6 +73,8 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         (('eos', 1), ('punctuation', 2))
     """
     asked = check_kinds([kinds] if isinstance(kinds, str) else kinds)
+    if not asked:
+        return run
     written = _Side(_texts(run, "prediction"), _level(run, asked), asked, run.delays.lengths)
     if not np.array_equal(written.lengths, run.delays.lengths):
         faults = Faults()

@@ -415,8 +415,9 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "say what the tokens are: `--level word`, `--level char`, or `--level spm --spm-model FILE`.",
     ),
     "line-count": (
-        "not as many lines as rows of the log",
-        "Line k is what was written in row k.",
-        "give a line per row, or one file per recording.",
+        "lines that do not fit the rows of the log",
+        "A line belongs to the row whose index says so: line 1 to index 0. Without indices, line k belongs to row k.",
+        "give a line for every index up to the largest, be it empty, or a line per row to a log without indices; "
+        "whole recordings need `--segmentation`.",
     ),
 }

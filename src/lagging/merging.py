@@ -100,7 +100,8 @@ def merge(
 def _origin(parts: Sequence[Run]) -> Origin:
     files = list(dict.fromkeys(part.origin.path for part in parts))
     more = f" and {counted(len(files) - 1, 'other log')}" if len(files) > 1 else ""
-    return replace(parts[0].origin, path=f"{files[0]}{more}")
+    named = all(part.origin.named for part in parts)
+    return replace(parts[0].origin, path=f"{files[0]}{more}", named=named)
 
 
 def _dropped(parts: Sequence[Run], run: Run) -> Iterator[Note]:

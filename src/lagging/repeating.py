@@ -67,9 +67,15 @@ def settings(signature: str | Signature) -> Settings:
     strange = [key for key, _ in said.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]
     if strange:
         raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
-    seg = said.get("seg")
-    if seg not in (None, "none", "given", *ALIGNERS):
-        raise UsageError(f"this version cannot repeat seg:{seg}")
+    if said.get("common") is not None:
+        raise UsageError(
+            f"this score is of {said.get('n')} segments that a comparison left of a log, and "
+            f"only the systems that were compared tell which (common:{said['common']})\n"
+            "  fix: `lagging compare` with the logs of all of them."
+        )
+    seg, _, pieces = (said.get("seg") or "none").partition("-")
+    if seg not in ("none", "given", *ALIGNERS):
+        raise UsageError(f"this version cannot repeat seg:{said['seg']}")
     shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
     chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
     marks = {None: "strip", "stripped": "strip", "kept": "keep"}
@@ -85,8 +91,8 @@ def settings(signature: str | Signature) -> Settings:
         convention=Convention(
             "like", tolerance=tolerance, eos=marks[said.get("eos")], count=said.get("count") or "standard"
         ),
-        level=said.get("level"),
-        unit=said.get("unit"),
+        level=pieces or said.get("level"),
+        unit=None if said.get("unit") == "none" else said.get("unit"),
         repair=tuple(repairs.split("+")) if repairs else (),
         strip=tuple(stripped.split("+")) if stripped else (),
         aligner=seg if seg in ALIGNERS else None,

@@ -46,11 +46,13 @@ class Origin:
         path: the file; None for a Run made in Python.
         format: name of the format, e.g. `simuleval`.
         description: the format in words, with what was recognised.
+        named: whether segments have ids of their own; else they are numbered in the order of the log.
     """
 
     path: str | None = None
     format: str = "python"
     description: str = "Python lists"
+    named: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,7 +219,8 @@ class Run:
             level = "token" if texts is None else detect_level(texts, g.lengths)
             if level == "token" and texts is not None and any(texts):
                 unmatched.append(unmatched_tokens(texts, g.lengths))
-        run = cls(delays=g, unit=unit, level=level, seg=seg, name=name, **columns)
+        origin = Origin(named=id is not None)
+        run = cls(delays=g, unit=unit, level=level, seg=seg, name=name, origin=origin, **columns)
         counts = None if texts is None else count_tokens(texts, level, g.lengths)
         faults.add(*check(run, token_counts=counts))
         if faults:
@@ -272,6 +275,7 @@ class Run:
             unit="none",
             level=level,
             name=name,
+            origin=Origin(named=id is not None),
             **columns,
         )
         faults.add(*check(run))
@@ -368,7 +372,8 @@ class Run:
         for what in ("repaired", "stripped"):
             changed[what] = add_counts(*(getattr(run, what) for run in runs))
         notes = merge_notes(note for run in runs for note in run.notes)
-        return replace(telling[0], notes=notes, **changed)
+        origin = replace(telling[0].origin, named=all(run.origin.named for run in runs))
+        return replace(telling[0], notes=notes, origin=origin, **changed)
 
     # ---- to other libraries -----------------------------------------------------------------------------------
 

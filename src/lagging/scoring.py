@@ -318,7 +318,7 @@ class Scorer:
             statistics=found.statistics,
             undefined=Undefined(reasons, counts),
             unit=UNITS.get((m.unit, self._facts[0] if self._facts else ""), m.unit),
-            signature=self._signature(m, found.n),
+            signature=self._signature(m, found.n - sum(counts.values())),
             settled=self._settled[m],
             **columns,
         )
@@ -329,11 +329,12 @@ class Scorer:
         timed, counted = m.has("clock"), m.has("clock") or "tokens" in m.needs
         tol, count = self.convention.tolerance, self.convention.count
         by_reference = m.uses("length") and self._lengths[asked] != "hypothesis"
+        cut = seg not in ("none", "given")  # by tokens of this level, and, in a unit, by their times
         known: dict[str, str | None] = {
-            "unit": unit if counted or m.unit == "time" else None,
+            "unit": unit if counted or m.unit == "time" or cut else None,
             "length": self._lengths[asked] if m.uses("length") else None,
             "clock": str(m.get("clock")) if timed else None,
-            "level": level if counted or "level" in m.needs else None,
+            "level": level if counted or "level" in m.needs or cut else None,
             "empty": str(m.get("empty")) if m.has("empty") else None,
             "seg": seg,
             "mean": str(m.get("mean")) if m.has("mean") else None,

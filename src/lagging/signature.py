@@ -9,7 +9,10 @@ from lagging.errors import UsageError
 
 __all__ = ["Signature", "differing", "joined"]
 
-ORDER = ("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip")
+ORDER = (
+    *("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip"),
+    "common",
+)
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
 INTERVAL = ("ci", "by", "method", "bs", "seed")
 """Fields of an interval, before `n` and `v`, where there is one."""
@@ -34,8 +37,9 @@ class Signature:
     | noref | how many hypothesis lengths stood in for a missing reference |
     | repair | which repairs changed something |
     | strip | which kinds of target tokens were stripped, with their delays |
+    | common | which segments a comparison left of those that the system has a value for, where it left some out |
     | ci, by, method, bs, seed | of an interval: its level in %, what was resampled, how, how often, the seed |
-    | n, v | number of segments, version of lagging |
+    | n, v | number of segments that count, version of lagging |
 
     Example:
         >>> s = Signature.parse("DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.1.0")
@@ -81,14 +85,16 @@ class Signature:
             raise UsageError(f"the signature {text!r} has {twice[0]!r} twice")
         return cls(head, tuple((key, value) for key, _, value in pairs))
 
-    def of(self, n: int) -> Signature:
-        """How the same number of n segments is made.
+    def of(self, n: int, common: str | None = None) -> Signature:
+        """How the same number of n segments is made: of those that systems have in common, if that is said.
 
         Example:
-            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.1.0").of(3))
-            'DAL|unit:token|n:3|v:0.1.0'
+            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.1.0").of(3, "1a2b3c4d"))
+            'DAL|unit:token|common:1a2b3c4d|n:3|v:0.1.0'
         """
-        return Signature(self.metric, tuple((key, str(n) if key == "n" else value) for key, value in self.fields))
+        fields = dict(self.fields) | {"n": str(n)} | ({} if common is None else {"common": common})
+        ordered = [key for key in ORDER if key in fields]
+        return Signature(self.metric, tuple((key, fields[key]) for key in dict.fromkeys([*ordered, *fields])))
 
     def without_interval(self) -> Signature:
         """What made the number, without what made its interval."""
@@ -152,7 +158,7 @@ def joined(one: Signature, other: Signature) -> Signature:
     return Signature.make(one.metric, known, more, int(fields["n"]) + int(others["n"]), fixed["v"])
 
 
-ASIDE = {"n": "", "v": "", "strip": "", "column": "", "eos": "stripped"}
+ASIDE = {"n": "", "v": "", "strip": "", "column": "", "common": "", "eos": "stripped"}
 """Fields of a signature, or values of them, that do not make two scores incomparable."""
 
 

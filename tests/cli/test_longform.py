@@ -299,3 +299,62 @@ def test_a_field_that_is_no_number(run, talks):
     assert done.code == 1
     assert "dev.yaml:1" in done.err
     assert 'duration: "a sequence"' in done.err
+
+
+@pytest.mark.parametrize("metric", ["BLEU", "chrF", "TER"])
+def test_quality_of_cut_segments_names_what_they_were_cut_by(run, talks, metric):
+    Path("hyp.txt").write_text("\n".join(WRITTEN.values()) + "\n", "utf-8")
+    Path("ids.txt").write_text("".join(f"{wav}\n" for wav, segments in TALKS.items() for _ in segments), "utf-8")
+
+    def signed(*words):
+        done = run("score", *words, "--reference", "dev.de", "-m", metric, "-f", "json", "-q")
+        assert done.code == 0, done.err
+        return json.loads(done.out)["scores"][0]["signature"]
+
+    made = [
+        signed("talks.log", "--segmentation", "dev.yaml"),
+        signed("talks.log", "--segmentation", "ids.txt"),
+        signed("talks.log", "--segmentation", "ids.txt", "--aligner", "mwer"),
+        signed("hyp.txt", "--format-in", "text", "--segmentation", "ids.txt", "--level", "char"),
+    ]
+    by = [("ms", "word", "timed"), ("none", "word", "soft"), ("none", "word", "mwer"), ("none", "char", "soft")]
+    fields = [lag.Signature.parse(signature) for signature in made]
+    assert [(one["unit"], one["level"], one["seg"]) for one in fields] == by
+    files = ("--segmentation", "ids.txt", "--reference", "dev.de")
+    done = run("score", "hyp.txt", "--format-in", "text", *files, "--like", made[3], "-f", "json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["scores"][0]["signature"] == made[3]
+
+
+def test_references_from_a_file_are_stripped_as_those_of_the_log_are(run, talks):
+    write = [("a , b", "a b !"), ("c", "c d")]
+    rows = [
+        {"index": i, "delays": [100.0] * len(h.split()), "source_length": 900.0, "unit": "ms", "prediction": h}
+        for i, (h, _) in enumerate(write)
+    ]
+    Path("own.jsonl").write_text(
+        "".join(json.dumps({**row, "reference": r}) + "\n" for row, (_, r) in zip(rows, write, strict=True))
+    )
+    Path("bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("ref.txt").write_text("".join(f"{r}\n" for _, r in write))
+    how = ("-m", "LAAL,BLEU", "--strip", "punctuation", "-f", "json")
+    own, file = run("score", "own.jsonl", *how), run("score", "bare.jsonl", "--reference", "ref.txt", *how)
+    assert own.code == file.code == 0, file.err
+    one, other = (json.loads(done.out)["scores"] for done in (own, file))
+    assert [(s["score"], s["signature"]) for s in one] == [(s["score"], s["signature"]) for s in other]
+
+
+def test_references_of_segments_are_stripped_as_the_stream_is(run, talks):
+    text = Path("dev.de").read_text("utf-8").replace("Danke!", "Danke !")
+    Path("dev.de").write_text(text, "utf-8")
+    done = run("resegment", "talks.log", *CUT, "--strip", "punctuation", "-o", "out.jsonl")
+    assert done.code == 0, done.err
+    assert "stripped: 1 token" in done.err
+    assert [json.loads(line)["reference"] for line in Path("out.jsonl").read_text("utf-8").splitlines()][2] == "Danke"
+
+
+def test_a_kind_that_cannot_be_stripped_is_told_before_anything_is_read(run, talks):
+    Path("talks.log").write_text("{", "utf-8")
+    done = run("score", "talks.log", *CUT, "--strip", "words")
+    assert done.code == 2
+    assert "there is no kind of token 'words'" in done.err

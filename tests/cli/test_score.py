@@ -11,7 +11,7 @@ import pytest
 
 import lagging
 
-SIGNED = "|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:3|v:0.1.0"
+SIGNED = "|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:2|v:0.1.0"
 
 
 def test_table(run, logs) -> None:
@@ -23,9 +23,11 @@ def test_table(run, logs) -> None:
         "cheat         1.733         2.667  3\n"
         "\n"
         "wait: AL, DAL undefined in 1 of 3 segments (empty hypothesis 1)\n"
-        f"AL{SIGNED}\n"
-        f"DAL{SIGNED}\n"
-    )
+        f"AL{SIGNED}  (wait)\n"
+        f"AL{SIGNED}  (cheat)\n"
+        f"DAL{SIGNED}  (wait)\n"
+        f"DAL{SIGNED}  (cheat)\n"
+    ).replace("n:2|v:0.1.0  (cheat)", "n:3|v:0.1.0  (cheat)")
     assert err == (
         "wait: SimulEval log, text → text, delays in source tokens (source_length is the number of source tokens), "
         "target counted in words\n"
@@ -58,7 +60,7 @@ def test_json_is_the_contract(run, logs) -> None:
                 "unit": "token",
                 "n": 2,
                 "undefined": 0,
-                "signature": f"DAL{SIGNED}".replace("word", "token").replace("n:3", "n:2"),
+                "signature": f"DAL{SIGNED}".replace("word", "token"),
             }
         ],
     }
@@ -142,7 +144,7 @@ def test_like_repeats_a_score(run, logs) -> None:
     assert code == 0
     assert (again["score"], again["signature"]) == (first["score"], first["signature"])
     assert "signature given" not in err
-    _, _, err = run("score", "cheat", "--like", first["signature"].replace("n:3", "n:9"))
+    _, _, err = run("score", "cheat", "--like", first["signature"].replace("n:2", "n:9"))
     assert "note: cheat: AL has n:3, the signature given has 9" in err
 
 
@@ -152,7 +154,7 @@ def test_like_says_what_it_cannot_do(run, logs) -> None:
     assert "cannot repeat seg:hand" in run("score", "wait", "--like", f"AL{SIGNED}".replace("seg:none", "seg:hand")).err
     both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("token", "ms"))
     assert "differ in unit" in run("score", "wait", *both).err
-    both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("|n:3", "|eos:kept|n:3"))
+    both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}".replace("|n:2", "|eos:kept|n:2"))
     assert "one at a time" in run("score", "wait", *both).err
     both = ("--like", f"AL{SIGNED}", "--like", f"DAL{SIGNED}")
     assert run("score", "wait", *both, "-q").out.count("\n") > 4

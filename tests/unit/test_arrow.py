@@ -221,7 +221,7 @@ def test_totals_are_those_of_score():
         assert (row["n"], row["undefined"], row["unit"]) == (200, int(score.undefined), score.unit)
         assert row["reasons"] == [("empty hypothesis", int(score.undefined))]
         assert row["low"] < row["score"] < row["high"]
-        assert "method:poisson|bs:1000|seed:12345|n:200" in row["signature"]
+        assert f"method:poisson|bs:1000|seed:12345|n:{200 - score.undefined}|" in row["signature"]
         assert row["least"] <= row["p50"] <= row["p90"] <= row["p95"] <= row["p99"] <= row["most"]
 
 

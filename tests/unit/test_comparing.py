@@ -214,6 +214,39 @@ def test_undefined_segments_are_counted_and_a_system_without_values_is_not_ranke
     assert compared({"base": run, "new": empty}).scores["new"]["AL"].undefined.reasons == {"empty hypothesis": (0,)}
 
 
+def silent_in(run: lagging.Run, *rows: int) -> lagging.Run:
+    """The same system, which writes nothing in some segments."""
+    delays = [[] if row in rows else g for row, g in enumerate(run.delays.tolist())]
+    return lagging.Run.from_delays(delays, source_length=run.source_length)
+
+
+def test_n_is_the_number_of_segments_that_count_and_common_says_which() -> None:
+    base = log(3)
+    alone = lagging.score(base, ["AL"])["AL"]
+    assert (alone.signature["n"], alone.signature.get("common")) == ("30", None)
+    assert lagging.score(silent_in(base, 4), ["AL"])["AL"].signature["n"] == "29"
+    beside = [compared({"base": base, "new": silent_in(log(1), *rows)}).scores for rows in ((), (3,), (7,), (3, 7))]
+    whole, *some = (scores["base"]["AL"] for scores in beside)
+    assert str(whole.signature.without_interval()) == str(alone.signature)
+    assert whole.value == alone.value
+    assert [one.signature["n"] for one in some] == ["29", "29", "28"]
+    assert (
+        len({one.value for one in (whole, *some)}) == len({one.signature.get("common") for one in (whole, *some)}) == 4
+    )
+    new = beside[1]["new"]["AL"]  # it has a value wherever both have
+    assert str(new.signature.without_interval()) == str(lagging.score(silent_in(log(1), 3), ["AL"])["AL"].signature)
+    missing = compared({"base": base, "new": log(1)[:29]}).scores["base"]["AL"].signature
+    assert missing["n"] == "29"
+    assert missing.get("common") is not None
+    with pytest.raises(UsageError, match="only the systems that were compared tell which"):
+        lagging.scoring.settings(missing)
+
+
+def test_what_was_left_out_does_not_make_scores_incomparable() -> None:
+    notes = compared({"base": silent_in(log(3), 1), "new": silent_in(log(1), 2)}).notes
+    assert not [note for note in notes if note.kind == "NOT MADE ALIKE"]
+
+
 def test_metrics_without_a_direction_only_differ() -> None:
     silent = lagging.metric("NumChunks")
     assert silent.higher_is_better is None

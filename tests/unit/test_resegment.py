@@ -17,6 +17,7 @@ from lagging import DataError, Run, UsageError
 from lagging.clocks import clock
 from lagging.longform import ALIGNERS, Segmentation, Stream, cut, read_segmentation, resegment
 from lagging.longform.recordings import streams
+from lagging.scoring import settings as settings_of
 from lagging.text import count_tokens, load_spm, tokens
 
 WORDS = ["ja", "Ja,", "und", "so.", "Und", "nein?", "(Applaus)", "heute", "gehen", "wir", "nach", "Köln.", "Wir"]
@@ -219,6 +220,10 @@ def test_pieces_of_a_text_without_spaces_are_counted_as_in_the_stream(tmp_path):
     assert found.level == "token"
     assert found.reference_length.tolist() == [len(tokens(text, level)) for text in texts]
     assert "tokens" in kinds(found)
+    for score in lagging.score(found, ["LAAL", "BLEU"]):  # other models cut elsewhere
+        assert score.signature["seg"] == f"timed-{level}"
+        again = settings_of(score.signature)
+        assert (again.aligner, again.level) == ("timed", level)
     lagging.write(found, tmp_path / "out.jsonl")
     assert lagging.read(tmp_path / "out.jsonl").delays == found.delays
 

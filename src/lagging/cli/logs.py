@@ -45,7 +45,7 @@ def parts_of(
         yield from scan(path, columns=columns_of(asked, chosen), name=name, **how)
         return
     clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
-    yield cutting.cut(Run.concat(list(scan(path, name=name, **how))), clocks=sorted(clocks)).run
+    yield cutting.cut(cutting.read(path, name, how), how["strip"], clocks=sorted(clocks)).run
 
 
 def columns_of(asked: list[str | Metric], chosen: Convention) -> set[str]:

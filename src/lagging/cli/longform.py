@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lagging.cli.common import Command
+from lagging.edits import check_kinds
+from lagging.edits import strip as strip_tokens
 from lagging.errors import UsageError
+from lagging.formats import scan
 from lagging.repeating import ALIGNERS
 from lagging.run import Run
 
@@ -63,19 +66,34 @@ class Cutting:
 
         return read_segmentation(self.segmentation, reference=self.reference, source=self.source)
 
-    def cut(self, run: Run, clocks: Iterable[str] = ("queue",)) -> Cut:
-        """The log with what the files say; its streams cut, unless there is a reference for each row as it is."""
+    def read(self, path: str, name: str | None, how: dict[str, Any]) -> Run:
+        """A whole log, of which nothing is stripped: `cut` does that, once the log has the texts of the files."""
+        check_kinds(how["strip"])
+        return Run.concat(list(scan(path, name=name, **{**how, "strip": ()})))
+
+    def cut(self, run: Run, strip: Iterable[str] = (), clocks: Iterable[str] = ("queue",)) -> Cut:
+        """The log with what the files say; its streams cut, unless there is a reference for each row as it is.
+
+        Kinds of tokens are stripped of streams before, and of the references of segments after they are cut.
+        """
         from lagging.longform import Cut, cut, with_predictions, with_references
 
+        kinds = check_kinds(strip)
         if self.hypothesis is not None:
             run = with_predictions(run, self.hypothesis)
         if self.gives_references(run):
-            return Cut(with_references(run, self.segments), [])
-        return cut(run, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
+            return Cut(strip_tokens(with_references(run, self.segments), kinds), [])
+        stream = strip_tokens(run, kinds)
+        done = cut(stream, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
+        return replace(done, run=strip_tokens(done.run, kinds))
 
     def gives_references(self, run: Run) -> bool:
-        """Whether there is a reference for each row of a log as it is, and nothing says that it is to be cut."""
-        return self.segmentation is None and self.source is None and 1 < len(run) == len(self.segments)
+        """Whether the rows of a log take the references as they are: nothing says where several recordings are cut."""
+        from lagging.longform import is_one_recording
+
+        if self.segmentation is not None or self.source is not None:
+            return False
+        return not is_one_recording(run) or 1 < len(run) == len(self.segments)
 
     def by(self, aligner: str) -> Cutting:
         """The same, by an aligner that was not asked for otherwise."""

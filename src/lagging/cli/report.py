@@ -109,8 +109,10 @@ def command(
 
 def _read(path: str, name: str | None, cutting: Cutting, how: dict[str, Any]) -> Run:
     """A whole log, with all its columns; its streams cut, if that was asked for."""
-    run = Run.concat(list(scan(path, name=name, **how)))
-    return cutting.cut(run, clocks=_clocks(run)).run if cutting.asked else run
+    if not cutting.asked:
+        return Run.concat(list(scan(path, name=name, **how)))
+    run = cutting.read(path, name, how)
+    return cutting.cut(run, how["strip"], clocks=_clocks(run)).run
 
 
 def _clocks(run: Run) -> list[str]:

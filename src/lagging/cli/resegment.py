@@ -11,7 +11,7 @@ from lagging.cli.common import Talk, reading, spare, system, talking
 from lagging.cli.longform import Cutting, cutting
 from lagging.errors import UsageError
 from lagging.files import write_whole
-from lagging.formats import FORMATS, format_for, read, write
+from lagging.formats import FORMATS, format_for, write
 from lagging.render.documents import moves_table
 
 __all__ = ["command"]
@@ -53,14 +53,14 @@ def command(
     if moves == "-":
         raise UsageError("--moves needs a file: standard output is for the segments")
     spare([(name, path)], output, moves, inputs=cutting.files)
-    run = read(path, name=name, **how)
+    run = cutting.read(path, name, how)
     talk.say(f"{run.name}: {run.origin.description}")
     if cutting.gives_references(run):
         raise UsageError(
-            f"{path} has as many rows as there are references: there is nothing to cut\n"
+            f"{path} is not one recording, and nothing says where its segments lie: there is nothing to cut\n"
             "  fix: give --segmentation FILE, or `lagging score LOG --reference FILE` to judge the rows as they are."
         )
-    done = cutting.cut(run)
+    done = cutting.cut(run, how["strip"])
     talk.notes(done.run.notes, run.name)
     talk.repairs(done.run, "" if target.remembers else "; the new file, and its scores, will not say so")
     if moves is not None:

@@ -140,12 +140,13 @@ def settle(source: Source, options: Options, rows: list[Line], speech_out: bool)
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
     described = f"{title}, {'text without delays' if untimed else measured}, target counted in {_counted(level)}"
+    has_id = any(name_of(row) is not None for row in rows)
     return Facts(
-        origin=Origin(source.path, flavour, described),
+        origin=Origin(source.path, flavour, described, named=has_id),
         unit=unit,
         level=level,
         seg=next((row.seg for row in rows if isinstance(row.seg, str)), "given" if flavour == "omnisteval" else "none"),
-        has_id=any(name_of(row) is not None for row in rows),
+        has_id=has_id,
         has_text=has_text,
         has_reference=any(isinstance(row.reference, str) for row in rows),
         speech_out=speech_out,

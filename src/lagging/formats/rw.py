@@ -45,7 +45,8 @@ def parse(line: bytes) -> tuple[Floats, int]:
 
 def scan(source: Source, options: Options) -> Iterator[Run]:
     """The sentences of a file of actions, in parts; faults go into `options.faults`."""
-    origin = Origin(source.path, "rw", "READ/WRITE strings, delays in source tokens, source length = number of reads")
+    described = "READ/WRITE strings, delays in source tokens, source length = number of reads"
+    origin = Origin(source.path, "rw", described, named=False)
     for batch in source.batches():
         delays, lengths, lines = [], [], []
         for number, line in enumerate(batch.lines, batch.first):

@@ -227,7 +227,8 @@ class _Log:
             line=np.array([stream.line for stream in streams], dtype=np.int64),
             unit="ms",
             level=level,
-            origin=Origin(self.source.path, "simulstream", _describe(joint, level)),
+            # an id is that of a connection to a server, and no place in a test set
+            origin=Origin(self.source.path, "simulstream", _describe(joint, level), named=False),
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         options.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))

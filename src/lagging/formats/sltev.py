@@ -207,7 +207,7 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
     described = (
         f"SLTev log, re-translation, times as they are (SLTev names no unit), target counted in {counted}; {told}"
     )
-    origin = Origin(source.path, "sltev", described)
+    origin = Origin(source.path, "sltev", described, named=False)
     settled = map(_settle, _segments(source, options, 3, _tokenizer(level)))
     place = options.placed
     while segments := list(settled if files else islice(settled, PART)):

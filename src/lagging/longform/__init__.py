@@ -6,11 +6,13 @@ recordings               which row of a log is which recording
 corridor, optimum, words the best path, proven, and what a pair of words is worth
 aligners                 mwer, soft, timed, omnisteval
 resegment                a stream per recording in, a segment per reference out
+texts                    which line of a file belongs to which row
 """
 
 from __future__ import annotations
 
 from lagging.longform.aligners import ALIGNERS
+from lagging.longform.recordings import is_one_recording
 from lagging.longform.resegment import Cut, cut, resegment
 from lagging.longform.segmentation import Segmentation, read_segmentation
 from lagging.longform.stream import Stream
@@ -22,6 +24,7 @@ __all__ = [
     "Segmentation",
     "Stream",
     "cut",
+    "is_one_recording",
     "read_segmentation",
     "resegment",
     "with_predictions",

@@ -23,7 +23,7 @@ from lagging.run import LISTS, Run, Texts, make_ids, make_texts
 from lagging.text import count_tokens, noun
 from lagging.validation import check
 
-__all__ = ["Pair", "check_units", "match", "recording_names", "streams"]
+__all__ = ["Pair", "check_units", "is_one_recording", "match", "recording_names", "streams"]
 
 Pair = tuple[str, int, Ints]
 """A recording, its row in the Run, and its segments in the segmentation, in order of time."""
@@ -55,6 +55,16 @@ def recording_names(run: Run) -> list[str]:
     known = [source if document is None else document for document, source in zip(documents, sources, strict=True)]
     named = [document is not None or _is_sound(source) for document, source in zip(documents, sources, strict=True)]
     return [str(name) if so else str(own) for name, so, own in zip(known, named, run.id.tolist(), strict=True)]
+
+
+def is_one_recording(run: Run) -> bool:
+    """Whether the rows are one recording: a single row, or parts that say where they begin.
+
+    Example:
+        >>> is_one_recording(Run.from_delays([[1], [2]], source_length=[2, 2]))
+        False
+    """
+    return len(run) == 1 or (run.offset is not None and len(set(recording_names(run))) == 1)
 
 
 def _place(run: Run, row: int) -> dict[str, Any]:

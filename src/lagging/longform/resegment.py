@@ -264,7 +264,7 @@ def _counted_apart(run: Run, notes: list[Note]) -> Run:
     notes += about(run, "tokens", text, apart != run.delays.lengths)
     assert run.reference is not None
     length = count_tokens(run.reference, run.level, run.delays.lengths).astype(np.float64)
-    return replace(run, level="token", reference_length=length)
+    return replace(run, level="token", seg=f"{run.seg}-{run.level}", reference_length=length)
 
 
 def _clocks(whole: Run, names: Iterable[str]) -> Iterator[tuple[str, Ragged]]:

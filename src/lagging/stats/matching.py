@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -104,7 +105,10 @@ def on_common_segments(
     documents = _documents(systems, rows) if by == "document" else None
     each = [[_some(scores[m], rows[system], documents) for m in wanted] for system, scores in systems.items()]
     alike = [_alike(of) for of in zip(*each, strict=True)]
-    kept = tuple(zip(*alike, strict=True))
+    kept = tuple(
+        tuple(_signed(scores[m], one) for m, one in zip(wanted, of, strict=True))
+        for scores, of in zip(systems.values(), zip(*alike, strict=True), strict=True)
+    )
     unmatched = {
         system: tuple(name for name in next(iter(scores)).ids.tolist() if str(name) not in common)
         for system, scores in systems.items()
@@ -181,8 +185,21 @@ def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:
         statistics=some,
         ids=ids,
         undefined=Undefined({why: which for why, which in undefined.items() if which}),
-        signature=score.signature.without_interval().of(len(rows)),
+        signature=score.signature.without_interval(),
         documents=documents,
         low=None,
         high=None,
     )
+
+
+def _signed(whole: Score, some: Score) -> Score:
+    """The score of what is left of a whole one; its signature says how many segments count and, if some were left out,
+    which: other systems decide that, so that as many may be others.
+    """
+    count = some.n - some.undefined
+    common = None
+    if (some.n, count) != (whole.n, whole.n - whole.undefined):
+        there = ~missing(some.statistics)
+        text = "\n".join(sorted(f"{name}\t{so}" for name, so in zip(some.ids.tolist(), there.tolist(), strict=True)))
+        common = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return replace(some, signature=some.signature.of(count, common))

@@ -119,7 +119,7 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
             metric=score.metric,
             settled=score.settled,
             unit=score.unit,
-            signature=_of(score.signature, int(n[g])),
+            signature=_of(score, int(n[g]), int(with_value[g])),
             told=told,
             n=int(n[g]),
             some=int(with_value[g]),
@@ -137,11 +137,12 @@ def _tallied(score: Score, group: Ints, groups: int, told: bool, seed: int | Non
     ]
 
 
-def _of(signature: Signature, n: int) -> Signature:
-    """The signature of some of the segments; where all lack a reference, so do these."""
-    whole = signature.get("noref") == signature["n"]
-    fields = ((key, str(n) if key == "noref" and whole else value) for key, value in signature.fields)
-    return Signature(signature.metric, tuple(fields)).of(n)
+def _of(score: Score, n: int, some: int) -> Signature:
+    """The signature of n of the segments, of which some count; where all lack a reference, so do these."""
+    made = score.signature
+    whole = made.get("noref") == str(score.n)
+    fields = ((key, str(n) if key == "noref" and whole else value) for key, value in made.fields)
+    return Signature(made.metric, tuple(fields)).of(some)
 
 
 def _in_lots(lot: Ints, rows: Floats, group: Ints, groups: int) -> list[Ints]:

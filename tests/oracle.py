@@ -47,8 +47,18 @@ def segments(g: Sequence[Number]) -> int | None:
 
 
 def cw(g: Sequence[Number]) -> Fraction | None:
-    """The mean of the waits that are not 0."""
-    some = [wait for wait in waits(g) if wait > 0]
+    """The mean of the waits that are not 0.
+
+    In a segment cut from a stream, reading goes on where the segment before left it: what was read before its first
+    token, if that was written before the segment began, is none of its waits; what is read from there on is.
+    """
+    exact = _exact(g)
+    here = min([Fraction(0), *exact[:1]])
+    some = []
+    for delay in exact:
+        if delay > here:
+            some.append(delay - here)
+        here = delay
     return sum(some, Fraction(0)) / len(some) if some else None
 
 

@@ -19,6 +19,20 @@ def of(run, metric, convention="paper"):
     return lagging.score(run, [metric], convention=convention)[metric]
 
 
+# ---- CW -----------------------------------------------------------------------------------------------------------
+
+
+def test_cw_of_a_segment_written_before_it_began_counts_what_was_read():
+    """Nothing was read between these words: undefined, and not −∞. From −2 to 4 in two runs: 3."""
+    run = cut([[-5, -5], [-2, 1, 4], [3, 4]], [4, 4, 4])
+    score = of(run, "CW")
+    assert score.segments.tolist()[1:] == [3, 2]
+    assert math.isnan(score.segments[0])
+    assert score.undefined.reasons == {"nothing was read": (0,)}
+    assert score.value == 2.5
+    assert of(run, "SourcePerSegment").value == (6 + 4) / (2 + 2)
+
+
 # ---- StreamLAAL ---------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,8 @@ __all__ = [
     "over_budget",
     "paced",
     "queue",
+    "read",
+    "read_runs",
     "running",
     "waits",
 ]
@@ -77,11 +79,26 @@ def waits(g: Floats) -> Floats:
     return wait
 
 
+def read_runs(g: Floats) -> Floats:
+    """How many runs of reads there are: the t with CW(t) > 0."""
+    runs: Floats = np.count_nonzero(waits(g) > 0, axis=1).astype(np.float64)
+    return runs
+
+
+def read(g: Floats) -> Floats:
+    """How much was read, in all runs: g(|y|) − min(g(1), 0).
+
+    A segment cut from a stream begins where its first token was written, if that was before its source did. Times that
+    decrease along a row (simulstream's elapsed clock) do not take back what was read.
+    """
+    amount: Floats = g[:, -1] - np.minimum(g[:, 0], 0.0) - np.minimum(waits(g)[:, 1:], 0.0).sum(axis=1)
+    return amount
+
+
 def cw(g: Floats) -> Floats:
     """Mean of CW(t) over the t with CW(t) > 0: source read ÷ number of read-runs; NaN if nothing was read."""
-    runs = np.count_nonzero(waits(g) > 0, axis=1)
-    with np.errstate(invalid="ignore"):
-        mean: Floats = g[:, -1] / runs
+    runs = read_runs(g)
+    mean: Floats = read(g) / np.where(runs > 0, runs, np.nan)
     return mean
 
 

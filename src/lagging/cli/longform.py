@@ -63,7 +63,7 @@ class Cutting:
 
         return read_segmentation(self.segmentation, reference=self.reference, source=self.source)
 
-    def cut(self, run: Run, clocks: Iterable[str] = ("queue",)) -> Cut:
+    def cut(self, run: Run, clocks: Iterable[str] | None = None) -> Cut:
         """The log with what the files say; its streams cut, unless there is a reference for each row as it is."""
         from lagging.longform import Cut, cut, with_predictions, with_references
 

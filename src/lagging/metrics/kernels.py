@@ -16,6 +16,7 @@ A sentence function hands in one row, a metric over a Run all rows of one length
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -180,12 +181,27 @@ def carried(g: Floats, cost: Floats) -> Floats:
 def queue(arrival: Floats, compute: Floats) -> Floats:
     """When each step is done: start(i) = max(arrival(i), finish(i−1)), finish(i) = start(i) + compute(i).
 
-    As DAL, a running maximum instead of a recurrence: finish(i) = C(i) + max_{j≤i} [arrival(j) − C(j−1)], with C the
-    sum of the computing times so far.
+    It could be a running maximum, as DAL is, over arrivals less all computing before. Step by step, rounding puts no
+    step before its own arrival, and steps that take no time end together.
     """
-    total = _along(np.add, compute)
-    finish: Floats = total + running(arrival - (total - compute))
+    rows, length = arrival.shape
+    if rows < 8 * min(length, 32):
+        both = zip(arrival.tolist(), compute.tolist(), strict=True)
+        return np.array([list(_finishes(*row)) for row in both]).reshape(arrival.shape)
+    finish = np.empty_like(arrival, order="C")
+    done: Floats = np.full(rows, -np.inf)
+    for step in range(length):
+        done = np.maximum(arrival[:, step], done) + compute[:, step]
+        finish[:, step] = done
     return finish
+
+
+def _finishes(arrival: list[float], compute: list[float]) -> Iterator[float]:
+    """`queue` of one row."""
+    done = -np.inf
+    for here, cost in zip(arrival, compute, strict=True):
+        done = max(here, done) + cost
+        yield done
 
 
 def paced(arrival: Floats, cost: float) -> Floats:

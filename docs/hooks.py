@@ -167,7 +167,7 @@ def metric_page(m: Metric) -> str:
     names = [alias for alias in (f"{m.name}_CA",) if m.has("clock")]
     facts = [("unit", UNITS[m.unit]), ("direction", direction), ("paper", m.paper or "–")]
     facts += [("corpus value", corpus(m))]
-    facts += [("also", f"{code(names[0])}, which is {code(repr(m(clock='elapsed')))}")] if names else []
+    facts += [("also", f"{code(names[0])}, which is {code(repr(metric(names[0])))}")] if names else []
     parts.append("\n".join(f"- **{name}**: {text}" for name, text in facts))
     if m.params:
         rows = [(code(p.name), code(p.default), allowed(p), linked(cell(p.help))) for p in m.params]

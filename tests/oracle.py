@@ -47,8 +47,18 @@ def segments(g: Sequence[Number]) -> int | None:
 
 
 def cw(g: Sequence[Number]) -> Fraction | None:
-    """The mean of the waits that are not 0."""
-    some = [wait for wait in waits(g) if wait > 0]
+    """The mean of the waits that are not 0.
+
+    In a segment cut from a stream, reading goes on where the segment before left it: what was read before its first
+    token, if that was written before the segment began, is none of its waits; what is read from there on is.
+    """
+    exact = _exact(g)
+    here = min([Fraction(0), *exact[:1]])
+    some = []
+    for delay in exact:
+        if delay > here:
+            some.append(delay - here)
+        here = delay
     return sum(some, Fraction(0)) / len(some) if some else None
 
 
@@ -243,15 +253,25 @@ def by_omnisteval(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fracti
     return out
 
 
-def by_fbk(g: Sequence[Number], elapsed: Sequence[Number]) -> list[Fraction]:
-    """e(t) − e(t−1) + g(t−1); a token with the elapsed time of the one before has the same cost on top of its delay."""
+def by_fbk(g: Sequence[Number], elapsed: Sequence[Number], begins: Sequence[Number] | None = None) -> list[Fraction]:
+    """e(t) − e(t−1) + g(t−1); a token with the elapsed time of the one before has the same cost on top of its delay.
+
+    That cost is the difference of the two times of the token before, both counted from the beginning of its segment
+    and 0 at least. `begins`: when the segment of each token begins; 0 if nothing is cut.
+    """
     out: list[Fraction] = []
     delays, late = _exact(g), _exact(elapsed)
-    cost = Fraction(0)
-    for t in range(len(delays)):
-        if t == 0 or late[t] != late[t - 1]:
-            cost = (late[t] - late[t - 1] + delays[t - 1] if t else late[t]) - delays[t]
-        out.append(delays[t] + cost)
+    starts = _exact(begins or [0] * len(delays))
+    kept = Fraction(0)  # what the token before cost, by its capped times
+    for t, start in enumerate(starts):
+        if t == 0:
+            time = late[t]
+        elif late[t] == late[t - 1]:
+            time = delays[t] + kept
+        else:
+            time = late[t] - late[t - 1] + delays[t - 1]
+        kept = max(Fraction(0), time - start) - max(Fraction(0), delays[t] - start)
+        out.append(time)
     return out
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CONVENTIONS", "PAPER", "Convention", "convention"]
 
 EOS_CHOICES = ("strip", "keep")
-COUNTS = ("standard", "simuleval", "omnisteval")
+COUNTS = ("standard", "simuleval", "omnisteval", "fbk")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Convention:
         params: metric → parameters, where they are not the metric's own defaults; what is asked for goes first.
         tolerance: how many ms before the end of the source a delay may be and still count as having read all of it.
         eos: whether a final `</s>` is stripped, with its delay ("strip"), or counted ("keep").
-        count: how a reference is counted: "standard", "simuleval" or "omnisteval" (see `lagging.schedule`).
+        count: how a reference is counted: "standard", "simuleval", "omnisteval" or "fbk" (see `lagging.schedule`).
         reproduces: what it reproduces, and where that was read.
     """
 
@@ -91,12 +91,23 @@ OMNISTEVAL = Convention(
     eos="keep",
     count="omnisteval",
     reproduces=(
-        "OmniSTEval, shortform: its published scores (0.1.7) for words; characters of a reference are counted with "
-        "their spaces, as its source (0.1.10) does."
+        "OmniSTEval 0.1.10, short and long form: references are stripped, then split at single spaces; their "
+        "characters are counted with the spaces between them, and without any in long form."
     ),
 )
 
-CONVENTIONS = {c.name: c for c in (PAPER, SIMULEVAL, OMNISTEVAL)}
+FBK = Convention(
+    "fbk",
+    tolerance=0.0,
+    eos="keep",
+    count="fbk",
+    reproduces=(
+        "FBK-fairseq's StreamLAAL 2.0 (stream_laal.py), official at IWSLT 2025: references are stripped, then split at "
+        "single spaces; their characters are counted with the spaces between them."
+    ),
+)
+
+CONVENTIONS = {c.name: c for c in (PAPER, SIMULEVAL, OMNISTEVAL, FBK)}
 
 
 def convention(name: str | Convention) -> Convention:

@@ -250,8 +250,8 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "column-count": (
         "columns that belong together differ in length",
-        "`steps`, `durations`, `queue_times`, `omnisteval_times` and `fbk_times` have an entry per delay, `compute` "
-        "one per arrival, `shown` one per `due`.",
+        "`steps`, `durations`, `queue_times`, `omnisteval_times`, `fbk_times` and `fbk1_times` have an entry per "
+        "delay, `compute` one per arrival, `shown` one per `due`.",
         "re-export the log, or leave the keys out.",
     ),
     "impossible-step": (

@@ -41,7 +41,7 @@ class Regime:
 
 def _iwslt25(name: str, low: float, high: float) -> Regime:
     source = "IWSLT 2025, simultaneous track: non-computation-aware StreamLAAL on the development set"
-    return Regime(name, "StreamLAAL", "mwersegmenter", "omnisteval", (("low", low), ("high", high)), source)
+    return Regime(name, "StreamLAAL", "mwersegmenter", "fbk", (("low", low), ("high", high)), source)
 
 
 REGIMES = {

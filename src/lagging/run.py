@@ -73,8 +73,10 @@ class Run:
         durations: length of each piece of output speech in ms.
         arrivals, compute: of each step that the system took, the source that had arrived, and the ms it computed.
         steps: the step that wrote each target token, from 0.
-        queue_times, omnisteval_times, fbk_times: of segments cut from a stream, the time of each target token on the
-            clock of that name, worked out on the whole recording before it was cut.
+        queue_times, omnisteval_times, fbk_times, fbk1_times: of segments cut from a stream, the time of each target
+            token on the clock of that name, worked out on the whole recording before it was cut.
+        compute_share, recording_share: of segments cut from a stream, their parts of the computing time and of the
+            length of their recording, in ms, by their own lengths.
         erased: target tokens deleted again, over all revisions of the segment.
         gone: those of them that the revised text had nowhere.
         revisions: how many updates changed what had been written before.
@@ -111,6 +113,9 @@ class Run:
     queue_times: Ragged | None = None
     omnisteval_times: Ragged | None = None
     fbk_times: Ragged | None = None
+    fbk1_times: Ragged | None = None
+    compute_share: Floats | None = None
+    recording_share: Floats | None = None
     erased: Floats | None = None
     gone: Floats | None = None
     revisions: Floats | None = None
@@ -172,8 +177,8 @@ class Run:
             seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
             more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `queue_times`,
-                `omnisteval_times`, `fbk_times`, `erased`, `gone`, `revisions`, `offset`, `recording_end`, `due`,
-                `due_partial`, `shown`.
+                `omnisteval_times`, `fbk_times`, `fbk1_times`, `compute_share`, `recording_share`, `erased`, `gone`,
+                `revisions`, `offset`, `recording_end`, `due`, `due_partial`, `shown`.
 
         Raises:
             DataError: for anything that cannot be scored, with segment and token.
@@ -418,9 +423,10 @@ class Run:
 
 
 TEXTS = ("prediction", "reference", "source", "document")
-NUMBERS = ("reference_length", "erased", "gone", "revisions", "offset", "recording_end")
+SHARES = ("compute_share", "recording_share")
+NUMBERS = ("reference_length", *SHARES, "erased", "gone", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
-TIMES = {"queue": "queue_times", "omnisteval": "omnisteval_times", "fbk": "fbk_times"}
+TIMES = {"queue": "queue_times", "omnisteval": "omnisteval_times", "fbk": "fbk_times", "fbk1": "fbk1_times"}
 """Clock → the column with its times, in segments cut from a stream."""
 LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", *TIMES.values(), "due", "due_partial", "shown")
 """Columns of a list per segment, beside the delays."""

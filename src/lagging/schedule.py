@@ -167,9 +167,12 @@ class Schedule:
 COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
     ("word", "standard"): lambda text: len(text.split()),
     ("word", "simuleval"): lambda text: text.count(" ") + 1,
-    ("word", "omnisteval"): lambda text: text.count(" ") + 1,
+    ("word", "omnisteval"): lambda text: text.strip().count(" ") + 1,
+    ("word", "fbk"): lambda text: text.strip().count(" ") + 1,
     ("char", "simuleval"): lambda text: len(text.strip()),
-    ("char", "omnisteval"): len,
+    ("char", "omnisteval"): lambda text: len(text.strip()),
+    ("char", "fbk"): lambda text: len(text.strip()),
+    ("char", "omnisteval, cut"): lambda text: len(text.strip().replace(" ", "")),
 }
 """How long a reference is, by level and way of counting."""
 
@@ -218,8 +221,10 @@ class Schedules:
         """Tokens of each reference as the convention counts them; NaN where there is none.
 
         standard    words between white space, or characters other than white space: as the hypothesis is counted
-        simuleval   `split(" ")`, so that double spaces count and an empty reference is 1; characters with spaces
-        omnisteval  the same, and characters without stripping the ends
+        simuleval   `split(" ")`, so that double spaces count, those at the ends too, and an empty reference is 1;
+                    characters with the spaces between them
+        fbk         the same, but that spaces at the ends never count
+        omnisteval  as fbk; of segments cut from a stream, characters without any plain space
         """
         counted, own = self._counted(), self.run.reference_length
         if counted is None or own is None:
@@ -235,11 +240,12 @@ class Schedules:
         if is_spm(level):  # SimulEval counts the pieces of a reference no otherwise
             pieces = count_tokens(known, level, np.zeros(len(known), dtype=np.int64)).astype(np.float64)
             return np.where([text is None for text in known], np.nan, pieces)
-        if level != "char" and None not in known:
+        if level != "char" and count in ("standard", "simuleval") and None not in known:
             return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
         if level == "char" and count == "standard":
             return self._characters(known)
-        way = COUNTING.get((level, count), COUNTING["word", count])
+        cut = level == "char" and count == "omnisteval" and self.run.seg != "none"
+        way = COUNTING.get((level, f"{count}, cut" if cut else count), COUNTING["word", count])
         return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
 
     def _characters(self, references: list[str | None]) -> Floats:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lagging import notebooks
+from lagging.clocks import adding_up
 from lagging.conventions import Convention, convention
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes, optional
 from lagging.metrics import Metric, metric, metric_among
@@ -21,7 +22,7 @@ from lagging.repeating import Settings, settings
 from lagging.run import Ids, Run, Texts
 from lagging.schedule import REASONS, Schedules
 from lagging.signature import Signature
-from lagging.stacking import Keep, Rows, Segments, Sums, keys, missing
+from lagging.stacking import Keep, Rows, Segments, Sums, keys
 from lagging.text import is_unspaced
 from lagging.undefined import Undefined
 from lagging.validation import number
@@ -278,6 +279,15 @@ class Scorer:
         if any(m.has("tok") and m.get("tok") == "13a" for m in self._settled.values()) and _unspaced(run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             self._notes.append(Note("SCRIPT WITHOUT SPACES", text))
+        if any(m.has("clock") and m.get("clock") == "elapsed" for m in self._settled.values()):
+            names = adding_up(run)
+            text = (
+                "clock=elapsed (_CA) counts all computing since the recording began, as if nothing were computed while "
+                "it is heard: ask for clock=queue, what listeners see, or clock=fbk or omnisteval, what is published"
+            )
+            self._notes += (
+                [Note("ELAPSED TIMES ADD UP", text, len(names), tuple(names[:5]), "recording")] if names else []
+            )
         for m, settled in self._settled.items():
             try:
                 schedule = schedules.of(settled)
@@ -286,7 +296,7 @@ class Scorer:
                 where = run.origin.path or run.name
                 raise type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
             codes = schedule.undefined(settled)
-            codes[missing(rows) & (codes == 0)] = len(REASONS)
+            codes[~settled.has_value(rows) & (codes == 0)] = len(REASONS)
             self._rows[m].add(rows, codes)
             self._stood_in[m] += int(schedule.stood_in.sum())
             self._lengths[m] = schedule.length

@@ -34,6 +34,7 @@ __all__ = [
     "noun",
     "pieces_at",
     "settle_level",
+    "spans",
     "text_level",
     "tokens",
     "unknown_pieces",
@@ -63,6 +64,28 @@ def tokens(text: str, level: str) -> list[str]:
     bare, mark = without_eos(text), ends_in_eos(text, level)
     units: Iterable[str] = "".join(bare.split()) if level == "char" else _model(level).encode(bare, out_type=str)
     return [*units, *([EOS] if mark else [])]
+
+
+def spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
+    """The tokens of a text, and where each begins and ends in it.
+
+    Example:
+        >>> spans("你 好</s>", "char")
+        (['你', '好', '</s>'], [0, 2, 3], [1, 3, 7])
+    """
+    if is_spm(level):
+        return pieces_at(text, level)
+    if level != "char":
+        found = list(re.finditer(r"\S+", text))
+        return [m.group() for m in found], [m.start() for m in found], [m.end() for m in found]
+    bare = len(without_eos(text)) if ends_in_eos(text, level) else len(text)
+    places = [place for place in range(bare) if not text[place].isspace()]
+    units, stops = [text[place] for place in places], [place + 1 for place in places]
+    if bare < len(text):
+        places.append(text.rindex(EOS))
+        units.append(EOS)
+        stops.append(len(text.rstrip()))
+    return units, places, stops
 
 
 def ends_in_eos(text: str | None, level: str = "word") -> bool:

@@ -84,6 +84,7 @@ BELONG = (
     ("queue_times", "delays"),
     ("omnisteval_times", "delays"),
     ("fbk_times", "delays"),
+    ("fbk1_times", "delays"),
     ("compute", "arrivals"),
     ("shown", "due"),
     ("due_partial", "due"),
@@ -91,7 +92,7 @@ BELONG = (
 """Columns that have an entry for each entry of another."""
 
 
-COUNTS = ("erased", "gone", "revisions")
+AMOUNTS = ("erased", "gone", "revisions", "compute_share", "recording_share")
 PLACES = ("offset", "recording_end")
 
 
@@ -122,8 +123,8 @@ def _check_few(run: Run) -> Iterator[Fault]:
     if "steps" in known and "arrivals" in known:
         last, there = known["steps"].last(), known["arrivals"].lengths
         yield from _rows(run, "impossible-step", last >= there, lambda i: f"step {last[i]:g} of {there[i]}")
-    for column in (c for c in (*COUNTS, *PLACES) if getattr(run, c) is not None):
-        yield from _numbers(run, "bad-column", column, least=0.0 if column in COUNTS else -FAR)
+    for column in (c for c in (*AMOUNTS, *PLACES) if getattr(run, c) is not None):
+        yield from _numbers(run, "bad-column", column, least=0.0 if column in AMOUNTS else -FAR)
 
 
 class _Where(TypedDict):

@@ -37,6 +37,11 @@ def talks(data):
     return found
 
 
+def clocks_of(run):
+    """Those that the log allows: simulstream's times count their own step alone, and need no fix of OmniSTEval."""
+    return ("queue", "fbk", "fbk1") if run.compute is not None else ("queue", "omnisteval", "fbk", "fbk1")
+
+
 @pytest.fixture(scope="module")
 def segments(talks):
     """The segments of an example by an aligner, cut once."""
@@ -45,7 +50,7 @@ def segments(talks):
     def of(example: str, aligner: str) -> Run:
         if (example, aligner) not in known:
             run, made, *_ = talks[example]
-            known[example, aligner] = resegment(run, made, aligner=aligner, clocks=("queue", "omnisteval", "fbk"))
+            known[example, aligner] = resegment(run, made, aligner=aligner, clocks=clocks_of(run))
         return known[example, aligner]
 
     return of
@@ -144,15 +149,39 @@ def test_text_alone_as_omnisteval(data):
     ("example", "aligner", "metric", "said"),
     [
         (ACL, "mweralign", "StreamLAAL(version=1)", 3089.1),
-        (ACL, "mweralign", "StreamLAAL(version=1, clock=fbk)", 5769.5),
+        (ACL, "mweralign", "StreamLAAL(version=1, clock=fbk1)", 5769.5),
         (MUSTC, "mweralign", "StreamLAAL(version=1)", 2501.4),
         (MUSTC, "mweralign", "StreamLAAL(version=1, clock=elapsed)", 2792.5),
+        (MUSTC, "mweralign", "StreamLAAL_v1_CA", 2792.5),
         (ACL, "mwersegmenter", "StreamLAAL(version=2)", 3087.3),
-        (ACL, "mwersegmenter", "StreamLAAL(version=2, clock=fbk)", 5742.8),
+        (ACL, "mwersegmenter", "StreamLAAL_CA", 5742.8),
     ],
 )
 def test_stream_laal_of_simulstream_and_fbk(segments, example, aligner, metric, said):
     assert value(segments(example, aligner), metric, "simuleval") == pytest.approx(said, rel=0.0025)
+
+
+@pytest.mark.parametrize(("example", "said"), [(ACL, None), (MUSTC, 0.256)])
+def test_the_real_time_factor_is_known_after_the_cut(talks, segments, example, said):
+    """As it is of the whole log; simulstream prints 0.256 of the one it can read."""
+    log, cut_ = talks[example][0], segments(example, "mwersegmenter")
+    before, after = (lagging.score(run, ["RTF"])["RTF"].value for run in (log, cut_))
+    assert after == pytest.approx(before, rel=1e-12)
+    assert said is None or round(after, 3) == said
+
+
+def test_stream_laal_ca_is_seconds_and_the_elapsed_clock_says_that_it_adds_up(segments):
+    """FBK prints 5.7 s; on SimulEval's own times it would be 332 s."""
+    run = segments(ACL, "mwersegmenter")
+    by_fbk = lagging.score(run, ["StreamLAAL_CA"], convention="fbk")
+    assert by_fbk["StreamLAAL_CA"].value == pytest.approx(5742.8, rel=5e-4)
+    assert not any(note.kind == "ELAPSED TIMES ADD UP" for note in by_fbk.notes)
+    raw = lagging.score(run, ["StreamLAAL(clock=elapsed)"], convention="fbk")
+    assert raw["StreamLAAL(clock=elapsed)"].value == pytest.approx(332_400, rel=1e-3)
+    (note,) = [note for note in raw.notes if note.kind == "ELAPSED TIMES ADD UP"]
+    assert (note.count, note.noun) == (5, "recording")
+    simulstreams = lagging.score(segments(MUSTC, "mwersegmenter"), ["StreamLAAL(clock=elapsed)"])
+    assert not any(note.kind == "ELAPSED TIMES ADD UP" for note in simulstreams.notes)
 
 
 def vectors(data, name):

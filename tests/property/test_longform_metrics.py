@@ -135,6 +135,26 @@ def test_versions_of_stream_laal(segments):
     assert second.segments[~early].tobytes() == first.segments[~early].tobytes()
 
 
+# ---- waits --------------------------------------------------------------------------------------------------------
+
+
+@given(streams())
+def test_cw_of_segments_that_begin_with_early_words_agrees_with_the_oracle(segments):
+    """Elapsed times may fall along a row, as simulstream's do; delays may be negative."""
+    scale = max(s.scale for s in segments)
+    falling = {"elapsed": [s.times("elapsed")[::-1] for s in segments]} if segments[0].unit == "ms" else {}
+    columns = {"compute": [[]] * len(segments), "arrivals": [[]] * len(segments)} if falling else {}
+    run = run_of(segments, **falling, **columns)
+    for clock in clocks_of(segments):
+        times = [s.times(clock)[:: -1 if clock == "elapsed" else 1] for s in segments]
+        exact = [oracle.cw(g) if s.x else None for s, g in zip(segments, times, strict=True)]
+        check(of(run, f"CW(clock={clock})"), exact, scale)
+        runs = [oracle.segments(g) if one is not None else 0 for g, one in zip(times, exact, strict=True)]
+        read = sum((one * n for one, n in zip(exact, runs, strict=True) if n), Fraction(0))
+        mean = read / sum(runs) if sum(runs) else None
+        assert_close(of(run, f"SourcePerSegment(clock={clock})").value, mean, scale)
+
+
 # ---- StreamDAL ----------------------------------------------------------------------------------------------------
 
 

@@ -674,7 +674,7 @@ def test_the_signature_of_a_score_parses_back_and_names_its_metric(m, segments):
 
 
 @settings(max_examples=100)
-@given(runs_with_text(), st.sampled_from(["paper", "simuleval", "omnisteval"]))
+@given(runs_with_text(), st.sampled_from(["paper", "simuleval", "omnisteval", "fbk"]))
 def test_a_signature_says_how_to_make_the_score_again(run, convention):
     from lagging.scoring import settings as settings_of
 

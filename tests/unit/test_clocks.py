@@ -10,7 +10,9 @@ import oracle
 from lagging.cli import cli
 from lagging.clocks import CLOCKS, clock, steps
 from lagging.metrics.record import CLOCK_COLUMNS
+from lagging.ragged import Ragged
 
+CORRECTED = ["queue", "omnisteval", "fbk", "fbk1"]
 NOT_IDEAL = [name for name in CLOCKS if name != "ideal"]
 
 
@@ -35,6 +37,7 @@ def test_the_worked_example():
         "queue": [[2000, 3500, 3600]],  # the second step starts at 2000, the third at 3500
         "omnisteval": [[2000, 3500, 3500]],  # 5600 − 4500 + 2000 is 3100, but not before the token before
         "fbk": [[2000, 3500, 3100]],
+        "fbk1": [[2000, 3500, 3100]],
     }
     assert steps(run)[1].tolist() == [[1000, 1500, 100]]
 
@@ -62,7 +65,7 @@ def test_computing_that_is_slower_than_listening_adds_up():
 
 def test_tokens_written_at_once_are_there_at_once():
     run = speech([[400, 400, 800, 800]], [[500, 500, 1100, 1100]])
-    for name in ("queue", "fbk", "omnisteval"):
+    for name in CORRECTED:
         assert clock(run, name).tolist() == [[500, 500, 1000, 1000]]
 
 
@@ -122,9 +125,9 @@ def test_an_end_mark_goes_with_its_time():
     # but what was computed was computed
     assert lagging.score(with_mark, ["RTF"])["RTF"].value == 2
     late = [f"EndOffset(clock={name})" for name in CLOCKS]
-    assert [score.value for score in lagging.score(with_mark, late)] == [-1000, 1000, 500, 500, 500]
+    assert [score.value for score in lagging.score(with_mark, late)] == [-1000, 1000, 500, 500, 500, 500]
     kept = lagging.score(with_mark, late, convention="simuleval")
-    assert [score.value for score in kept] == [0, 6000, 4500, 4000, 4000]
+    assert [score.value for score in kept] == [0, 6000, 4500, 4000, 4000, 4000]
     assert {score.signature["eos"] for score in kept} == {"kept"}
 
 
@@ -135,7 +138,72 @@ def test_an_empty_hypothesis_is_charged_the_source_on_every_clock():
         assert [score.segments.tolist() for score in got] == [[500, 900], [1, 1]]
 
 
+# ---- FBK's, where the recording is cut ------------------------------------------------------------------------------
+
+
+def test_fbk_copies_what_is_left_of_a_cost_after_a_word_before_its_segment():
+    """Three words of one step that cost 400 ms. The first came 300 ms before its segment: FBK's script has cut that off
+    of its time, so that 100 ms are left for the words after it.
+    """
+    run = speech([[1000, 1000, 1000, 1000]], [[1400, 1400, 1400, 1400]])
+    begin = Ragged.from_rows([[0, 1300, 1300, 0]])
+    assert clock(run, "fbk", begin).tolist() == [[1400, 1400, 1100, 1000]]
+    assert clock(run, "fbk").tolist() == [[1400, 1400, 1400, 1400]]  # nothing is cut
+    assert clock(run, "fbk1", begin).tolist() == [[1400, 1400, 1400, 1400]]  # before version 2.0, nothing was cut off
+    exact = oracle.by_fbk([1000] * 4, [1400] * 4, [0, 1300, 1300, 0])
+    assert clock(run, "fbk", begin).tolist() == [exact]
+
+
 # ---- rounding -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_no_token_is_there_before_its_delay_by_rounding(name):
+    """Computing took no time after the first step: then each token is there at its delay, or when the first was."""
+    rng = np.random.default_rng(7)
+    for spent in (0.1, 333.3, 1234.567):
+        g = np.cumsum(rng.uniform(0, 700, 300))
+        run = speech([g.tolist()], [(g + spent).tolist()])
+        times = clock(run, name)[0]
+        assert (times >= g).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "g", "spent"),
+    [
+        ("queue", [837.9, 1460.7, 1497.2, 2230.0], 366),
+        ("omnisteval", [761.9, 920.0, 1000.4, 1777.2], 11.1),
+        ("fbk", [761.9, 920.0, 1000.4, 1777.2], 11.1),
+    ],
+)
+def test_rounding_does_not_move_the_end_of_the_source(name, g, spent):
+    """The second word has read all of the source, and was computed before: there AL ends, compared exactly."""
+    run = speech([g], [[round(delay + spent, 1) for delay in g]], source_length=[g[1]])
+    (score,) = lagging.score(run, [f"AL(clock={name})"], convention="simuleval")
+    assert score.value == pytest.approx((g[0] + spent + g[1] - g[1] / 4) / 2)
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_tokens_of_one_step_are_there_at_one_time(name):
+    rng = np.random.default_rng(3)
+    arrivals = np.cumsum(rng.uniform(100, 900, 60))
+    spent = np.cumsum(rng.uniform(0, 900, 60))
+    g, e = np.repeat(arrivals, 3), np.repeat(arrivals + spent, 3)
+    times = clock(speech([g.tolist()], [e.tolist()]), name)[0].reshape(60, 3)
+    assert (times == times[:, :1]).all()
+
+
+def test_a_queue_that_never_waits_adds_computing_to_arrival_alone():
+    rng = np.random.default_rng(5)
+    arrivals = np.cumsum(rng.uniform(500, 900, 400))
+    compute = rng.uniform(0, 400, 400)
+    run = speech(
+        [arrivals.tolist()],
+        arrivals=[arrivals.tolist()],
+        compute=[compute.tolist()],
+        steps=[list(range(400))],
+    )
+    assert clock(run, "queue")[0].tolist() == (arrivals + compute).tolist()
 
 
 def test_rounding_of_elapsed_times_does_not_add_up():
@@ -179,7 +247,7 @@ def test_tokens_have_no_time(name):
         clock(run, name)
 
 
-@pytest.mark.parametrize("name", ["queue", "omnisteval", "fbk"])
+@pytest.mark.parametrize("name", CORRECTED)
 def test_segments_cut_from_a_stream_do_not_tell_what_was_computed(name):
     run = speech([[100, 200]], [[90_000, 90_100]], seg="given")
     with pytest.raises(lagging.MetricError, match="segments cut out of a stream"):
@@ -194,6 +262,7 @@ KEPT = {
     "queue_times": [[-250, 150], [700]],
     "omnisteval_times": [[-260, 160], [800]],
     "fbk_times": [[-270, -280], [900]],
+    "fbk1_times": [[-275, -285], [950]],
 }
 
 
@@ -215,11 +284,11 @@ def test_an_end_mark_goes_with_its_time_in_a_segment_too():
     assert bare.queue_times.tolist() == [[150]]
 
 
-@pytest.mark.parametrize("name", ["queue", "omnisteval", "fbk"])
+@pytest.mark.parametrize("name", CORRECTED)
 def test_a_column_of_one_clock_is_not_that_of_another(name):
     columns = {column: times for column, times in KEPT.items() if column != f"{name}_times"}
     run = speech([[-400, 50], [600]], seg="given", **columns)
-    with pytest.raises(lagging.MetricError, match=r"segments cut out of a stream\n  fix: .*--segmentation"):
+    with pytest.raises(lagging.MetricError, match=r"segments cut out of a stream.*\n  fix: .*--segmentation"):
         clock(run, name)
 
 
@@ -271,16 +340,55 @@ def test_a_signature_names_the_clock_and_repeats_it(name, tmp_path):
         assert row["signature"] == str(score.signature)
 
 
-@pytest.mark.parametrize("name", ["omnisteval", "fbk"])
-def test_corrections_of_what_adds_up_are_not_for_times_of_single_steps(name):
-    run = lagging.Run.from_delays(
-        [[1000, 2000]],
-        elapsed=[[1500, 2100]],
-        source_length=[2000],
-        unit="ms",
-        arrivals=[[1000, 2000]],
-        compute=[[500, 100]],
-        steps=[[0, 1]],
-    )
-    with pytest.raises(lagging.MetricError, match="this log has that of each step"):
-        lagging.score(run, [f"DAL(clock={name})"])
+def stepped(elapsed):
+    columns = {"arrivals": [[1000, 2000]], "compute": [[500, 100]], "steps": [[0, 1]]}
+    return speech([[1000, 2000]], [elapsed], **columns)
+
+
+def test_times_of_single_steps_need_no_correction():
+    """As simulstream has them: FBK's clock takes them as they are, and OmniSTEval corrects no such log."""
+    run = stepped([1500, 2100])
+    assert clock(run, "fbk").tolist() == [[1500, 2100]]
+    with pytest.raises(lagging.MetricError, match=r"DAL.clock=omnisteval.: .*each has that of its own step alone"):
+        lagging.score(run, ["DAL(clock=omnisteval)"])
+
+
+@pytest.mark.parametrize("name", ["omnisteval", "fbk", "fbk1"])
+def test_times_that_add_up_are_corrected_where_the_log_has_the_steps_too(name):
+    assert clock(stepped([1500, 2600]), name).tolist() == [[1500, 2100]]
+
+
+# ---- what adds up ---------------------------------------------------------------------------------------------------
+
+
+def talk(spent=200.0):
+    """A talk of 5 minutes, a word each second, of which each takes some computing."""
+    g = [1000.0 * k for k in range(1, 301)]
+    return speech([g], [[delay + spent * k for k, delay in enumerate(g, 1)]], source_length=[300_000])
+
+
+def loud(run, *metrics):
+    return [note for note in lagging.score(run, metrics).notes if note.kind == "ELAPSED TIMES ADD UP"]
+
+
+def test_elapsed_times_of_a_recording_come_with_a_loud_note():
+    (note,) = loud(talk(), "AL", "AL_CA")
+    assert (note.count, note.noun) == (1, "recording")
+    assert "clock=queue" in note.text
+    assert not loud(talk(), "AL", "AL(clock=queue)", "AL(clock=fbk)")
+
+
+def test_elapsed_times_of_segments_cut_from_a_recording_come_with_it_too():
+    run = talk()
+    e, g = run.elapsed[0].reshape(30, 10), run.delays[0].reshape(30, 10)
+    offset = np.arange(30) * 10_000.0
+    cut = {"source_length": [10_000] * 30, "offset": offset, "seg": "given", "document": ["a.wav"] * 30}
+    (note,) = loud(speech((g - offset[:, None]).tolist(), (e - offset[:, None]).tolist(), **cut), "LAAL_CA")
+    assert note.segments == ("a.wav",)
+    by_step = (g - offset[:, None] + np.tile([200.0, 900.0], 5)).tolist()  # as simulstream has them
+    assert not loud(speech((g - offset[:, None]).tolist(), by_step, **cut), "LAAL_CA")
+
+
+def test_sentences_come_without_it():
+    assert not loud(speech([[1000, 9000]], [[3000, 25_000]], source_length=[10_000]), "AL_CA")
+    assert not loud(talk(spent=0.0), "AL_CA")  # no computing, nothing to add up

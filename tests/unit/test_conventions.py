@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 
 import lagging
+import oracle
 from lagging.conventions import CONVENTIONS, Convention
 from lagging.errors import MetricNameError
+from lagging.longform import Segmentation, resegment
 from lagging.metrics import registered
+from lagging.regimes import REGIMES
 from lagging.scoring import Scorer, settings
 from lagging.timeline import timeline
 
@@ -87,11 +90,80 @@ def test_a_convention_sets_only_what_there_is(name):
 def test_the_conventions_say_how_they_differ():
     run = RUN[:2]
     counts = {c: lagging.score(run, ["NumChunks"], convention=c)["NumChunks"].value for c in CONVENTIONS}
-    assert counts == {"paper": 2.5, "simuleval": 4, "omnisteval": 2.5}
+    assert counts == {"paper": 2.5, "simuleval": 4, "omnisteval": 2.5, "fbk": 2.5}
     rtf = {c: lagging.score(run, ["RTF"], convention=c)["RTF"].value for c in CONVENTIONS}
     assert rtf == {
         "paper": pytest.approx((2500 + 400) / 3500),
         "simuleval": 1,
         "omnisteval": pytest.approx(2900 / 3500),
+        "fbk": pytest.approx(2900 / 3500),
     }
     assert np.isclose(lagging.score(run, ["RTF_CA"], convention="simuleval")["RTF_CA"].value, (5500 / 3000 + 1.8) / 2)
+
+
+# ---- how references are counted -----------------------------------------------------------------------------------
+
+WRITTEN = {
+    "word": (["guten Tag heute", "eins zwei", "drei vier"], ["guten Tag ", "eins  zwei", "  drei vier fünf"], 500),
+    "char": (["你好Amy", "今天去公园"], ["你好 Amy 吗 ", "今天 去"], 300),
+}
+"""Hypotheses, references, and ms from one token to the next; every source lasts 2 s."""
+
+
+def spaced(level):
+    texts, references, step = WRITTEN[level]
+    counts = [len(text.split()) if level == "word" else len(text) for text in texts]
+    delays = [[step * (k + 1) for k in range(n)] for n in counts]
+    return lagging.Run.from_delays(
+        delays, source_length=[2000] * len(texts), unit="ms", prediction=texts, reference=references, level=level
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "printed"),
+    [
+        ("word", {"YAAL": 388.8889, "AL": 277.7778, "LAAL": 388.8889, "AP": 0.4167, "DAL": 500.0, "DSPTV": -19.4444}),
+        ("char", {"YAAL": 250.0, "AL": 150.0, "LAAL": 250.0, "AP": 0.4219, "DAL": 300.0, "DSPTV": -12.5}),
+    ],
+)
+def test_references_with_spaces_are_counted_as_omnisteval_does_in_short_form(level, printed):
+    """What OmniSTEval 0.1.10 prints of these; it strips references, and counts the spaces between characters."""
+    found = lagging.score(spaced(level), printed, convention="omnisteval")
+    assert {repr(score.metric): round(score.value, 4) for score in found} == printed
+
+
+def streamed(level="char"):
+    text = "你好Amy今天去公园"
+    log = lagging.Run.from_delays(
+        [[300 * (k + 2) for k in range(len(text))]],
+        source_length=[4000],
+        unit="ms",
+        prediction=[text],
+        level=level,
+        document=["a.wav"],
+    )
+    references = ["你好 Amy 吗", "今天 去 公园 吧 "]
+    return resegment(log, Segmentation.from_lists(["a.wav"] * 2, [0, 2000], [2000] * 2, references))
+
+
+def test_references_with_spaces_are_counted_as_omnisteval_does_in_long_form():
+    """What OmniSTEval 0.1.10 prints of this stream: there it takes all spaces out of a reference."""
+    printed = {"LongYAAL": 283.3333, "AL": 283.3333, "LAAL": 283.3333, "AP": 0.3958, "DAL": 350.0}
+    found = lagging.score(streamed(), printed, convention="omnisteval")
+    assert {repr(score.metric): round(score.value, 4) for score in found} == printed
+
+
+def test_fbk_counts_the_spaces_within_references():
+    """Stripped, the references have 8 and 9 characters with their spaces."""
+    run = streamed()
+    (score,) = lagging.score(run, ["StreamLAAL"], convention="fbk")
+    exact = [oracle.stream_laal(g.tolist(), 2000, n, 2) for g, n in zip(run.delays, (8, 9), strict=True)]
+    assert score.segments.tolist() == pytest.approx([float(value) for value in exact])
+    assert score.signature["count"] == "fbk"
+    said = settings(str(score.signature))
+    assert lagging.score(run, [said.metric], convention=said.convention)[said.metric].value == score.value
+
+
+@pytest.mark.parametrize("name", [name for name in REGIMES if name.startswith("iwslt25")])
+def test_the_regimes_of_2025_count_as_fbk(name):
+    assert REGIMES[name].convention == "fbk"

@@ -9,6 +9,7 @@ import lagging
 import oracle
 from lagging import policies
 from lagging.cli import cli
+from lagging.scoring import Scorer
 from runs import scored_alike
 
 ALL = [
@@ -74,7 +75,14 @@ def test_seven_policies(name, g, x, hidden, share, offline, verdict, scores):
 def test_what_the_verdict_gets_wrong():
     values = {name: of(tokens(g, x=x), "DSPTV").value for name, g, x, *_ in SEVEN if name != "wait-1"}
     assert values == pytest.approx(
-        {"wait-4": 0, "antagonist-4": -30, "wait-1-catchup": 75 - 200 / 3, "offline": 0, "one word, then offline": 60}
+        {
+            "wait-4": 0,
+            "antagonist-4": -30,
+            "wait-1-catchup": 75 - 200 / 3,
+            "offline": math.nan,
+            "one word, then offline": 60,
+        },
+        nan_ok=True,
     )
     assert of(tokens([1, 2, 3, 3, 3, 3], x=3), "DSPTV").value == pytest.approx(175 / 3 - 100 / 3)  # a false alarm
     assert of(tokens([1, 2, 3], x=6), "DSPTV").value == 0
@@ -126,6 +134,7 @@ def test_empty_hypotheses_and_sources():
         assert score.value == of(run[2:], metric).value
     charged = {metric: of(run, lagging.metric(metric)(empty="source")).segments[0] for metric in ALL}
     assert math.isnan(charged.pop("EFSW"))  # nothing was written before the source ended
+    assert math.isnan(charged.pop("DSPTV"))
     assert charged.pop("Offline") == 1
     assert set(charged.values()) == {0}
 
@@ -135,7 +144,7 @@ def test_one_token():
     values = [of(tokens([5], x=5), m).value for m in ALL]
     assert values[:8] == [0, 0, 0, 0, 0, 0, 1, 0]
     assert math.isnan(values[8])
-    assert values[9] == 0
+    assert math.isnan(values[9])
 
 
 def test_the_end_of_the_source_is_within_a_millisecond():
@@ -162,10 +171,23 @@ def test_fractions_are_ratios_of_sums():
     assert of(run, "EFSW").value == 100 * (2 + 4) / (4 + 5)
     assert of(run, "EFSW").undefined.reasons == {"nothing was written before the source ended": (2,)}
     assert of(run, "EFSW").signature["noref"] == "1"
-    # what has no YAAL counts in SWF all the same
+    # what has no YAAL counts in SWF all the same, but has no value of its own
     assert of(run, "DSPTV").value == pytest.approx(600 / 9 - 25)
-    assert of(run, "DSPTV").segments == pytest.approx([0, 60, 0])
-    assert of(run, "DSPTV").undefined == 0
+    assert of(run, "DSPTV").segments == pytest.approx([0, 60, math.nan], nan_ok=True)
+    assert of(run, "DSPTV").undefined.reasons == {"nothing was written before the source ended": (2,)}
+
+
+def test_where_nothing_was_expected_there_is_no_test_value():
+    """OmniSTEval has nan for a system that is offline throughout, not 0."""
+    run = lagging.Run.from_delays([[5, 5], [4, 6]], source_length=[5, 4], reference_length=[2, 2])
+    score = of(run, "DSPTV")
+    assert math.isnan(score.value)
+    assert score.undefined.reasons == {"nothing was written before the source ended": (0, 1)}
+    keep_sums = Scorer(["DSPTV"], keep="sums")
+    keep_sums.add(run)
+    (summed,) = keep_sums.result()
+    assert math.isnan(summed.value)
+    assert summed.undefined == 2
 
 
 def test_what_is_written_too_early_raises_what_is_expected_above_100():

@@ -19,6 +19,20 @@ def of(run, metric, convention="paper"):
     return lagging.score(run, [metric], convention=convention)[metric]
 
 
+# ---- CW -----------------------------------------------------------------------------------------------------------
+
+
+def test_cw_of_a_segment_written_before_it_began_counts_what_was_read():
+    """Nothing was read between these words: undefined, and not −∞. From −2 to 4 in two runs: 3."""
+    run = cut([[-5, -5], [-2, 1, 4], [3, 4]], [4, 4, 4])
+    score = of(run, "CW")
+    assert score.segments.tolist()[1:] == [3, 2]
+    assert math.isnan(score.segments[0])
+    assert score.undefined.reasons == {"nothing was read": (0,)}
+    assert score.value == 2.5
+    assert of(run, "SourcePerSegment").value == (6 + 4) / (2 + 2)
+
+
 # ---- StreamLAAL ---------------------------------------------------------------------------------------------------
 
 
@@ -44,10 +58,21 @@ def test_the_end_of_the_segment_has_the_tolerance_of_al(version):
     assert of(run, metric, "omnisteval").value == (1000 + 1499.5 + 2000) / 3
 
 
+def test_the_name_of_a_peer_is_its_number():
+    """FBK's script prints StreamLAAL_CA, on times that it corrects; SimulEval's `_CA` are the elapsed times."""
+    names = {
+        "StreamLAAL_CA": "StreamLAAL(clock=fbk)",
+        "streamlaal_ca": "StreamLAAL(clock=fbk)",
+        "StreamLAAL_v1_CA": "StreamLAAL(version=1, clock=fbk1)",
+        "StreamLAAL_v2_CA": "StreamLAAL(version=2, clock=fbk)",
+        "LAAL_CA": "LAAL(clock=elapsed)",
+    }
+    assert {name: repr(lagging.metric(name)) for name in names} == names
+
+
 def test_versions_have_names_and_show_in_the_signature():
-    run = cut([[-1000, 500, 2000]], [2000], unit="ms", elapsed=[[-900, 700, 2500]])
+    run = cut([[-1000, 500, 2000]], [2000], unit="ms", elapsed=[[-900, 700, 2500]], fbk1_times=[[-990, 600, 2300]])
     assert lagging.metric("StreamLAAL_v1") == lagging.metric("StreamLAAL(version=1)")
-    assert repr(lagging.metric("StreamLAAL_v1_CA")) == "StreamLAAL(version=1, clock=elapsed)"
     heads = {
         name: str(of(run, name).signature).split("|")[0] for name in ("StreamLAAL", "StreamLAAL_v1", "StreamLAAL_v2")
     }

@@ -225,6 +225,20 @@ def test_stream_laal_with_the_text_that_it_dumps(read):
     assert {(s.tool, s.version, s.unit) for s in scores if s.metric != "BLEU"} == {("StreamLAAL", "2.0", None)}
 
 
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("1.0.0", ["StreamLAAL(version=1)", "StreamLAAL(version=1, clock=fbk1)"]),
+        ("2.0", ["StreamLAAL", "StreamLAAL(clock=fbk)"]),
+    ],
+)
+def test_stream_laal_of_either_version_is_called_so(read, version, names):
+    """Before 2.0, FBK's script did not count what was written before its segment as 0."""
+    scores = read(f"StreamLAAL v{version}.\nBLEU\tStreamLAAL\tStreamLAAL_CA\n34.39\t2366.98\t4508.45\n")
+    assert [s.metric for s in scores] == ["BLEU", *names]
+    assert {s.version for s in scores} == {version}
+
+
 def test_empty_and_nan_cells(read):
     got = values(read("BLEU\tLAAL\tAL\tDAL\n\tNaN\tnan\t\n"))
     assert len(got) == 4

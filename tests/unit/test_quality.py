@@ -97,6 +97,21 @@ def test_latency_bleu_edges() -> None:
         )
 
 
+def test_a_kept_end_mark_is_one_token_of_latency_bleu() -> None:
+    """Characters: after the third token all of "你好</s>" is written, not "你好<"."""
+    chars = {"prediction": ["你好</s>"], "reference": ["你好"], "level": "char"}
+    run = lagging.Run.from_delays([[1, 2, 3]], source_length=[3], **chars)
+    partial = [
+        sacrebleu.sentence_bleu(text, ["你好"], tokenize="char", use_effective_order=True).score
+        for text in ("你", "你好", "你好</s>")
+    ]
+    name = "LBLEU(tok=char)"
+    kept = lagging.score(run, [name], convention="simuleval")[name]
+    assert kept.signature["eos"] == "kept"
+    assert kept.value == pytest.approx(sum(partial) / 3)
+    assert lagging.score(run, [name])[name].value == pytest.approx((partial[0] + 2 * partial[1]) / 3)
+
+
 def test_earlier_is_better_in_latency_bleu() -> None:
     texts = {"prediction": PREDICTIONS[:1], "reference": REFERENCES[:1]}
     early = lagging.policies.wait_k(1).delays(6, 6)

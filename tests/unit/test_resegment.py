@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
+import oracle
 from lagging import DataError, Run, UsageError
 from lagging.clocks import clock
 from lagging.longform import ALIGNERS, Segmentation, Stream, cut, read_segmentation, resegment
@@ -46,7 +47,9 @@ def made(seed: int, level: str = "word") -> tuple[Run, Segmentation]:
         text = (" " if level == "word" else "").join(filter(None, parts))
         n = len(tokens(text, level))
         delays = sorted(rng.randint(0, 2 * offset + 2000) / 2 for _ in range(n))
-        spent = np.cumsum([rng.randint(0, 200) / 2 for _ in range(n)])
+        delays = [g if rng.random() < 0.5 else delays[max(k - 1, 0)] for k, g in enumerate(delays)]  # several at once
+        delays = np.maximum.accumulate(delays).tolist() if delays else []
+        spent = np.cumsum([(k == 0 or g > delays[k - 1]) * rng.randint(0, 200) / 2 for k, g in enumerate(delays)])
         rows.append((f"talks/{name}", delays, [d + s for d, s in zip(delays, spent, strict=True)], offset + 1000, text))
     if rng.random() < 0.5:
         rng.shuffle(entries)
@@ -84,7 +87,7 @@ def kinds(run: Run) -> dict[str, int]:
 @given(some)
 def test_every_token_is_there_again_with_its_times(aligner, both):
     run, segmentation = both
-    clocks = ("queue", "omnisteval", "fbk")
+    clocks = ("queue", "omnisteval", "fbk", "fbk1")
     found = resegment(run, segmentation, aligner=aligner, clocks=clocks)
     assert len(found) == len(segmentation)
     for name, segments in segmentation.recordings.items():
@@ -92,10 +95,14 @@ def test_every_token_is_there_again_with_its_times(aligner, both):
         for column, times in (
             ("delays", run.delays),
             ("elapsed", run.elapsed),
-            *((f"{c}_times", clock(run, c)) for c in clocks),
+            *((f"{c}_times", clock(run, c)) for c in clocks if c != "fbk"),
         ):
             joined = [t + segmentation.offset[s] for s in segments.tolist() for t in getattr(found, column)[s].tolist()]
             assert joined == pytest.approx(times[row].tolist(), abs=1e-9), column
+        begins = [segmentation.offset[s] for s in segments.tolist() for _ in found.delays[s]]
+        joined = [t + segmentation.offset[s] for s in segments.tolist() for t in found.fbk_times[s].tolist()]
+        exact = oracle.by_fbk(run.delays[row].tolist(), run.elapsed[row].tolist(), begins)
+        assert joined == pytest.approx([float(time) for time in exact], abs=1e-9)
         units = [u for s in segments.tolist() for u in tokens(found.prediction[s], run.level)]
         assert units == tokens(run.prediction[row], run.level)
         texts = " ".join(found.prediction[s] for s in segments.tolist())
@@ -366,7 +373,58 @@ def test_names_that_there_are_not():
         resegment(run, segmentation, aligner="tmed")
     with pytest.raises(UsageError, match=r"cannot keep the clock 'quue'.*queue"):
         resegment(run, segmentation, clocks=["quue"])
-    assert resegment(run, segmentation, clocks=["queue", "fbk"]).queue_times is None  # there are no elapsed times
+    assert resegment(run, segmentation).queue_times is None  # there are no elapsed times, and nobody asked
+
+
+def test_a_clock_that_the_log_does_not_allow_is_refused_before_it_is_cut():
+    """With the reason that the log gives, and not with the advice to cut it."""
+    run, segmentation = run_of("a", 1, "word", unit="ms"), three("a", "b", "c")
+    with pytest.raises(lagging.MetricError, match=r"^clock=fbk: it needs elapsed times, and there are none$"):
+        resegment(run, segmentation, clocks=["fbk"])
+
+
+# ---- what was computed ----------------------------------------------------------------------------------------------
+
+
+@EACH
+@settings(max_examples=25)
+@given(some)
+def test_the_rtf_of_a_recording_is_that_of_its_segments(aligner, both):
+    run, segmentation = both
+    found = resegment(run, segmentation, aligner=aligner)
+    (whole,), (cut_,) = lagging.score(run, ["RTF"]), lagging.score(found, ["RTF"])
+    assert cut_.value == pytest.approx(whole.value, rel=1e-12, nan_ok=True)
+    for name, segments in segmentation.recordings.items():
+        (row,) = np.flatnonzero(run.document == f"talks/{name}")
+        some_source = found.source_length[segments] > 0
+        of_segments = cut_.segments[segments][some_source]
+        assert of_segments == pytest.approx(np.full(some_source.sum(), whole.segments[row]), rel=1e-12, nan_ok=True)
+    again = resegment(found, segmentation, aligner=aligner)  # what was cut before is known, too
+    assert lagging.score(again, ["RTF"])["RTF"].value == pytest.approx(whole.value, rel=1e-12, nan_ok=True)
+
+
+def test_a_recording_is_not_counted_once_for_each_segment():
+    """Two recordings of 10 and 30 s, of which the first has nine segments: 5 + 27 s of computing in 40 s."""
+    names = ["a"] * 9 + ["b"]
+    made_ = Segmentation.from_lists(
+        names, [*range(0, 9000, 1000), 0], [500] * 9 + [30_000], [f"wort{k}" for k in range(10)]
+    )
+    texts = [" ".join(f"wort{k}" for k in range(9)), "wort9"]
+    delays = [[1000 * k + 600 for k in range(9)], [20_000]]
+    elapsed = [[g + 5000 for g in delays[0]], [47_000]]
+    run = Run.from_delays(
+        delays, elapsed=elapsed, source_length=[10_000, 30_000], unit="ms", prediction=texts, document=["a", "b"]
+    )
+    found = resegment(run, made_)
+    assert found.compute_share.sum() == pytest.approx(32_000)
+    assert found.recording_share.sum() == pytest.approx(40_000)
+    assert lagging.score(found, ["RTF"])["RTF"].value == pytest.approx(0.8)
+
+
+def test_rtf_of_segments_says_what_the_log_must_have():
+    run, segmentation = run_of("a", 1, "word", unit="ms"), three("a", "b", "c")
+    with pytest.raises(lagging.MetricError, match=r"it must have the computing time of each step, or elapsed times"):
+        lagging.score(resegment(run, segmentation), ["RTF"])
 
 
 def test_recordings_that_do_not_match():

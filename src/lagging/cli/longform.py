@@ -71,7 +71,7 @@ class Cutting:
         check_kinds(how["strip"])
         return Run.concat(list(scan(path, name=name, **{**how, "strip": ()})))
 
-    def cut(self, run: Run, strip: Iterable[str] = (), clocks: Iterable[str] = ("queue",)) -> Cut:
+    def cut(self, run: Run, strip: Iterable[str] = (), clocks: Iterable[str] | None = None) -> Cut:
         """The log with what the files say; its streams cut, unless there is a reference for each row as it is.
 
         Kinds of tokens are stripped of streams before, and of the references of segments after they are cut.

@@ -21,7 +21,7 @@ from lagging.files import write_whole
 from lagging.formats import scan
 from lagging.reporting import report
 from lagging.reporting.building import alone
-from lagging.run import TIMES, Run
+from lagging.run import Run
 from lagging.scoring import Scores, score
 
 __all__ = ["command"]
@@ -111,13 +111,7 @@ def _read(path: str, name: str | None, cutting: Cutting, how: dict[str, Any]) ->
     """A whole log, with all its columns; its streams cut, if that was asked for."""
     if not cutting.asked:
         return Run.concat(list(scan(path, name=name, **how)))
-    run = cutting.read(path, name, how)
-    return cutting.cut(run, how["strip"], clocks=_clocks(run)).run
-
-
-def _clocks(run: Run) -> list[str]:
-    """The clocks whose times must be worked out before a stream is cut."""
-    return ["queue"] if "queue" in TIMES and (run.elapsed is not None or run.compute is not None) else []
+    return cutting.cut(cutting.read(path, name, how), how["strip"]).run
 
 
 def _compared(

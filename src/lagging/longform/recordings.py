@@ -19,7 +19,7 @@ from lagging.formats.line import shown
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.segmentation import Segmentation
 from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import LISTS, Run, Texts, make_ids, make_texts
+from lagging.run import LISTS, SHARES, Run, Texts, make_ids, make_texts
 from lagging.text import count_tokens, noun
 from lagging.validation import check
 
@@ -28,7 +28,7 @@ __all__ = ["Pair", "check_units", "is_one_recording", "match", "recording_names"
 Pair = tuple[str, int, Ints]
 """A recording, its row in the Run, and its segments in the segmentation, in order of time."""
 
-SUMS = ("reference_length", "erased", "gone", "revisions")
+SUMS = ("reference_length", *SHARES, "erased", "gone", "revisions")
 """Columns that add up when rows are put together."""
 
 TIMES_TOO_FAR = 20

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.clocks import clock
+from lagging.clocks import clock, steps
 from lagging.edits import renoted
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, did_you_mean
 from lagging.formats.simulstream import DIGITS
 from lagging.longform.aligners import ALIGNERS
-from lagging.longform.recordings import check_units, match, streams
+from lagging.longform.recordings import Pair, check_units, match, streams
 from lagging.longform.segmentation import Segmentation
 from lagging.longform.stream import Stream
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import TIMES, Run, Texts, make_ids, make_texts
-from lagging.text import EOS, count_tokens, ends_in_eos, is_spm, is_unspaced, noun, pieces_at, tokens, without_eos
+from lagging.text import count_tokens, is_spm, is_unspaced, noun, spans, tokens
 from lagging.validation import about
 
 __all__ = ["Cut", "cut", "resegment"]
@@ -52,7 +52,7 @@ def resegment(
     segmentation: Segmentation,
     *,
     aligner: str | None = None,
-    clocks: Iterable[str] = ("queue",),
+    clocks: Iterable[str] | None = None,
     subset: bool = False,
 ) -> Run:
     """Cut the stream of each recording into the segments of a reference.
@@ -62,7 +62,7 @@ def resegment(
         segmentation: the reference segments (`lagging.longform.read_segmentation`).
         aligner: "timed" (default; "soft" where there are no times), "soft", "mwer" or "omnisteval".
         clocks: the clocks on which the segments keep the times of their tokens, beside their delays and elapsed times:
-            "queue", "omnisteval", "fbk". One that the log does not allow is left out.
+            "queue", "omnisteval", "fbk", "fbk1"; if not given, "queue" where the log allows it.
         subset: whether recordings that the segmentation does not have are left aside, with a note.
 
     Returns:
@@ -71,6 +71,7 @@ def resegment(
 
     Raises:
         DataError: recordings that do not match, times in different units, nothing to compare.
+        MetricError: a clock was asked for that the log does not allow.
 
     Example:
         >>> import lagging
@@ -90,7 +91,7 @@ def cut(
     segmentation: Segmentation,
     *,
     aligner: str | None = None,
-    clocks: Iterable[str] = ("queue",),
+    clocks: Iterable[str] | None = None,
     subset: bool = False,
 ) -> Cut:
     """`resegment`, with a record of the tokens that are elsewhere than the fewest edits would put them."""
@@ -107,7 +108,7 @@ def cut(
     strangers = []
     for recording, row, segments in pairs:
         text, begin = whole.prediction[row] or "", int(whole.delays.offsets[row])  # type: ignore[index]
-        units, starts, stops = _spans(text, whole.level)
+        units, starts, stops = spans(text, whole.level)
         stream = _stream(whole, segmentation, row, segments, units, starts, text, timed)
         boundaries = _at_words(ALIGNERS[name](stream), stream.glued)
         first[segments], count[segments] = begin + boundaries[:-1], np.diff(boundaries)
@@ -117,7 +118,8 @@ def cut(
         moves += _moved(recording, segments, units, times, boundaries, stream.edits.boundaries)
         if len(units) and stream.shared < RELATED.get(whole.level, RELATED["word"]):
             strangers.append(recording)
-    cut_run = _segments(whole, segmentation, first, count, make_texts(texts), clocks, name)
+    shares = _shares(whole, segmentation, pairs)
+    cut_run = replace(_segments(whole, segmentation, first, count, make_texts(texts), clocks, name), **shares)
     if is_spm(whole.level):
         cut_run = _counted_apart(cut_run, notes)
     said = [note for note in segmentation.notes if note.kind != "empty reference"]  # said of the segments, too
@@ -147,23 +149,6 @@ def _aligner(asked: str | None, timed: bool) -> str:
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def _spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
-    """The tokens of a text, and where each begins and ends in it."""
-    if is_spm(level):
-        return pieces_at(text, level)
-    if level != "char":
-        found = list(re.finditer(r"\S+", text))
-        return [m.group() for m in found], [m.start() for m in found], [m.end() for m in found]
-    bare = len(without_eos(text)) if ends_in_eos(text, level) else len(text)
-    places = [place for place in range(bare) if not text[place].isspace()]
-    units, stops = [text[place] for place in places], [place + 1 for place in places]
-    if bare < len(text):
-        places.append(text.rindex(EOS))
-        units.append(EOS)
-        stops.append(len(text.rstrip()))
-    return units, places, stops
 
 
 JOINED = re.compile(r"[^\S \t\n\v\f\r]")
@@ -219,7 +204,7 @@ def _segments(
     first: Ints,
     count: Ints,
     texts: Texts | None,
-    clocks: Iterable[str],
+    clocks: Iterable[str] | None,
     aligner: str,
 ) -> Run:
     """The columns of the segments; times count from the beginning of each."""
@@ -230,7 +215,10 @@ def _segments(
     def moved(times: Ragged) -> Ragged:
         return Ragged.from_lengths(np.round(times.values[flat] - begin, DIGITS), count)
 
-    clocked: dict[str, Any] = {column: moved(times) for column, times in (_clocks(whole, clocks) if known else ())}
+    begins = np.zeros(len(whole.delays.values))  # of the segment of each token, in the order of the streams
+    begins[flat] = begin
+    timed = _clocks(whole, clocks, Ragged(begins, whole.delays.offsets)) if known else ()
+    clocked: dict[str, Any] = {column: moved(times) for column, times in timed}
     end = np.full(len(segmentation), np.nan)
     for segments in segmentation.recordings.values():
         end[segments] = (segmentation.offset + segmentation.duration)[segments].max()
@@ -267,17 +255,42 @@ def _counted_apart(run: Run, notes: list[Note]) -> Run:
     return replace(run, level="token", seg=f"{run.seg}-{run.level}", reference_length=length)
 
 
-def _clocks(whole: Run, names: Iterable[str]) -> Iterator[tuple[str, Ragged]]:
-    """The times of the stream on other clocks, as far as the log allows."""
+def _clocks(whole: Run, names: Iterable[str] | None, begins: Ragged) -> Iterator[tuple[str, Ragged]]:
+    """The times of the stream on other clocks; on that of the queue, unless it was asked for, if the log allows."""
     if whole.unit == "ms" and whole.elapsed is not None:
         yield "elapsed", whole.elapsed
-    for name in names:
+    for name in ("queue",) if names is None else names:
         if name not in TIMES:
             raise UsageError(f"segments cannot keep the clock {name!r}.{did_you_mean(name, TIMES)}")
         try:
-            yield TIMES[name], clock(whole, name)
+            yield TIMES[name], clock(whole, name, begins)
+        except MetricError as error:
+            if names is not None:
+                raise MetricError(f"clock={name}: {error}") from None
+
+
+def _shares(whole: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The part of each segment in the computing time and the length of its recording; nothing if these are not known.
+
+    By the lengths of the segments, so that the parts of all of them add up to what the recording took.
+    """
+    if whole.compute_share is not None and whole.recording_share is not None:  # cut before
+        totals = {"compute_share": whole.compute_share, "recording_share": whole.recording_share}
+    elif "none" in (whole.unit, segmentation.unit):
+        return {}
+    else:
+        try:
+            computed = steps(whole)[1].by_row(lambda spent: spent.sum(axis=1))
         except MetricError:
-            continue  # a metric that asks for the clock will say what is missing
+            return {}  # RTF will say what it needs
+        totals = {"compute_share": computed, "recording_share": whole.source_length}
+    out = {name: np.full(len(segmentation), np.nan) for name in totals}
+    for _, row, segments in pairs:
+        lengths = segmentation.duration[segments]
+        parts = lengths / lengths.sum() if lengths.sum() > 0 else np.full(len(segments), 1 / len(segments))
+        for name, total in totals.items():
+            out[name][segments] = total[row] * parts
+    return out
 
 
 # ---- what there is to say -------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def _efsw(s: Schedule) -> Floats:
 
 
 def _differences(rows: Floats) -> Floats:
-    return np.asarray(rows[..., 0] / np.where(rows[..., 1] > 0, rows[..., 1], 1) - rows[..., 2] / rows[..., 3])
+    return np.asarray(rows[..., 0] / np.where(rows[..., 1] > 0, rows[..., 1], np.nan) - rows[..., 2] / rows[..., 3])
 
 
 def _difference(rows: Floats) -> float:
@@ -170,10 +170,12 @@ def _difference(rows: Floats) -> float:
     bibtex=POLAK,
     edge_cases=(
         EMPTY,
-        "YAAL is undefined (nothing written before the source ended): left out of EFSW, but not of SWF.",
+        "YAAL is undefined (nothing written before the source ended): left out of EFSW, but not of SWF. Where that is "
+        "so of all segments, or of a single one, there is no EFSW, and so no DSPTV.",
         "For comparison with OmniSTEval. It calls an offline system fine and a plain wait-1 degenerate; `HiddenShare` "
         "and `Offline` do not.",
     ),
+    undefined="nothing was written before the source ended",
     segment_values=_differences,
 )
 def _dsptv(s: Schedule) -> Floats:

@@ -16,6 +16,7 @@ A sentence function hands in one row, a metric over a Run all rows of one length
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +39,8 @@ __all__ = [
     "over_budget",
     "paced",
     "queue",
+    "read",
+    "read_runs",
     "running",
     "waits",
 ]
@@ -77,11 +80,26 @@ def waits(g: Floats) -> Floats:
     return wait
 
 
+def read_runs(g: Floats) -> Floats:
+    """How many runs of reads there are: the t with CW(t) > 0."""
+    runs: Floats = np.count_nonzero(waits(g) > 0, axis=1).astype(np.float64)
+    return runs
+
+
+def read(g: Floats) -> Floats:
+    """How much was read, in all runs: g(|y|) − min(g(1), 0).
+
+    A segment cut from a stream begins where its first token was written, if that was before its source did. Times that
+    decrease along a row (simulstream's elapsed clock) do not take back what was read.
+    """
+    amount: Floats = g[:, -1] - np.minimum(g[:, 0], 0.0) - np.minimum(waits(g)[:, 1:], 0.0).sum(axis=1)
+    return amount
+
+
 def cw(g: Floats) -> Floats:
     """Mean of CW(t) over the t with CW(t) > 0: source read ÷ number of read-runs; NaN if nothing was read."""
-    runs = np.count_nonzero(waits(g) > 0, axis=1)
-    with np.errstate(invalid="ignore"):
-        mean: Floats = g[:, -1] / runs
+    runs = read_runs(g)
+    mean: Floats = read(g) / np.where(runs > 0, runs, np.nan)
     return mean
 
 
@@ -163,12 +181,27 @@ def carried(g: Floats, cost: Floats) -> Floats:
 def queue(arrival: Floats, compute: Floats) -> Floats:
     """When each step is done: start(i) = max(arrival(i), finish(i−1)), finish(i) = start(i) + compute(i).
 
-    As DAL, a running maximum instead of a recurrence: finish(i) = C(i) + max_{j≤i} [arrival(j) − C(j−1)], with C the
-    sum of the computing times so far.
+    It could be a running maximum, as DAL is, over arrivals less all computing before. Step by step, rounding puts no
+    step before its own arrival, and steps that take no time end together.
     """
-    total = _along(np.add, compute)
-    finish: Floats = total + running(arrival - (total - compute))
+    rows, length = arrival.shape
+    if rows < 8 * min(length, 32):
+        both = zip(arrival.tolist(), compute.tolist(), strict=True)
+        return np.array([list(_finishes(*row)) for row in both]).reshape(arrival.shape)
+    finish = np.empty_like(arrival, order="C")
+    done: Floats = np.full(rows, -np.inf)
+    for step in range(length):
+        done = np.maximum(arrival[:, step], done) + compute[:, step]
+        finish[:, step] = done
     return finish
+
+
+def _finishes(arrival: list[float], compute: list[float]) -> Iterator[float]:
+    """`queue` of one row."""
+    done = -np.inf
+    for here, cost in zip(arrival, compute, strict=True):
+        done = max(here, done) + cost
+        yield done
 
 
 def paced(arrival: Floats, cost: float) -> Floats:

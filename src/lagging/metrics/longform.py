@@ -110,8 +110,10 @@ def _long_yaal(s: Schedule, *, end: str) -> Floats:
         "Three tools differ under this name. FBK's first script and simulstream leave delays negative (`version=1`, "
         "`StreamLAAL_v1`); FBK's since March 2025 caps them at 0 (`version=2`, `StreamLAAL_v2`, the default). "
         "OmniSTEval's LongLAAL is version 1 on its own segmentation. How the stream was cut is `seg` in the signature.",
-        "Computation-aware: simulstream's is `StreamLAAL_CA`, on the log's own times; FBK's is "
-        "`StreamLAAL(clock=fbk)`.",
+        "Computation-aware: `StreamLAAL_CA` is what FBK's script prints by that name, `StreamLAAL(clock=fbk)`; "
+        "`StreamLAAL_v1_CA` is what it printed before its version 2.0, and of a simulstream log what simulstream "
+        "prints. On SimulEval's times as they are (`clock=elapsed`) it is minutes: these add up all computing since "
+        "the recording began.",
         "The cut-off τ is that of AL: words that spill past the end of the segment count only up to the first.",
     ),
 )
@@ -123,6 +125,9 @@ def _stream_laal(s: Schedule, *, version: str) -> Floats:
 
 alias("StreamLAAL_v1", "StreamLAAL(version=1)")
 alias("StreamLAAL_v2", "StreamLAAL(version=2)")
+alias("StreamLAAL_CA", "StreamLAAL(clock=fbk)")
+alias("StreamLAAL_v1_CA", "StreamLAAL(version=1, clock=fbk1)")
+alias("StreamLAAL_v2_CA", "StreamLAAL(version=2, clock=fbk)")
 
 
 @register(

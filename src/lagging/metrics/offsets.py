@@ -100,7 +100,7 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
     "RTF",
     unit="ratio",
     aggregate="ratio",
-    needs={"elapsed", "arrivals", "compute", "durations"},
+    needs={"elapsed", "arrivals", "compute", "durations", "compute_share", "recording_share"},
     params=(
         Param("of", "compute", "what is divided by |x|: computing time, or the last delay", ("compute", "delays")),
     ),
@@ -119,6 +119,8 @@ def _num_chunks(s: Schedule, *, of: str) -> Floats:
     edge_cases=(
         "A ratio of sums over the corpus, not a mean of ratios.",
         "From a SimulEval log: elapsed − delay of the last target token; undefined where nothing was written.",
+        "Of segments cut from a stream it is that of their recordings: each has a part of the computing time and of "
+        "the length of its recording, by its own length, and the value of a segment is that of its recording.",
         "SimulEval calls g(|y|)/|x|, averaged over segments, by this name; `--convention simuleval` does so "
         "(`of=delays`). Speech out: the end of the last piece ÷ |x|, as it has it in a run, but not from a log.",
     ),
@@ -132,6 +134,14 @@ def _rtf(s: Schedule, *, of: str) -> Floats:
         raise MetricError("computing time is the same on every clock: ask for RTF")
     if s.run.unit != "ms":
         raise MetricError("it is defined for a source in milliseconds only")
+    if s.run.compute_share is not None and s.run.recording_share is not None:
+        return np.stack([s.column("compute_share"), s.column("recording_share")], axis=1)
+    if s.run.seg != "none" and s.run.compute is None:
+        raise MetricError(
+            "these segments do not tell how long their recordings were, and what was computed over them\n"
+            "  fix: cut the log of the recordings by `--segmentation`; it must have the computing time of each step, "
+            "or elapsed times that add up, as SimulEval's do."
+        )
     return np.stack([s.compute.by_row(lambda c: c.sum(axis=1)), s.x], axis=1)
 
 

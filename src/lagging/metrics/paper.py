@@ -68,8 +68,10 @@ def _ap(s: Schedule) -> Floats:
     "CW",
     unit="time",
     summary="Consecutive Wait: mean length of the runs of reads between writes.",
-    formula="CW(t) = g(t) − g(t−1), g(0) = 0; CW = mean of CW(t) over the t with CW(t) > 0 = g(|y|) ÷ read-runs",
-    latex=r"\mathrm{CW}(t) = g(t)-g(t-1), \qquad \mathrm{CW} = \frac{g(|y|)}{|\{t : \mathrm{CW}(t) > 0\}|}",
+    formula="CW(t) = g(t) − g(t−1), g(0) = min(g(1), 0); CW = mean of CW(t) over the t with CW(t) > 0 "
+    "= (g(|y|) − g(0)) ÷ read-runs",
+    latex=r"\mathrm{CW}(t) = g(t)-g(t-1), \qquad g(0) = \min\{g(1), 0\}, \qquad"
+    r" \mathrm{CW} = \frac{g(|y|) - g(0)}{|\{t : \mathrm{CW}(t) > 0\}|}",
     paper="Gu et al. 2017; averaged by Alinejad et al. 2018; eq. 2 of Cherry & Foster 2019",
     bibtex="""\
 @inproceedings{gu-etal-2017-learning,
@@ -81,7 +83,9 @@ def _ap(s: Schedule) -> Floats:
 }""",
     edge_cases=(
         EMPTY,
-        "Nothing read before the last write (all g = 0): undefined.",
+        "Nothing read between the first and the last write, nor before the first (all g = 0): undefined.",
+        "g(0) is 0, but in a segment cut from a stream whose first token was written before the segment began: what had "
+        "been read before that token belongs to the segments before.",
         "Reads after the last write are not part of any wait.",
         "Position by position, zeros included: `lagging.waits`.",
     ),
@@ -190,11 +194,6 @@ ODA = """\
 SEGMENT = "A segment is a run of reads followed by a run of writes; reads after the last write belong to none."
 
 
-def _read_runs(g: Floats) -> Floats:
-    runs: Floats = (kernels.waits(g) > 0).sum(axis=1).astype(np.float64)
-    return runs
-
-
 @register(
     "Segments",
     unit="count",
@@ -207,11 +206,11 @@ def _read_runs(g: Floats) -> Floats:
     edge_cases=(EMPTY, SEGMENT),
 )
 def _segments(s: Schedule) -> Floats:
-    return s.by_row(_read_runs)
+    return s.by_row(kernels.read_runs)
 
 
 def _per_segment(s: Schedule, top: Floats) -> Floats:
-    runs = s.by_row(_read_runs)
+    runs = s.by_row(kernels.read_runs)
     return np.stack([top, np.where(runs > 0, runs, np.nan)], axis=1)
 
 
@@ -220,15 +219,15 @@ def _per_segment(s: Schedule, top: Floats) -> Floats:
     unit="time",
     aggregate="ratio",
     summary="Source read per segment: the corpus-level Consecutive Wait.",
-    formula="SourcePerSegment = Σ g(|y|) ÷ Σ Segments",
-    latex=r"\frac{\sum g(|y|)}{\sum \mathrm{Segments}}",
+    formula="SourcePerSegment = Σ (g(|y|) − g(0)) ÷ Σ Segments, g(0) = min(g(1), 0)",
+    latex=r"\frac{\sum (g(|y|) - g(0))}{\sum \mathrm{Segments}}, \qquad g(0) = \min\{g(1), 0\}",
     paper="Oda et al. 2014",
     bibtex=ODA,
     edge_cases=(EMPTY, SEGMENT, "A ratio of sums over the corpus, not a mean of ratios."),
     undefined="nothing was read",
 )
 def _source_per_segment(s: Schedule) -> Floats:
-    return _per_segment(s, s.g.last())
+    return _per_segment(s, s.by_row(kernels.read))
 
 
 @register(

@@ -17,6 +17,7 @@ from lagging.errors import MetricError, MetricNameError
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
 from lagging.ragged import Floats
+from lagging.text import spans
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
@@ -263,8 +264,7 @@ def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = 
 def _prefixes(text: str, level: str) -> list[str]:
     """The text after 0, 1, 2, … tokens."""
     if level == "char":
-        ends = [i + 1 for i, letter in enumerate(text) if not letter.isspace()]
-        return ["", *(text[:end] for end in ends)]
+        return ["", *(text[:stop] for stop in spans(text, level)[2])]
     words = text.split()
     return [" ".join(words[:n]) for n in range(len(words) + 1)]
 

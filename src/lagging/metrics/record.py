@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.errors import MetricError, MetricNameError, did_you_mean
 from lagging.ragged import Floats, Ragged
@@ -32,8 +33,9 @@ CLOCK_COLUMNS = {
     "ideal": frozenset[str](),
     "elapsed": frozenset({"elapsed"}),
     "queue": frozenset({"elapsed", "arrivals", "compute", "steps", "queue_times"}),
-    "omnisteval": frozenset({"elapsed", "omnisteval_times"}),
-    "fbk": frozenset({"elapsed", "fbk_times"}),
+    "omnisteval": frozenset({"elapsed", "compute", "steps", "omnisteval_times"}),
+    "fbk": frozenset({"elapsed", "compute", "steps", "fbk_times"}),
+    "fbk1": frozenset({"elapsed", "compute", "steps", "fbk1_times"}),
 }
 """Which columns of a log each clock needs."""
 CLOCKS = tuple(CLOCK_COLUMNS)
@@ -277,6 +279,18 @@ class Metric:
                 ratio: Floats = statistics[:, 0] / statistics[:, 1]
             return ratio
         return statistics[:, 0]
+
+    def has_value(self, statistics: Statistics) -> npt.NDArray[np.bool_]:
+        """Which segments have a value of their own.
+
+        Where a segment is valued as the corpus is, it may count there without: see DSPTV.
+        """
+        if isinstance(statistics, Ragged):
+            return np.asarray(statistics.lengths > 0)
+        if self.segment_values is not None and self.segment_values is self.from_sums:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return ~np.isnan(self.segments(statistics))
+        return np.asarray(~np.isnan(statistics).any(axis=1))
 
     @property
     def _pool(self) -> Callable[..., Floats]:

@@ -202,8 +202,9 @@ def metric_among(spec: str | Metric, known: Iterable[Metric]) -> Metric:
 
 
 def _named(name: str) -> Metric:
-    if "(" in _aliases.get(name, ""):
-        return metric(_aliases[name])
+    named = next((alias for alias in _aliases if alias.lower() == name.lower()), name)
+    if "(" in _aliases.get(named, ""):
+        return metric(_aliases[named])
     if _aliases.get(name, name) not in _metrics:
         _load_plugins()  # looking for them takes longer than the rest of a small log
     name = _aliases.get(name, name)

@@ -111,7 +111,7 @@ def _scores(source: Source, system: str | None) -> list[PublishedScore]:
     for entry in sheet.entries:
         if entry.label in FLAGS:
             continue
-        known = find_metric(entry.label, sheet.settings, sheet.tool)
+        known = find_metric(entry.label, sheet.settings, sheet.tool, sheet.version)
         name = entry.label if known is None else repr(known)
         if (entry.system, name) in seen:
             first = seen[entry.system, name]

@@ -19,6 +19,9 @@ NAMES = {
 }
 """Labels that are neither a name or alias of ours, nor made from one by `(CU)`, `(CA)` or `--no-use-ref-len`."""
 
+FIRST = {"StreamLAAL": "StreamLAAL_v1", "StreamLAAL_CA": "StreamLAAL_v1_CA"}
+"""What FBK's script meant before its version 2.0, which counts a token before its segment as 0."""
+
 FLAGS = ("Likely Degenerate Simultaneous Policy",)
 """Labels of rows that hold a verdict (YES, NO, N/A) and no score: these rows are skipped, and no others."""
 
@@ -36,21 +39,25 @@ PERCENT = {"ratio": 100.0, "score": 100.0, "points": 1.0, None: 1.0}
 """What a percent sign divides by, by what a metric is measured in; a time has none."""
 
 
-def find_metric(label: str, settings: dict[str, str] | None = None, tool: str | None = None) -> Metric | None:
+def find_metric(
+    label: str, settings: dict[str, str] | None = None, tool: str | None = None, version: str | None = None
+) -> Metric | None:
     """The metric of ours that a label means; None if none means just that.
 
     Args:
         label: as the tool writes it.
         settings: of OmniSTEval, where they are known: its tokenizer, and whether it mended computation-aware times.
-        tool: who wrote it, where that is known.
+        tool, version: who wrote it, where that is known.
 
     Example:
         >>> find_metric("AL (CA)"), find_metric("LongDAL (CU)"), find_metric("LAAL_CA --no-use-ref-len")
         (AL(clock=elapsed), DAL, LAAL(length=hypothesis, clock=elapsed))
         >>> find_metric("AL (CA)", {"Fix CA emissions": "yes"})
         AL(clock=omnisteval)
-        >>> find_metric("StreamLAAL_CA", tool="StreamLAAL"), find_metric("BLEU (CA)")
-        (StreamLAAL(clock=fbk), None)
+        >>> find_metric("StreamLAAL_CA"), find_metric("StreamLAAL", tool="StreamLAAL", version="1.0.0")
+        (StreamLAAL(clock=fbk), StreamLAAL(version=1))
+        >>> find_metric("BLEU (CA)") is None
+        True
     """
     match = LABEL.fullmatch(label) if len(label) <= LONGEST else None
     if match is None:
@@ -65,14 +72,15 @@ def find_metric(label: str, settings: dict[str, str] | None = None, tool: str | 
         params["length"] = "hypothesis"
     if name == "BLEU" and settings.get("BLEU tokenizer", "13a") != "13a":
         params["tok"] = settings["BLEU tokenizer"]
+    if tool == "StreamLAAL" and (version or "").split(".")[0] == "1":
+        name = FIRST.get(name, name)
     try:
         found = metric(NAMES.get(label, name))(**params)
     except MetricNameError:
         return None
     if clock and not found.has("clock"):
         return None
-    by_fbk = tool == "StreamLAAL" and found.has("clock") and found.get("clock") == "elapsed"
-    return found(clock="fbk") if by_fbk else found
+    return found
 
 
 def is_score_label(label: str, exactly: bool = True) -> bool:

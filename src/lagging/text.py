@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 __all__ = [
+    "AUDIO",
     "EOS",
     "LEVELS",
+    "are_sounds",
     "check_level",
     "check_untimed_level",
     "count_tokens",
     "detect_level",
     "ends_in_eos",
+    "is_sound",
     "is_spm",
     "load_spm",
     "noun",
@@ -44,6 +47,9 @@ EOS = "</s>"
 """The end-of-sentence mark that SimulEval 1.0 leaves in hypotheses, with a delay of its own."""
 
 LEVELS = ("word", "char", "token", "spm")
+
+AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
+"""How the names of sound files end."""
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
@@ -211,6 +217,28 @@ def text_level(texts: Iterable[str | None]) -> str:
     """
     known = [text for text in texts if text and text.strip()]
     return "char" if 2 * sum(map(is_unspaced, known)) > len(known) else "word"
+
+
+def is_sound(text: str | None) -> bool:
+    """Whether a text is the name of a sound file.
+
+    Example:
+        >>> is_sound("wavs/0_pred.WAV"), is_sound("guten Tag"), is_sound(None)
+        (True, False, False)
+    """
+    return text is not None and text.strip().lower().endswith(AUDIO)
+
+
+def are_sounds(texts: Iterable[str | None]) -> bool:
+    """Whether texts are names of sound files: every one that is not empty is, and there is one.
+
+    Example:
+        >>> are_sounds(["a.wav", "", None, "b.wav"]), are_sounds(["a.wav", "play b"]), are_sounds([""])
+        (True, False, False)
+    """
+    known = (text for text in texts if text and text.strip())
+    first = next(known, None)
+    return is_sound(first) and all(map(is_sound, known))
 
 
 def is_torn(text: str) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.defaults import default_metrics
 from lagging.errors import DataError, UsageError
 from lagging.formats import jsonl, read, scan, source, validate, write
 
@@ -160,6 +161,64 @@ def test_speech_to_speech_after_a_blank_line(log):
     run = read(log("\n" + dump(speech_out_line(0, **one), speech_out_line(1, **one))))
     assert run.level == "token"
     assert "speech → speech" in run.origin.description
+
+
+SPEECH = dump(speech_out_line(0), speech_out_line(1))
+
+
+@pytest.mark.parametrize("format", ["simuleval", "jsonl", "csv", "tsv", "parquet", "arrow"])
+def test_speech_stays_speech_in_every_format_that_can_hold_it(format, log, tmp_path):
+    path = tmp_path / f"out.{format}"
+    assert lagging.write(read(log(SPEECH)), path, format=format) == []
+    for part in scan(path, columns=[]):  # as `lagging score` reads it
+        assert "speech → speech" in part.origin.description
+        assert (part.level, part.prediction) == ("token", None)
+    with pytest.raises(lagging.MetricError, match="no predictions whose text could be judged"):
+        lagging.score(read(path), ["BLEU"])
+
+
+@pytest.mark.parametrize("format", ["omnisteval", "simulstream", "sltev", "fairseq", "text"])
+def test_speech_is_not_written_where_it_would_be_text(format, log, tmp_path):
+    with pytest.raises(UsageError, match=rf"{format} holds text, and what this Run has written is speech"):
+        lagging.write(read(log(SPEECH)), tmp_path / "out", format=format)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["simuleval", "jsonl", "csv", "parquet"])
+def test_predictions_that_are_sound_files_are_speech_without_durations_too(format, log, tmp_path):
+    lines = [{**speech_out_line(i), "durations": ABSENT} for i in range(2)]
+    lines.append({**speech_out_line(2), "durations": ABSENT, "delays": [], "prediction": ""})
+    path = log(dump(*({k: v for k, v in line.items() if v is not ABSENT} for line in lines)))
+    for _ in range(2):
+        run = read(path)
+        assert (run.level, run.speech_out, run.durations) == ("token", True, None)
+        assert "speech → speech" in run.origin.description
+        assert "BLEU" not in default_metrics(run)
+        with pytest.raises(lagging.MetricError, match="no predictions whose text could be judged"):
+            lagging.score(run, ["BLEU"])
+        lagging.write(run, path := tmp_path / f"again.{format}", format=format)
+
+
+@pytest.mark.parametrize("word", ["durations", "intervals"])
+@pytest.mark.parametrize("where", ["prediction", "reference", "source", "tag", "tags", "meta"])
+def test_a_word_of_the_first_line_does_not_make_a_text_log_a_speech_log(word, where, log):
+    said = {"tags": [word], "meta": {word: [1]}}.get(where, word)
+    first = text_line(0, **{"delays": [6], "prediction": "a", where: said})
+    run = read(log(dump(first, text_line(1))))
+    assert (run.level, run.speech_out) == ("word", False)
+    assert "→ text" in run.origin.description
+    assert lagging.score(run, ["BLEU"])["BLEU"].value > 0
+
+
+def test_a_durations_key_of_a_later_line_makes_a_speech_log(log):
+    first = {k: v for k, v in speech_out_line(0, delays=[], prediction="").items() if k != "durations"}
+    assert read(log(dump(first, speech_out_line(1)))).speech_out
+
+
+@pytest.mark.parametrize("word", ["emission_cu", "seg", "docid", "segid", "model_loading_time"])
+def test_a_word_of_the_first_line_does_not_change_the_format(word, log):
+    run = read(log(dump(text_line(0, prediction=word, delays=[6], source=word, source_length=1, tags=["segid", word]))))
+    assert (run.origin.format, run.level, len(run)) == ("simuleval", "word", 1)
 
 
 def test_simuleval_1_0(log):

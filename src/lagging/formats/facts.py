@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from lagging.errors import Note, UsageError
@@ -16,13 +18,25 @@ from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source, first_line
 from lagging.run import LISTS, NUMBERS, Origin
-from lagging.text import check_level, check_untimed_level, detect_level, ends_in_eos, is_spm, noun, text_level, tokens
+from lagging.text import (
+    are_sounds,
+    check_level,
+    check_untimed_level,
+    detect_level,
+    ends_in_eos,
+    is_sound,
+    is_spm,
+    noun,
+    text_level,
+    tokens,
+)
 from lagging.validation import unmatched_tokens
 
 __all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
 
-AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 SETTINGS = ("unit", "level", "seg")
+TELLING = ("durations",)
+"""What is looked for in the first rows even where nobody asked for it: it says what kind of output the log has."""
 OPTIONAL = ("source", "document", "prediction_spm", *LISTS, *NUMBERS, *SETTINGS)
 """What holds for the whole log: read where its first lines have it, and then the same in every line."""
 
@@ -50,6 +64,9 @@ KEYS = {
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
 
+OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+KEY = re.compile(rb'"([a-z_]+)"[ \t]*:')
+
 SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
@@ -64,20 +81,28 @@ def recognise(head: bytes) -> str | None:
     first = first_line(head)
     if not first.lstrip().startswith(b"{"):
         return None
-    if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):
+    keys = _keys(first)
+    if not keys & {"delays", "prediction"} and _is_simulstream(keys):
         return "simulstream"
-    if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first):
+    if "emission_cu" in keys or ({"docid", "segid"} <= keys and "delays" not in keys):
         return "omnisteval"
-    if b'"seg"' in first and b'"delays"' in first:
+    if {"seg", "delays"} <= keys:
         return "jsonl"
-    if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
+    if "prediction_length" in keys or {"index", "prediction"} <= keys:
         return "simuleval"
     return "jsonl"
 
 
-def _is_simulstream(line: bytes) -> bool:
-    telling = (b'"model_loading_time"', b'"total_audio_processed"')
-    return any(key in line for key in telling) or (b'"metadata"' in line and b'"id"' in line)
+def _keys(line: bytes) -> set[str]:
+    """The keys of a line; of one that is no JSON, whatever stands before a colon, so that its faults can be told."""
+    try:
+        return set(OBJECT.decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {key.decode() for key in KEY.findall(line)}
+
+
+def _is_simulstream(keys: set[str]) -> bool:
+    return bool(keys & {"model_loading_time", "total_audio_processed"}) or {"metadata", "id"} <= keys
 
 
 @dataclass(frozen=True)
@@ -90,7 +115,7 @@ class Facts:
         level: what a target token is.
         seg: how a stream was cut into these segments.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
-        speech_out: whether the prediction is the path of a sound file.
+        speech_out: whether the output is speech: there are durations, or the predictions are names of sound files.
         columns: the other columns to read.
         absent: those that would be read, if the first rows had them.
     """
@@ -112,10 +137,11 @@ class Facts:
         return self.unit == "none"
 
 
-def settle(source: Source, options: Options, rows: list[Line], speech_out: bool) -> Facts:
-    """Find out what the log is, from its first rows, and whether what was written is sound."""
+def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
+    """Find out what the log is, from its first rows."""
     flavour = options.format or "jsonl"
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
+    speech_out = any(row.durations not in (UNSET, None) for row in rows) or are_sounds(texts)
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
     unit, how = (
         ("none", "") if _is_untimed(options, flavour, rows, speech_out) else _unit(source, options, flavour, rows)
@@ -256,7 +282,7 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
 
     Nothing, if it cannot be told.
     """
-    if isinstance(source, list) or (isinstance(source, str) and source.lower().endswith(AUDIO)):
+    if isinstance(source, list) or (isinstance(source, str) and is_sound(source)):
         return ("", SECONDS) if sizes and 0 < max(sizes) < SHORTEST_SPEECH else ("ms", "the source is sound")
     sizes = [size for size in sizes if math.isfinite(size)]
     if isinstance(source, str) and sizes:

@@ -130,7 +130,7 @@ def _check(run: Run, segmentation: Segmentation) -> None:
     where = run.origin.path
     if segmentation.reference is None:
         raise DataError(Fault("no-references", path=segmentation.path))
-    if run.prediction is None or run.durations is not None or (not any(run.prediction) and len(run.delays.values)):
+    if run.prediction is None or run.speech_out or (not any(run.prediction) and len(run.delays.values)):
         raise DataError(Fault("no-text", path=where))
     if run.level == "token" and len(run.delays.values):
         raise DataError(Fault("no-words", path=where))

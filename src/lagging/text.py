@@ -184,21 +184,34 @@ def has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
     return bool(found) and (found != [b"\xe2\x80"] or GENERAL_SPACES.search(text) is not None)
 
 
-def detect_level(texts: Iterable[str | None], lengths: npt.NDArray[np.int64] | Sequence[int]) -> str:
+def detect_level(
+    texts: Iterable[str | None],
+    lengths: npt.NDArray[np.int64] | Sequence[int],
+    unspaced: npt.NDArray[np.int64] | Sequence[int] | None = None,
+) -> str:
     """What the delays count: `word` or `char` if most texts have that many of them, else `token`.
 
-    Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise.
+    Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise. Half of the
+    texts are enough where the other of the two fits none of the rest. A text that is empty, or has no delays, does not
+    tell.
+
+    Args:
+        texts: what was written.
+        lengths: how many delays each text has.
+        unspaced: how many it has without those of white space, if that may have some.
 
     Example:
         >>> detect_level(["guten Tag", "ja"], [2, 1]), detect_level(["你好吗"], [3]), detect_level(["guten Tag"], [5])
         ('word', 'char', 'token')
+        >>> detect_level(["guten Tag", "guten Abend"], [2, 4])
+        'word'
     """
-    pairs = [(text, n) for text, n in zip(texts, lengths, strict=True) if text and text.strip()]
-    if not pairs:
-        return "token"
-    for level in ("word", "char"):
-        agreeing = sum(len(tokens(text, level)) == n for text, n in pairs)
-        if 2 * agreeing > len(pairs):
+    rows = zip(texts, lengths, lengths if unspaced is None else unspaced, strict=True)
+    known = [row for row in rows if row[0] and row[0].strip() and row[1]]
+    words = {place for place, (text, n, _) in enumerate(known) if len(tokens(text or "", "word")) == n}
+    chars = {place for place, (text, _, n) in enumerate(known) if len(tokens(text or "", "char")) == n}
+    for level, fitting, other in (("word", words, chars), ("char", chars, words)):
+        if 2 * len(fitting) > len(known) or (fitting and 2 * len(fitting) == len(known) and other <= fitting):
             return level
     return "token"
 

@@ -221,6 +221,22 @@ def test_a_word_of_the_first_line_does_not_change_the_format(word, log):
     assert (run.origin.format, run.level, len(run)) == ("simuleval", "word", 1)
 
 
+@pytest.mark.parametrize("text", ["a b c d e f", "我用中文字母"])
+def test_one_of_two_lines_with_delays_too_many_is_the_fault(text, log):
+    path = log(dump(text_line(0, prediction=text), text_line(1, prediction=text, delays=[*WAIT_3, 6, 6])))
+    with pytest.raises(DataError, match="8 delays, 6 ") as error:
+        read(path)
+    assert faults(error) == [("token-count", 2, 1, None)]
+    assert read(path, level="token").level == "token"  # if these are the log's own tokens, one can say so
+
+
+def test_a_line_with_delays_for_spaces_and_one_of_words_are_no_level(log):
+    path = log(
+        dump(text_line(0, prediction="我用 B", delays=[3] * 4), text_line(1, prediction="so what", delays=[3] * 2))
+    )
+    assert read(path).level == "token"
+
+
 def test_simuleval_1_0(log):
     old = text_line(
         0,

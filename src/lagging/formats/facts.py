@@ -201,12 +201,9 @@ def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
         >>> find_level(["我用 B", "guten Tag"], [4, 2]), find_level(["我用 B", "你好"], [4, 2])
         ('token', 'char')
     """
-    level = detect_level(texts, lengths)
-    if level != "token":
-        return level
     pairs = zip(texts, lengths, strict=True)
-    without = [len(tokens(text or "", "char")) if counts_space(text, n) else n for text, n in pairs]
-    return "token" if detect_level(texts, without) == "token" else "char"
+    unspaced = [len(tokens(text or "", "char")) if counts_space(text, n) else n for text, n in pairs]
+    return detect_level(texts, lengths, unspaced)
 
 
 def wanted(column: str, options: Options, unit: str) -> bool:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.ragged import Ragged
 from lagging.text import is_unspaced, noun
+from lagging.units import fastest, is_too_fast
 
 if TYPE_CHECKING:
     from lagging.run import Run
@@ -226,6 +227,11 @@ def _remark_times(run: Run) -> Iterator[Note]:
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"
         yield from about(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
+        if run.seg == "none":  # a cut may put many words into a moment
+            text = f"more than {fastest(run.level)} {noun(run.level)}s per second of source: "
+            text += "are source_length and delays seconds, and taken for milliseconds?"
+            fast = is_too_fast(run.delays.lengths, x, run.level) & (x > 0)
+            yield from about(run, "IMPOSSIBLE RATE", text, fast)
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
             early = run.delays.rows_with(np.flatnonzero(run.elapsed.values < run.delays.values - 1))
             yield from about(run, "elapsed below ideal", "written before its source was there, says the log", early)

@@ -141,6 +141,39 @@ def test_sound_that_is_measured_in_seconds(log):
     assert read(log(dump(speech_line(0, source_length=0, delays=[], elapsed=[], prediction="")))).unit == "ms"
 
 
+def talk_in_seconds(**changes: Any) -> dict[str, Any]:
+    """A talk of ten minutes, 2.5 words a second, in a log whose author wrote seconds."""
+    times = [0.4 * place for place in range(1500)]
+    said = {"prediction": "ja " * 1500, "delays": times, "elapsed": times, "source_length": 600.5}
+    return speech_line(0, **{**said, **changes})
+
+
+@pytest.mark.parametrize("source", [["talk.wav"], "talk.wav", None])
+@pytest.mark.parametrize("text", ["ja " * 1500, "好" * 1500])
+def test_talks_that_are_measured_in_seconds(source, text, log):
+    path = log(dump(talk_in_seconds(source=source, prediction=text)))
+    with pytest.raises(UsageError, match=r"as milliseconds, these would be 2498 (word|char)s a second") as error:
+        read(path)
+    assert "look like seconds" in str(error.value)
+    assert read(path, unit="ms").source_length.tolist() == [600.5]
+
+
+def test_talks_in_seconds_beside_a_configuration(log):
+    path = log(dump(talk_in_seconds()))
+    path.with_name("config.yaml").write_text("source_type: speech\n")
+    with pytest.raises(UsageError, match="look like seconds"):
+        read(path)
+
+
+def test_a_fast_speaker_and_one_that_repeats_itself_are_not_in_seconds(log):
+    fast = speech_line(0, prediction="ja " * 60, delays=[9000.0] * 60, elapsed=[], source_length=10000.5)  # 6 words/s
+    loop = speech_line(1, prediction="ja " * 500, delays=[900.0] * 500, elapsed=[], source_length=900.5)
+    chars = speech_line(0, prediction="x" * 250, delays=[9000.0] * 250, elapsed=[], source_length=10000.5)
+    assert read(log(dump(fast, loop))).unit == "ms"
+    assert (read(log(dump(chars))).unit, read(log(dump(chars))).level) == ("ms", "char")
+    assert read(log(dump(speech_line(0, source_length=100.5, delays=[100.0] * 2)))).unit == "ms"
+
+
 def test_speech_to_speech(log):
     run = read(log(dump(speech_out_line(0), speech_out_line(1))))
     assert (run.unit, run.level) == ("ms", "token")

@@ -299,6 +299,26 @@ def test_suspicious_unit():
     assert notes_of([[0], [0]], source_length=[3000] * 2, unit="ms") == []
 
 
+def test_more_words_a_second_than_anybody_speaks():
+    times = [0.4 * place for place in range(1500)]
+    (note,) = notes_of([times, [1000.0 * t for t in times]], source_length=[600, 600_000], unit="ms", level="word")
+    assert note == (
+        "IMPOSSIBLE RATE: 1 segment (0): more than 100 words per second of source: "
+        "are source_length and delays seconds, and taken for milliseconds?"
+    )
+    assert notes_of([times], source_length=[600], unit="token") == []
+    assert notes_of([[1.0] * 9], source_length=[10], unit="ms", level="word") == []  # too few to tell
+    for rate, level, count in (
+        (99, "word", 0),
+        (101, "word", 1),
+        (299, "char", 0),
+        (301, "char", 1),
+        (301, "token", 1),
+    ):
+        assert len(notes_of([[500.0] * rate], source_length=[1000], unit="ms", level=level)) == count, (rate, level)
+    assert notes_of([[5.0] * 99], source_length=[5], unit="ms", level="word", seg="given") == []  # cut where words are
+
+
 def test_elapsed_below_ideal():
     run = {"source_length": [6000] * 2, "unit": "ms"}
     (note,) = notes_of([[1000, 2000], [1000, 2000]], elapsed=[[1100, 1500], [1000, 2000]], **run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from lagging.text import (
     text_level,
     tokens,
 )
+from lagging.units import is_too_fast
 from lagging.validation import unmatched_tokens
 
 __all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
@@ -143,10 +144,7 @@ def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
     speech_out = any(row.durations not in (UNSET, None) for row in rows) or are_sounds(texts)
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
-    unit, how = (
-        ("none", "") if _is_untimed(options, flavour, rows, speech_out) else _unit(source, options, flavour, rows)
-    )
-    untimed = unit == "none"
+    untimed = _is_untimed(options, flavour, rows, speech_out)
     said = next((row.level for row in rows if isinstance(row.level, str)), None)
     if said is not None and not (said.startswith("spm") and options.level):
         check_level(said, source.path)
@@ -154,6 +152,7 @@ def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
         raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
     level = options.level or said or ("token" if speech_out else "")
     level = level or (text_level(texts) if untimed else find_level(texts, lengths))
+    unit, how = ("none", "") if untimed else _unit(source, options, flavour, rows, level)
     if untimed:
         check_untimed_level(level, source.path)
         options.notes.extend(_of_no_use(rows))
@@ -246,7 +245,7 @@ def _of_no_use(rows: list[Line]) -> Iterator[Note]:
         yield Note("column left out", f"{', '.join(found)}: there are no delays")
 
 
-def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> tuple[str, str]:
+def _unit(source: Source, options: Options, flavour: str, rows: list[Line], level: str) -> tuple[str, str]:
     """The unit of the delays, and how it was found out."""
     if options.unit is not None:
         return options.unit, "as given"
@@ -258,20 +257,30 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"
     configured = configured_type(source) if flavour == "simuleval" else None
-    if configured is not None:
-        return ("token" if configured == "text" else "ms"), "says config.yaml"
+    if configured == "text":
+        return "token", "says config.yaml"
     texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
     sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
-    guess, how = guess_unit(texts[0] if texts else None, sizes)
-    if options.unit_hint is not None and "guessed" in how:
+    guess, how = ("ms", "says config.yaml") if configured else guess_unit(texts[0] if texts else None, sizes)
+    spoken = _spoken([len(row.delays or ()) for row in rows], [row.source_length for row in rows])
+    too_fast = guess == "ms" and is_too_fast(*spoken, level)
+    if options.unit_hint is not None and ("guessed" in how or too_fast):
         return options.unit_hint, "as in the signature"
-    if guess == "":
+    if guess == "" or too_fast:
+        tokens, ms = spoken
+        rate = f"; as milliseconds, these would be {1000 * tokens / ms:.0f} {noun(level)}s a second" if too_fast else ""
         raise UsageError(
-            f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}\n"
+            f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}{rate}\n"
             "  Delays are source tokens or milliseconds, and these look like seconds.\n"
             "  fix: multiply seconds by 1000, or say --unit ms or --unit token."
         )
     return guess, how
+
+
+def _spoken(lengths: Iterable[int], sizes: Iterable[object]) -> tuple[int, float]:
+    """How much was written, in tokens, while how much of the source was spoken, as far as that is known."""
+    known = [(n, x) for n, x in zip(lengths, sizes, strict=True) if isinstance(x, float) and 0 < x < math.inf]
+    return sum(n for n, _ in known), sum(x for _, x in known)
 
 
 def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:

@@ -109,8 +109,11 @@ def _sample(chunks: Iterator[Rows]) -> Rows:
 
 
 def _settled(source: Source, options: Options, sample: Rows) -> Facts:
-    written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
-    return settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE])
+    written = [
+        place for place, row in enumerate(sample.rows) if row.delays
+    ]  # what nothing was written in tells nothing
+    places = sorted({*range(min(SAMPLE, len(sample.rows))), *written[:SAMPLE]})
+    return settle(source, options, [sample.rows[place] for place in places])
 
 
 def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:

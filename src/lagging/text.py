@@ -28,6 +28,7 @@ __all__ = [
     "are_sounds",
     "check_level",
     "check_untimed_level",
+    "count_sentence_ends",
     "count_tokens",
     "detect_level",
     "ends_in_eos",
@@ -230,6 +231,20 @@ def text_level(texts: Iterable[str | None]) -> str:
     """
     known = [text for text in texts if text and text.strip()]
     return "char" if 2 * sum(map(is_unspaced, known)) > len(known) else "word"
+
+
+SENTENCE_END = re.compile(r"(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++[\"'»”’›)\]}]*+(?=\s|$)|[。！？｡]++")
+"""The end of a sentence: a mark before white space, or one of those that need none after them."""
+
+
+def count_sentence_ends(text: str) -> int:
+    """How many sentences end in a text, by its punctuation.
+
+    Example:
+        >>> count_sentence_ends("Is it 3.5? 'Yes...' Good"), count_sentence_ends("你好。好吗？")
+        (2, 2)
+    """
+    return len(SENTENCE_END.findall(text))
 
 
 def is_sound(text: str | None) -> bool:

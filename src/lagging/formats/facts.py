@@ -31,7 +31,7 @@ from lagging.text import (
     tokens,
 )
 from lagging.units import is_too_fast
-from lagging.validation import unmatched_tokens
+from lagging.validation import LONGEST, unmatched_tokens
 
 __all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
 
@@ -72,9 +72,6 @@ SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
 """How many rows are looked at before it is settled what the log is."""
-
-LONGEST_SENTENCE = 400
-"""A source of more than so many whole units is taken for milliseconds, if nothing else tells."""
 
 
 def recognise(head: bytes) -> str | None:
@@ -295,7 +292,7 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
         counts = {len(source.split()), len("".join(source.split())), len(source.strip())}
         if sizes[0] in counts:
             return "token", "source_length is the number of source tokens"
-    if all(size == int(size) and size <= LONGEST_SENTENCE for size in sizes):
+    if all(size == int(size) and size <= LONGEST["token"] for size in sizes):
         return "token", "guessed from the numbers; --unit ms if not"
     if max(sizes) < SHORTEST_SPEECH:
         return "", SECONDS

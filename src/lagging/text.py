@@ -194,7 +194,7 @@ def detect_level(
 
     Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise. Half of the
     texts are enough where the other of the two fits none of the rest. A text that is empty, or has no delays, does not
-    tell.
+    tell; nor does one of `</s>` alone, beside others.
 
     Args:
         texts: what was written.
@@ -209,6 +209,7 @@ def detect_level(
     """
     rows = zip(texts, lengths, lengths if unspaced is None else unspaced, strict=True)
     known = [row for row in rows if row[0] and row[0].strip() and row[1]]
+    known = [row for row in known if without_eos(row[0] or "").strip()] or known
     words = {place for place, (text, n, _) in enumerate(known) if len(tokens(text or "", "word")) == n}
     chars = {place for place, (text, _, n) in enumerate(known) if len(tokens(text or "", "char")) == n}
     for level, fitting, other in (("word", words, chars), ("char", chars, words)):

@@ -55,6 +55,8 @@ def test_level_of_two_lines_is_what_the_one_that_fits_says() -> None:
 def test_lines_without_text_or_without_delays_say_nothing_of_the_level() -> None:
     assert detect_level(["", None, " ", "a b", "c d"], [3, 3, 0, 2, 9]) == "word"
     assert detect_level(["a b", "c d", "e f", "g h"], [2, 0, 0, 0]) == "word"
+    assert detect_level(["guten Tag", "</s>"], [5, 1]) == "token"
+    assert detect_level(["</s>"], [1]) == "word"
 
 
 def test_scripts_without_spaces() -> None:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do intervals cover what they promise, and do tests err as rarely as they say? Simulated lags with a known mean.
 
-    python bench/coverage.py                # 2000 samples a row: ten minutes
+    python bench/coverage.py                # 2000 samples a row: a quarter of an hour
     python bench/coverage.py --samples 200  # a minute; give or take 3 %
     python bench/coverage.py --quick        # shows that it runs, the numbers mean nothing
 
 Lags are normal (sd half of the mean) or skewed (log-normal, σ = 0.8, skewness 3.7). Documents have 15 to 89 segments,
 and an effect of their own (sd a fifth of the mean; of skewed lags, a skewed one). All intervals are for 95 %, with 2000
-resamples. The tests compare two systems that are equally late on average, and differ in each segment or document; the
-last column is the rule of sacreBLEU's --paired-bs.
+resamples. The tests compare two systems that are equally late on average, and differ in each segment or document; in
+the rows `one-sided` only one of them differs from a common lag, by something skewed whose mean is 0. The last column is
+the rule of sacreBLEU's --paired-bs.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ METHODS = {
     "document": ("percentile", "bca", "studentised", "wild"),
 }
 SIZES = {"segment": (20, 100, 500), "document": (5, 10, 27)}
+ONE_SIDED = (30, 100, 500)
 BATCH = 100
 """How many samples are resampled at once: segments are drawn alike for all, as for several metrics of one system."""
 
@@ -113,6 +115,23 @@ def positives(kind: str, name: str, by: str, size: int, samples: int, resamples:
     return found / (samples // batch * batch)
 
 
+def one_sided(name: str, n: int, samples: int, resamples: int) -> float:
+    """How often two systems are told apart at 0.05 that differ by something skewed, whose mean is 0."""
+    dice = np.random.default_rng([4, n])
+    test, method = TESTS[name]
+    found = 0
+    for _ in range(samples // BATCH):
+        both: list[list[Score]] = [[], []]
+        for number in range(BATCH):
+            common = lags(dice, "normal", n)
+            both[0].append(score(common, None, number))
+            both[1].append(score(common + lags(dice, "skewed", n) - MEAN, None, number))
+        systems = {"a": Scores(both[0]), "b": Scores(both[1])}
+        result = paired(systems, test=test, method=method, resamples=resamples, correction="none")
+        found += sum(pair.p <= 0.05 for pair in result.pairs)
+    return found / (samples // BATCH * BATCH)
+
+
 # ---- the tables -----------------------------------------------------------------------------------------------
 
 
@@ -135,6 +154,9 @@ def errors(samples: int, resamples: int, most: int) -> Iterator[str]:
             for size in sizes[:most]:
                 found = [positives(kind, name, by, size, samples, resamples) for name in names]
                 yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{100 * one:14.1f} %" for one in found)
+    for size in ONE_SIDED[:most]:
+        found = [one_sided(name, size, samples, resamples) for name in TESTS]
+        yield f"{f'one-sided, {size} segments':40}" + "".join(f"{100 * one:14.1f} %" for one in found)
 
 
 def main() -> None:

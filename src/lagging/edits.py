@@ -134,14 +134,14 @@ def renoted(before: Run, after: Run, *more: Note) -> Run:
 
 def _level(run: Run, asked: Sequence[str]) -> str:
     """The level, if tokens can be told apart in the text."""
-    if run.level in ("word", "char") and run.prediction is not None and run.durations is None:
+    if run.level in ("word", "char") and run.prediction is not None and not run.speech_out:
         return run.level
     if not len(run.delays.values):
         return "word"  # what nothing was written in has no level
     where = run.origin.path or run.name
     why = (
         "the delays count pieces of sound"
-        if run.durations is not None
+        if run.speech_out
         else f"there is no text to find {', '.join(asked)} in"
         if run.prediction is None
         else "the delays count the log's own tokens"

@@ -19,6 +19,7 @@ from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, 
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import (
     EOS,
+    are_sounds,
     check_level,
     check_untimed_level,
     count_tokens,
@@ -219,6 +220,8 @@ class Run:
         for row in range(len(g)) if texts is not None and any(texts) else ():
             if texts[row] is None and g.lengths[row]:
                 faults.add(Fault("missing-prediction", segment=columns["id"][row]))
+        if columns.get("durations") is not None or are_sounds(texts if texts is not None else ()):
+            texts = None  # names of sound files have no tokens
         unmatched: list[Note] = []
         if level is None:
             level = "token" if texts is None else detect_level(texts, g.lengths)
@@ -287,6 +290,11 @@ class Run:
         if faults:
             raise DataError(faults)
         return replace(run, notes=merge_notes(remark(run)))
+
+    @cached_property
+    def speech_out(self) -> bool:
+        """Whether the output is speech: it has durations, or its predictions are names of sound files."""
+        return self.durations is not None or (self.prediction is not None and are_sounds(self.prediction))
 
     @cached_property
     def marked(self) -> npt.NDArray[np.bool_]:

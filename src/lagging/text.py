@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 __all__ = [
+    "AUDIO",
     "EOS",
     "LEVELS",
+    "are_sounds",
     "check_level",
     "check_untimed_level",
+    "count_sentence_ends",
     "count_tokens",
     "detect_level",
     "ends_in_eos",
+    "is_sound",
     "is_spm",
     "load_spm",
     "noun",
@@ -45,6 +49,9 @@ EOS = "</s>"
 """The end-of-sentence mark that SimulEval 1.0 leaves in hypotheses, with a delay of its own."""
 
 LEVELS = ("word", "char", "token", "spm")
+
+AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
+"""How the names of sound files end."""
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
@@ -201,21 +208,35 @@ def has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
     return bool(found) and (found != [b"\xe2\x80"] or GENERAL_SPACES.search(text) is not None)
 
 
-def detect_level(texts: Iterable[str | None], lengths: npt.NDArray[np.int64] | Sequence[int]) -> str:
+def detect_level(
+    texts: Iterable[str | None],
+    lengths: npt.NDArray[np.int64] | Sequence[int],
+    unspaced: npt.NDArray[np.int64] | Sequence[int] | None = None,
+) -> str:
     """What the delays count: `word` or `char` if most texts have that many of them, else `token`.
 
-    Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise.
+    Most, not all: then a line with too few delays is a fault of that line, not a reason to count otherwise. Half of the
+    texts are enough where the other of the two fits none of the rest. A text that is empty, or has no delays, does not
+    tell; nor does one of `</s>` alone, beside others.
+
+    Args:
+        texts: what was written.
+        lengths: how many delays each text has.
+        unspaced: how many it has without those of white space, if that may have some.
 
     Example:
         >>> detect_level(["guten Tag", "ja"], [2, 1]), detect_level(["你好吗"], [3]), detect_level(["guten Tag"], [5])
         ('word', 'char', 'token')
+        >>> detect_level(["guten Tag", "guten Abend"], [2, 4])
+        'word'
     """
-    pairs = [(text, n) for text, n in zip(texts, lengths, strict=True) if text and text.strip()]
-    if not pairs:
-        return "token"
-    for level in ("word", "char"):
-        agreeing = sum(len(tokens(text, level)) == n for text, n in pairs)
-        if 2 * agreeing > len(pairs):
+    rows = zip(texts, lengths, lengths if unspaced is None else unspaced, strict=True)
+    known = [row for row in rows if row[0] and row[0].strip() and row[1]]
+    known = [row for row in known if without_eos(row[0] or "").strip()] or known
+    words = {place for place, (text, n, _) in enumerate(known) if len(tokens(text or "", "word")) == n}
+    chars = {place for place, (text, _, n) in enumerate(known) if len(tokens(text or "", "char")) == n}
+    for level, fitting, other in (("word", words, chars), ("char", chars, words)):
+        if 2 * len(fitting) > len(known) or (fitting and 2 * len(fitting) == len(known) and other <= fitting):
             return level
     return "token"
 
@@ -234,6 +255,42 @@ def text_level(texts: Iterable[str | None]) -> str:
     """
     known = [text for text in texts if text and text.strip()]
     return "char" if 2 * sum(map(is_unspaced, known)) > len(known) else "word"
+
+
+SENTENCE_END = re.compile(r"(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++[\"'»”’›)\]}]*+(?=\s|$)|[。！？｡]++")
+"""The end of a sentence: a mark before white space, or one of those that need none after them."""
+
+
+def count_sentence_ends(text: str) -> int:
+    """How many sentences end in a text, by its punctuation.
+
+    Example:
+        >>> count_sentence_ends("Is it 3.5? 'Yes...' Good"), count_sentence_ends("你好。好吗？")
+        (2, 2)
+    """
+    return len(SENTENCE_END.findall(text))
+
+
+def is_sound(text: str | None) -> bool:
+    """Whether a text is the name of a sound file.
+
+    Example:
+        >>> is_sound("wavs/0_pred.WAV"), is_sound("guten Tag"), is_sound(None)
+        (True, False, False)
+    """
+    return text is not None and text.strip().lower().endswith(AUDIO)
+
+
+def are_sounds(texts: Iterable[str | None]) -> bool:
+    """Whether texts are names of sound files: every one that is not empty is, and there is one.
+
+    Example:
+        >>> are_sounds(["a.wav", "", None, "b.wav"]), are_sounds(["a.wav", "play b"]), are_sounds([""])
+        (True, False, False)
+    """
+    known = (text for text in texts if text and text.strip())
+    first = next(known, None)
+    return is_sound(first) and all(map(is_sound, known))
 
 
 def is_torn(text: str) -> bool:

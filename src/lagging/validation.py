@@ -15,15 +15,23 @@ import numpy.typing as npt
 
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.ragged import Ragged
-from lagging.text import is_unspaced, noun
+from lagging.text import count_sentence_ends, is_unspaced, noun
+from lagging.units import fastest, is_too_fast
 
 if TYPE_CHECKING:
     from lagging.run import Run
 
-__all__ = ["FAR", "REPAIRS", "about", "add_counts", "check", "check_repairs", "number", "remark", "repair"]
+__all__ = ["FAR", "LONGEST", "REPAIRS", "about", "add_counts", "check", "check_repairs", "number", "remark", "repair"]
 
 FAR = 1e18
 """Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
+
+LONGEST = {"ms": 120_000.0, "token": 400.0}
+"""What is longer is no sentence, but a recording or a document. Of 2 580 segments of MuST-C tst-COMMON the longest has
+51 s and 8 sentences; of 32 whole talks the shortest has 210 s, and 71 sentences of those that have a reference."""
+
+SENTENCES, WORDS = 20, 100
+"""So is a reference of more sentences; it is looked at where at least so many tokens were written."""
 
 REPAIRS = {
     "monotone": "a delay below its predecessor becomes equal to it (elapsed times too)",
@@ -216,6 +224,13 @@ def remark(run: Run) -> Iterator[Note]:
 
 def _remark_times(run: Run) -> Iterator[Note]:
     x, last = run.source_length, run.delays.last()
+    if run.seg == "none":
+        text = (
+            f"longer than {LONGEST['ms'] / 60_000:g} minutes, {LONGEST['token']:g} source tokens or {SENTENCES} "
+            "sentences, and taken for one sentence each: AP, AL, LAAL, DAL and the like mean little; "
+            "cut them first: lagging score LOG --segmentation FILE --reference FILE"
+        )
+        yield from about(run, "WHOLE RECORDINGS", text, _are_recordings(run))
     yield from about(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
     yield from about(run, "empty source", "source_length is 0, so there is no latency", x == 0)
     beyond = last > (x + 1 if run.unit == "ms" else x)
@@ -227,9 +242,23 @@ def _remark_times(run: Run) -> Iterator[Note]:
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"
         yield from about(run, "suspicious unit", text, (last > 0) & (last < 0.01 * x))
+        if run.seg == "none":  # a cut may put many words into a moment
+            text = f"more than {fastest(run.level)} {noun(run.level)}s per second of source: "
+            text += "are source_length and delays seconds, and taken for milliseconds?"
+            fast = is_too_fast(run.delays.lengths, x, run.level) & (x > 0)
+            yield from about(run, "IMPOSSIBLE RATE", text, fast)
         if run.elapsed is not None and np.array_equal(run.elapsed.lengths, run.delays.lengths):
             early = run.delays.rows_with(np.flatnonzero(run.elapsed.values < run.delays.values - 1))
             yield from about(run, "elapsed below ideal", "written before its source was there, says the log", early)
+
+
+def _are_recordings(run: Run) -> npt.NDArray[np.bool_]:
+    """Which segments are no sentences, but whole recordings or documents."""
+    whole: npt.NDArray[np.bool_] = run.source_length > LONGEST[run.unit]
+    if run.reference is not None:
+        for row in np.flatnonzero(~whole & (run.delays.lengths >= WORDS)).tolist():
+            whole[row] = count_sentence_ends(run.reference[row] or "") > SENTENCES
+    return whole
 
 
 def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Note:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import base64
 import json
+import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -358,3 +361,65 @@ def test_a_kind_that_cannot_be_stripped_is_told_before_anything_is_read(run, tal
     done = run("score", "talks.log", *CUT, "--strip", "words")
     assert done.code == 2
     assert "there is no kind of token 'words'" in done.err
+
+
+# ---- what was not cut ---------------------------------------------------------------------------------------------
+
+LOUD = "WHOLE RECORDINGS: 2 segments (0, 1): "
+CUTS = "lagging score LOG --segmentation FILE --reference FILE"
+
+
+@pytest.fixture
+def uncut(tmp_path, monkeypatch):
+    """Two systems on two talks of three minutes, a line per talk, and their segments."""
+    monkeypatch.chdir(tmp_path)
+    for name, late in (("a", 0), ("b", 900)):
+        lines = [
+            {
+                "index": talk,
+                "prediction": "Guten Tag! Ich heiße Eva.",
+                "delays": [1000 + late, 2000 + late, 90_000 + late, 91_000 + late, 92_000 + late],
+                "source": [f"{talk}.wav"],
+                "source_length": 180_000.0,
+            }
+            for talk in range(2)
+        ]
+        Path(f"{name}.log").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    entries = [{"wav": f"{t}.wav", "offset": o, "duration": 90.0} for t in range(2) for o in (0.0, 90.0)]
+    Path("dev.json").write_text(json.dumps(entries))
+    Path("dev.de").write_text("Guten Tag!\nIch heiße Eva.\n" * 2, "utf-8")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score", "a.log"],
+        ["score", "a.log", "-m", "AL", "--ci"],
+        ["compare", "a.log", "b.log", "-m", "AL"],
+        ["report", "a.log", "b.log", "-o", "page.html"],
+        ["validate", "a.log"],
+        ["validate", "a.log", "-f", "json"],
+        ["convert", "a.log", "-o", "a.csv"],
+    ],
+    ids=" ".join,
+)
+def test_whole_recordings_that_are_not_cut_are_told_of_in_every_command(command, uncut, run):
+    code, out, err = run(*command)
+    assert code == 0
+    told = out + err
+    if command[-1] == "json":
+        (note,) = json.loads(out)["logs"][0]["notes"]
+        told = f"{note['kind']}: {note['count']} segments ({', '.join(map(str, note['segments']))}): {note['text']}"
+    assert LOUD in told
+    assert CUTS in told
+    if command[0] == "report":
+        packed = re.search(r'<script id="data"[^>]*>([^<]+)</script>', Path("page.html").read_text("utf-8"))
+        systems = json.loads(zlib.decompress(base64.b64decode(packed[1])))["systems"]
+        assert all("WHOLE RECORDINGS" in str(one["notes"]) for one in systems)
+
+
+@pytest.mark.parametrize("command", [["score", "a.log"], ["compare", "a.log", "b.log", "-m", "AL"]], ids=" ".join)
+def test_whole_recordings_that_are_cut_get_no_warning(command, uncut, run):
+    code, out, err = run(*command, "--segmentation", "dev.json", "--reference", "dev.de")
+    assert code == 0
+    assert "WHOLE RECORDINGS" not in out + err

@@ -2,6 +2,7 @@
 """Whole talks, from the log to the scores that OmniSTEval, simulstream, FBK and Iranzo-Sánchez et al. published."""
 
 import csv
+import gzip
 import json
 from collections import Counter
 from dataclasses import replace
@@ -309,3 +310,31 @@ def test_the_text_of_another_talk(talks):
     turned = replace(turned, elapsed=None, source_length=np.full(5, 1e6))
     (note,) = [note for note in resegment(turned, made, aligner="mwer").notes if note.kind == "UNRELATED TEXT"]
     assert note.count == 5
+
+
+# ---- which logs are of whole recordings -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("example", "count"), [(ACL, 5), (MUSTC, 27)])
+def test_every_whole_talk_is_told_of(example, count, talks) -> None:
+    run, made, *_ = talks[example]
+    assert [note.count for note in run.notes if note.kind == "WHOLE RECORDINGS"] == [count]
+    cut_run = resegment(run, made, aligner="mwer")
+    assert [note for note in cut_run.notes if note.kind == "WHOLE RECORDINGS"] == []
+
+
+def test_a_stream_of_a_whole_test_set_is_told_of(data) -> None:
+    (note,) = [n for n in lagging.read(data / "rw_streams/REAL/3.RW").notes if n.kind == "WHOLE RECORDINGS"]
+    assert note.count == 1
+
+
+def test_no_segment_of_a_test_set_is_taken_for_a_recording(data, talks) -> None:
+    short = data / "omnisteval/examples/short_form_degenerate_policy_example/instances.log"
+    cut_by_omnisteval = data / "omnisteval/examples" / ACL / "segmentation_output/instances.resegmented.jsonl"
+    runs = [lagging.read(path) for path in (short, cut_by_omnisteval)]
+    for name in ("test_2016_flickr", "train"):
+        with gzip.open(data / f"multi30k/{name}.de.gz", "rt", encoding="utf-8") as file:
+            texts = file.read().splitlines()
+        words = [len(text.split()) for text in texts]
+        runs.append(Run.from_delays([[n] * n for n in words], source_length=words, prediction=texts, reference=texts))
+    assert [note for run in runs for note in run.notes if note.kind in ("WHOLE RECORDINGS", "IMPOSSIBLE RATE")] == []

@@ -66,7 +66,7 @@ def test_the_example(run):
     assert run.id.tolist() == list(range(27))
     assert run.document[0] == "ted_1096.wav"
     assert run.revisions.sum() == 0
-    assert run.notes == ()
+    assert [(note.kind, note.count) for note in run.notes] == [("WHOLE RECORDINGS", 27)]
     assert round(run.compute.values.sum() / run.source_length.sum(), 3) == 0.256
 
 

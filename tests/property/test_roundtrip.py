@@ -42,8 +42,13 @@ def back(run, format):
 def test_there_and_back(format, run):
     if format == "simuleval" and run.unit == "token" and (run.elapsed is None or not run.elapsed.values.any()):
         run = replace(run, elapsed=Ragged(np.zeros(len(run.delays.values)), run.delays.offsets))  # as SimulEval writes
+    if run.speech_out and not FORMATS[format].speech:
+        with pytest.raises(lagging.UsageError, match="what this Run has written is speech"):
+            back(run, format)
+        return
     again, lost = back(run, format)
     assert format not in HOLD or set(lost) <= {*HOLD[format], *NOT_IN_A_LOG}
+    assert again.speech_out == run.speech_out
     same(run, again, lost)
 
 

@@ -20,6 +20,7 @@ from lagging.formats.columns import ALIASES
 from lagging.formats.line import Line
 from lagging.metrics import registered
 from lagging.signature import ORDER
+from lagging.tallies.making import check_metrics
 from runs import everything
 
 ROOT = Path(__file__).parents[2]
@@ -148,7 +149,8 @@ def test_what_a_format_cannot_hold(format: str, tmp_path: Path) -> None:
     with_sound = lagging.Run.from_delays(
         [[1.0]], source_length=[2.0], prediction=["a"], durations=[[3.0]], unit=run.unit
     )
-    gone |= {"durations": False} if format == "text" or "durations" in lost(with_sound, format, tmp_path) else {}
+    refused = not FORMATS[format].speech  # text would be made of it
+    gone |= {"durations": False} if refused or "durations" in lost(with_sound, format, tmp_path) else {}
     if format not in head:
         assert gone == {}
         assert f"`{format}`" in section
@@ -157,6 +159,30 @@ def test_what_a_format_cannot_hold(format: str, tmp_path: Path) -> None:
     assert set(told) == {*run.columns, "durations"}
     meant = {column: "✓" if column not in gone else "number" if gone[column] else "–" for column in told}
     assert told == meant
+
+
+def test_metrics_that_are_said_not_to_add_up_do_not() -> None:
+    (line,) = re.findall(r"^- A metric that cannot be added up .*", (DOCS / "scale.md").read_text("utf-8"), re.M)
+    named = [name for part in re.findall(r"\(([^)]*)\)", line) for name in part.split(", ")]
+    assert len(named) >= 4
+    for name in named:
+        with pytest.raises(lagging.MetricError, match="cannot be tallied"):
+            check_metrics([name])
+
+
+@pytest.mark.parametrize("page", ["tutorial.md", "format-simulstream.md"])
+def test_pages_about_streams_name_the_command_that_cuts_them(page: str) -> None:
+    text = (DOCS / page).read_text("utf-8")
+    assert "does not cut" not in text
+    assert "let a tool cut" not in text
+    assert re.search(r"--segmentation .*--reference ", text)
+    assert "(longform.md" in text
+
+
+def test_parity_of_cuts_is_stated_per_language() -> None:
+    section = (DOCS / "longform.md").read_text("utf-8").partition("## What is scored")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (en-\w\w)[^|]*\|.*\| ([\d.]+) % \|", section, re.M)
+    assert {language for language, _ in rows} == {"en-de", "en-zh", "en-ja"}
 
 
 def test_every_field_of_a_signature_is_documented() -> None:

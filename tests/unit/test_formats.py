@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.defaults import default_metrics
 from lagging.errors import DataError, UsageError
 from lagging.formats import jsonl, read, scan, source, validate, write
 
@@ -140,6 +141,39 @@ def test_sound_that_is_measured_in_seconds(log):
     assert read(log(dump(speech_line(0, source_length=0, delays=[], elapsed=[], prediction="")))).unit == "ms"
 
 
+def talk_in_seconds(**changes: Any) -> dict[str, Any]:
+    """A talk of ten minutes, 2.5 words a second, in a log whose author wrote seconds."""
+    times = [0.4 * place for place in range(1500)]
+    said = {"prediction": "ja " * 1500, "delays": times, "elapsed": times, "source_length": 600.5}
+    return speech_line(0, **{**said, **changes})
+
+
+@pytest.mark.parametrize("source", [["talk.wav"], "talk.wav", None])
+@pytest.mark.parametrize("text", ["ja " * 1500, "好" * 1500])
+def test_talks_that_are_measured_in_seconds(source, text, log):
+    path = log(dump(talk_in_seconds(source=source, prediction=text)))
+    with pytest.raises(UsageError, match=r"as milliseconds, these would be 2498 (word|char)s a second") as error:
+        read(path)
+    assert "look like seconds" in str(error.value)
+    assert read(path, unit="ms").source_length.tolist() == [600.5]
+
+
+def test_talks_in_seconds_beside_a_configuration(log):
+    path = log(dump(talk_in_seconds()))
+    path.with_name("config.yaml").write_text("source_type: speech\n")
+    with pytest.raises(UsageError, match="look like seconds"):
+        read(path)
+
+
+def test_a_fast_speaker_and_one_that_repeats_itself_are_not_in_seconds(log):
+    fast = speech_line(0, prediction="ja " * 60, delays=[9000.0] * 60, elapsed=[], source_length=10000.5)  # 6 words/s
+    loop = speech_line(1, prediction="ja " * 500, delays=[900.0] * 500, elapsed=[], source_length=900.5)
+    chars = speech_line(0, prediction="x" * 250, delays=[9000.0] * 250, elapsed=[], source_length=10000.5)
+    assert read(log(dump(fast, loop))).unit == "ms"
+    assert (read(log(dump(chars))).unit, read(log(dump(chars))).level) == ("ms", "char")
+    assert read(log(dump(speech_line(0, source_length=100.5, delays=[100.0] * 2)))).unit == "ms"
+
+
 def test_speech_to_speech(log):
     run = read(log(dump(speech_out_line(0), speech_out_line(1))))
     assert (run.unit, run.level) == ("ms", "token")
@@ -160,6 +194,80 @@ def test_speech_to_speech_after_a_blank_line(log):
     run = read(log("\n" + dump(speech_out_line(0, **one), speech_out_line(1, **one))))
     assert run.level == "token"
     assert "speech → speech" in run.origin.description
+
+
+SPEECH = dump(speech_out_line(0), speech_out_line(1))
+
+
+@pytest.mark.parametrize("format", ["simuleval", "jsonl", "csv", "tsv", "parquet", "arrow"])
+def test_speech_stays_speech_in_every_format_that_can_hold_it(format, log, tmp_path):
+    path = tmp_path / f"out.{format}"
+    assert lagging.write(read(log(SPEECH)), path, format=format) == []
+    for part in scan(path, columns=[]):  # as `lagging score` reads it
+        assert "speech → speech" in part.origin.description
+        assert (part.level, part.prediction) == ("token", None)
+    with pytest.raises(lagging.MetricError, match="no predictions whose text could be judged"):
+        lagging.score(read(path), ["BLEU"])
+
+
+@pytest.mark.parametrize("format", ["omnisteval", "simulstream", "sltev", "fairseq", "text"])
+def test_speech_is_not_written_where_it_would_be_text(format, log, tmp_path):
+    with pytest.raises(UsageError, match=rf"{format} holds text, and what this Run has written is speech"):
+        lagging.write(read(log(SPEECH)), tmp_path / "out", format=format)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["simuleval", "jsonl", "csv", "parquet"])
+def test_predictions_that_are_sound_files_are_speech_without_durations_too(format, log, tmp_path):
+    lines = [{**speech_out_line(i), "durations": ABSENT} for i in range(2)]
+    lines.append({**speech_out_line(2), "durations": ABSENT, "delays": [], "prediction": ""})
+    path = log(dump(*({k: v for k, v in line.items() if v is not ABSENT} for line in lines)))
+    for _ in range(2):
+        run = read(path)
+        assert (run.level, run.speech_out, run.durations) == ("token", True, None)
+        assert "speech → speech" in run.origin.description
+        assert "BLEU" not in default_metrics(run)
+        with pytest.raises(lagging.MetricError, match="no predictions whose text could be judged"):
+            lagging.score(run, ["BLEU"])
+        lagging.write(run, path := tmp_path / f"again.{format}", format=format)
+
+
+@pytest.mark.parametrize("word", ["durations", "intervals"])
+@pytest.mark.parametrize("where", ["prediction", "reference", "source", "tag", "tags", "meta"])
+def test_a_word_of_the_first_line_does_not_make_a_text_log_a_speech_log(word, where, log):
+    said = {"tags": [word], "meta": {word: [1]}}.get(where, word)
+    first = text_line(0, **{"delays": [6], "prediction": "a", where: said})
+    run = read(log(dump(first, text_line(1))))
+    assert (run.level, run.speech_out) == ("word", False)
+    assert "→ text" in run.origin.description
+    assert lagging.score(run, ["BLEU"])["BLEU"].value > 0
+
+
+def test_a_durations_key_of_a_later_line_makes_a_speech_log(log):
+    first = {k: v for k, v in speech_out_line(0, delays=[], prediction="").items() if k != "durations"}
+    assert read(log(dump(first, speech_out_line(1)))).speech_out
+
+
+@pytest.mark.parametrize("word", ["emission_cu", "seg", "docid", "segid", "model_loading_time"])
+def test_a_word_of_the_first_line_does_not_change_the_format(word, log):
+    run = read(log(dump(text_line(0, prediction=word, delays=[6], source=word, source_length=1, tags=["segid", word]))))
+    assert (run.origin.format, run.level, len(run)) == ("simuleval", "word", 1)
+
+
+@pytest.mark.parametrize("text", ["a b c d e f", "我用中文字母"])
+def test_one_of_two_lines_with_delays_too_many_is_the_fault(text, log):
+    path = log(dump(text_line(0, prediction=text), text_line(1, prediction=text, delays=[*WAIT_3, 6, 6])))
+    with pytest.raises(DataError, match="8 delays, 6 ") as error:
+        read(path)
+    assert faults(error) == [("token-count", 2, 1, None)]
+    assert read(path, level="token").level == "token"  # if these are the log's own tokens, one can say so
+
+
+def test_a_line_with_delays_for_spaces_and_one_of_words_are_no_level(log):
+    path = log(
+        dump(text_line(0, prediction="我用 B", delays=[3] * 4), text_line(1, prediction="so what", delays=[3] * 2))
+    )
+    assert read(path).level == "token"
 
 
 def test_simuleval_1_0(log):

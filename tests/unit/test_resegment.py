@@ -329,6 +329,50 @@ def test_the_text_of_another_talk_is_noted_loudly(aligner):
     assert "UNRELATED TEXT" not in kinds(own)
 
 
+CHINESE = (
+    "今天我想和大家谈谈我们村里的那条小河。小时候，我们每天放学以后都到河边去玩水、抓鱼。后来工厂建起来了，河水慢慢变黑，鱼也不见了。"
+    "去年冬天，村民们决定一起清理河道。现在水又清了，孩子们也回来了。",
+    "我要讲的是家乡的一条河.以前放学我们总是到那里游泳和钓鱼.后来有了factory,水变成黑色,鱼都没有了.去年村民终于把它打扫干净."
+    "如今河水清澈,小孩又能玩耍了.",
+    "新的图书馆将于下个月开放。读者可以在三楼借阅外文杂志，也能预约安静的学习室。管理员说，周末的开放时间会延长到晚上九点，"
+    "停车场则需要另外付费。如果您忘记带证件，请先到服务台登记姓名和电话。",
+)
+JAPANESE = (
+    "今日は、私たちの村を流れる小さな川についてお話しします。子どものころ、学校が終わると毎日川で泳いだり魚をとったりしました。"
+    "その後、工場ができて水は黒くなり、魚もいなくなりました。去年の冬、村の人たちは一緒に川を掃除することに決めました。",
+    "これから村の川の話をします.子供の時は毎日放課後に泳ぎに行って魚を取りました.それからfactoryが建てられて水が汚れて魚は消えました."
+    "昨年の冬に村人がみんなで川をきれいにしました.",
+    "新しい図書館は来月から利用できます。三階では外国の雑誌を借りられますし、静かな学習室も予約可能です。週末は夜九時まで開いていますが、"
+    "駐車場には別の料金がかかります。身分証を忘れた方は受付で名前と電話番号を書いてください。",
+)
+"""A talk, a free translation of what was said in it, which shares a quarter of its characters, and another talk."""
+
+
+@pytest.mark.parametrize(("reference", "written", "other"), [CHINESE, JAPANESE], ids=["zh", "ja"])
+@pytest.mark.parametrize("level", ["char", "word"])
+def test_text_without_spaces_is_compared_by_characters(reference, written, other, level):
+    n = len(tokens(written, level))
+    run = Run.from_delays(
+        [np.arange(n) * 200.0] * 2,
+        source_length=[6000] * 2,
+        unit="ms",
+        level=level,
+        prediction=[written] * 2,
+        document=["a", "b"],
+    )
+    made = Segmentation.from_lists(["a", "b"], [0, 0], [6000] * 2, [reference, other])
+    notes = {note.kind: note for note in resegment(run, made).notes}
+    assert (notes["UNRELATED TEXT"].count, notes["UNRELATED TEXT"].segments) == (1, ("b",))
+
+
+def test_another_language_without_spaces_is_unrelated():
+    run = Run.from_delays(
+        [np.arange(30) * 200.0], source_length=[6000], unit="ms", prediction=["so what is it " * 7 + "x y"]
+    )
+    made = Segmentation.from_lists(["0"], [0], [6000], [CHINESE[0]])
+    assert kinds(resegment(run, made))["UNRELATED TEXT"] == 1
+
+
 def test_nothing_written_is_not_unrelated():
     run = Run.from_delays([[]], source_length=[6000], unit="ms", prediction=[""])
     found = resegment(run, three("a", "b", "c"))

@@ -13,7 +13,11 @@ BENCH = Path(__file__).parents[2] / "bench"
     ("script", "arguments", "rows"),
     [
         ("comparing.py", ["--quick"], ["agree, resample by resample", "< 5 s CPU", "loop ÷ paired bootstrap"]),
-        ("coverage.py", ["--quick"], ["skewed, 20 segments", "normal, 5 documents", "false positives at 0.05"]),
+        (
+            "coverage.py",
+            ["--quick"],
+            ["skewed, 20 segments", "normal, 5 documents", "false positives at 0.05", "one-sided, 30 segments"],
+        ),
     ],
 )
 def test_the_benchmark_prints_its_table(script, arguments, rows, tmp_path) -> None:

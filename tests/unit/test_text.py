@@ -41,8 +41,22 @@ def test_eos_is_one_token() -> None:
 def test_level_is_what_most_lines_say() -> None:
     assert detect_level(["a b", "c d", "e f"], [2, 2, 9]) == "word"
     assert detect_level(["你好", "你好吗", "嗯"], [2, 3, 9]) == "char"
-    assert detect_level(["a b", "c d"], [2, 9]) == "token"
     assert detect_level(["", None], [0, 0]) == "token"
+
+
+def test_level_of_two_lines_is_what_the_one_that_fits_says() -> None:
+    assert detect_level(["a b", "c d"], [2, 9]) == "word"
+    assert detect_level(["ab cd", "ef gh"], [9, 2]) == "word"
+    assert detect_level(["你好", "你好吗"], [2, 9]) == "char"
+    assert detect_level(["ab cd", "你好吗"], [2, 3]) == "token"  # one fits words, and the other characters
+    assert detect_level(["ab cd", "ef gh", "ij kl"], [2, 9, 7]) == "token"  # two of three do not fit
+
+
+def test_lines_without_text_or_without_delays_say_nothing_of_the_level() -> None:
+    assert detect_level(["", None, " ", "a b", "c d"], [3, 3, 0, 2, 9]) == "word"
+    assert detect_level(["a b", "c d", "e f", "g h"], [2, 0, 0, 0]) == "word"
+    assert detect_level(["guten Tag", "</s>"], [5, 1]) == "token"
+    assert detect_level(["</s>"], [1]) == "word"
 
 
 def test_scripts_without_spaces() -> None:

@@ -360,8 +360,8 @@ def test_writing_plain_text(tmp_path):
     lost = lagging.write(lagging.Run.from_texts(["\ufeffa", None], level="char"), path, format="text")
     assert [entry.partition(" (")[0] for entry in lost] == ["prediction", "prediction", "level"]
     sound = lagging.Run.from_delays([[1.0]], source_length=[2.0], prediction=["a.wav"], durations=[[3.0]], unit="ms")
-    for run in (sound, lagging.Run.from_delays([[1]], source_length=[2])):
-        with pytest.raises(UsageError, match="none that are text"):
+    for run, why in ((sound, "is speech"), (lagging.Run.from_delays([[1]], source_length=[2]), "this Run has none")):
+        with pytest.raises(UsageError, match=why):
             lagging.write(run, path, format="text")
 
 

@@ -12,6 +12,7 @@ import lagging
 from lagging import Run
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.kinds import KINDS
+from lagging.longform import Segmentation, resegment
 from lagging.ragged import Ragged
 from lagging.run import make_ids, make_texts
 from lagging.validation import REPAIRS, check, number, remark, repair
@@ -295,8 +296,68 @@ def test_suspicious_unit():
     (note,) = notes_of([seconds, seconds, ms], source_length=[3000] * 3, unit="ms")
     assert note.startswith("suspicious unit: 2 segments (0, 1): delays below 1 % of source_length: are they seconds")
     assert notes_of([ms, ms], source_length=[3000] * 2, unit="ms") == []
-    assert notes_of([[1], [1]], source_length=[3000] * 2) == []  # tokens
+    assert notes_of([[1], [1]], source_length=[300] * 2) == []  # tokens
     assert notes_of([[0], [0]], source_length=[3000] * 2, unit="ms") == []
+
+
+def test_more_words_a_second_than_anybody_speaks():
+    times = [0.4 * place for place in range(150)]
+    (note,) = notes_of([times, [1000.0 * t for t in times]], source_length=[60, 60_000], unit="ms", level="word")
+    assert note == (
+        "IMPOSSIBLE RATE: 1 segment (0): more than 100 words per second of source: "
+        "are source_length and delays seconds, and taken for milliseconds?"
+    )
+    assert notes_of([times], source_length=[60], unit="token") == []
+    assert notes_of([[1.0] * 9], source_length=[10], unit="ms", level="word") == []  # too few to tell
+    for rate, level, count in (
+        (99, "word", 0),
+        (101, "word", 1),
+        (299, "char", 0),
+        (301, "char", 1),
+        (301, "token", 1),
+    ):
+        assert len(notes_of([[500.0] * rate], source_length=[1000], unit="ms", level=level)) == count, (rate, level)
+    assert notes_of([[5.0] * 99], source_length=[5], unit="ms", level="word", seg="given") == []  # cut where words are
+
+
+MINUTES = 60_000
+
+
+def whole(**given: object) -> list[str]:
+    return [note for note in notes_of([[1.0, 2.0]], **given) if note.startswith("WHOLE RECORDINGS")]
+
+
+@pytest.mark.parametrize(("unit", "longest"), [("ms", 2 * MINUTES), ("token", 400)])
+def test_whole_recordings_scored_as_sentences_get_a_loud_note_with_the_command_that_cuts(unit, longest):
+    assert whole(source_length=[longest], unit=unit) == []
+    (note,) = whole(source_length=[longest + 1], unit=unit)
+    assert note.startswith("WHOLE RECORDINGS: 1 segment (0): ")
+    assert note.endswith("cut them first: lagging score LOG --segmentation FILE --reference FILE")
+    assert whole(source_length=[longest + 1], unit=unit, seg="given") == []  # that was done
+
+
+@pytest.mark.parametrize("sentence", ["Das ist ein kurzer Satz. ", "これは短い文です。", "Is this a short one?' "])
+def test_many_sentences_in_a_reference_are_no_sentence(sentence):
+    def told(sentences: int) -> bool:
+        notes = notes_of([[90.0] * 120], source_length=[100], unit="token", reference=[sentence * sentences])
+        return any(note.startswith("WHOLE RECORDINGS") for note in notes)
+
+    assert told(21)
+    assert not told(20)
+
+
+def test_a_system_that_repeats_a_sentence_has_not_translated_a_recording():
+    loop = notes_of([[9000.0] * 600], source_length=[10_000], unit="ms", prediction=["Ja. " * 600], reference=["Ja."])
+    assert loop == []
+
+
+def test_whole_recordings_that_were_cut_are_whole_no_more():
+    talk = Run.from_delays(
+        [[900, 1900, 180_000]], source_length=[200_000], unit="ms", prediction=["Guten Tag! Ende"], document=["a.wav"]
+    )
+    assert [note.kind for note in talk.notes] == ["WHOLE RECORDINGS"]
+    two = Segmentation.from_lists(["a.wav"] * 2, [0, 170_000], [3000, 30_000], ["Guten Tag!", "Ende"])
+    assert [note.kind for note in resegment(talk, two).notes] == []
 
 
 def test_elapsed_below_ideal():

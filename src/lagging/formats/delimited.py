@@ -39,7 +39,7 @@ from lagging.formats.columns import (
     strange,
     usable,
 )
-from lagging.formats.facts import OPTIONAL, SETTINGS, wanted
+from lagging.formats.facts import OPTIONAL, SETTINGS, TELLING, wanted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line, name_of, shown
 from lagging.formats.options import Options, Trouble
@@ -102,8 +102,7 @@ class _Decoder:
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.said: dict[str, Any] = {}
-        self.speech_out = False
-        self._unwanted = frozenset(column for column in OPTIONAL if not wanted(column, options, "ms"))
+        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not wanted(c, options, "ms"))
         self._line = 0
         self._blank = 0
         self._place = options.placed
@@ -217,7 +216,6 @@ class _Decoder:
                 value, wrong = reader("" if cell == NOTHING else cell, column)
                 trouble += wrong
                 setattr(row, column, value)
-        self.speech_out |= row.durations not in (UNSET, None)
         return row, trouble
 
     def _say(self, column: str, cell: str) -> list[Trouble]:

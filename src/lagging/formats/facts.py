@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from lagging.errors import Note, UsageError
@@ -16,13 +18,26 @@ from lagging.formats.line import Line, name_of
 from lagging.formats.options import Options
 from lagging.formats.source import Source, first_line
 from lagging.run import LISTS, NUMBERS, Origin
-from lagging.text import check_level, check_untimed_level, detect_level, ends_in_eos, is_spm, noun, text_level, tokens
-from lagging.validation import unmatched_tokens
+from lagging.text import (
+    are_sounds,
+    check_level,
+    check_untimed_level,
+    detect_level,
+    ends_in_eos,
+    is_sound,
+    is_spm,
+    noun,
+    text_level,
+    tokens,
+)
+from lagging.units import is_too_fast
+from lagging.validation import LONGEST, unmatched_tokens
 
 __all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
 
-AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 SETTINGS = ("unit", "level", "seg")
+TELLING = ("durations",)
+"""What is looked for in the first rows even where nobody asked for it: it says what kind of output the log has."""
 OPTIONAL = ("source", "document", "prediction_spm", *LISTS, *NUMBERS, *SETTINGS)
 """What holds for the whole log: read where its first lines have it, and then the same in every line."""
 
@@ -50,13 +65,13 @@ KEYS = {
 SHORTEST_SPEECH = 100
 """No log of speech has only sources below a tenth of a second: those are seconds."""
 
+OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+KEY = re.compile(rb'"([a-z_]+)"[ \t]*:')
+
 SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
 """How many rows are looked at before it is settled what the log is."""
-
-LONGEST_SENTENCE = 400
-"""A source of more than so many whole units is taken for milliseconds, if nothing else tells."""
 
 
 def recognise(head: bytes) -> str | None:
@@ -64,20 +79,28 @@ def recognise(head: bytes) -> str | None:
     first = first_line(head)
     if not first.lstrip().startswith(b"{"):
         return None
-    if b'"delays"' not in first and b'"prediction"' not in first and _is_simulstream(first):
+    keys = _keys(first)
+    if not keys & {"delays", "prediction"} and _is_simulstream(keys):
         return "simulstream"
-    if b'"emission_cu"' in first or (b'"docid"' in first and b'"segid"' in first and b'"delays"' not in first):
+    if "emission_cu" in keys or ({"docid", "segid"} <= keys and "delays" not in keys):
         return "omnisteval"
-    if b'"seg"' in first and b'"delays"' in first:
+    if {"seg", "delays"} <= keys:
         return "jsonl"
-    if b'"prediction_length"' in first or (b'"index"' in first and b'"prediction"' in first):
+    if "prediction_length" in keys or {"index", "prediction"} <= keys:
         return "simuleval"
     return "jsonl"
 
 
-def _is_simulstream(line: bytes) -> bool:
-    telling = (b'"model_loading_time"', b'"total_audio_processed"')
-    return any(key in line for key in telling) or (b'"metadata"' in line and b'"id"' in line)
+def _keys(line: bytes) -> set[str]:
+    """The keys of a line; of one that is no JSON, whatever stands before a colon, so that its faults can be told."""
+    try:
+        return set(OBJECT.decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {key.decode() for key in KEY.findall(line)}
+
+
+def _is_simulstream(keys: set[str]) -> bool:
+    return bool(keys & {"model_loading_time", "total_audio_processed"}) or {"metadata", "id"} <= keys
 
 
 @dataclass(frozen=True)
@@ -90,7 +113,7 @@ class Facts:
         level: what a target token is.
         seg: how a stream was cut into these segments.
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
-        speech_out: whether the prediction is the path of a sound file.
+        speech_out: whether the output is speech: there are durations, or the predictions are names of sound files.
         columns: the other columns to read.
         absent: those that would be read, if the first rows had them.
     """
@@ -112,15 +135,13 @@ class Facts:
         return self.unit == "none"
 
 
-def settle(source: Source, options: Options, rows: list[Line], speech_out: bool) -> Facts:
-    """Find out what the log is, from its first rows, and whether what was written is sound."""
+def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
+    """Find out what the log is, from its first rows."""
     flavour = options.format or "jsonl"
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
+    speech_out = any(row.durations not in (UNSET, None) for row in rows) or are_sounds(texts)
     lengths = [len(row.delays) if row.delays else 0 for row in rows]
-    unit, how = (
-        ("none", "") if _is_untimed(options, flavour, rows, speech_out) else _unit(source, options, flavour, rows)
-    )
-    untimed = unit == "none"
+    untimed = _is_untimed(options, flavour, rows, speech_out)
     said = next((row.level for row in rows if isinstance(row.level, str)), None)
     if said is not None and not (said.startswith("spm") and options.level):
         check_level(said, source.path)
@@ -128,6 +149,7 @@ def settle(source: Source, options: Options, rows: list[Line], speech_out: bool)
         raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
     level = options.level or said or ("token" if speech_out else "")
     level = level or (text_level(texts) if untimed else find_level(texts, lengths))
+    unit, how = ("none", "") if untimed else _unit(source, options, flavour, rows, level)
     if untimed:
         check_untimed_level(level, source.path)
         options.notes.extend(_of_no_use(rows))
@@ -176,12 +198,9 @@ def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
         >>> find_level(["我用 B", "guten Tag"], [4, 2]), find_level(["我用 B", "你好"], [4, 2])
         ('token', 'char')
     """
-    level = detect_level(texts, lengths)
-    if level != "token":
-        return level
     pairs = zip(texts, lengths, strict=True)
-    without = [len(tokens(text or "", "char")) if counts_space(text, n) else n for text, n in pairs]
-    return "token" if detect_level(texts, without) == "token" else "char"
+    unspaced = [len(tokens(text or "", "char")) if counts_space(text, n) else n for text, n in pairs]
+    return detect_level(texts, lengths, unspaced)
 
 
 def wanted(column: str, options: Options, unit: str) -> bool:
@@ -224,7 +243,7 @@ def _of_no_use(rows: list[Line]) -> Iterator[Note]:
         yield Note("column left out", f"{', '.join(found)}: there are no delays")
 
 
-def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> tuple[str, str]:
+def _unit(source: Source, options: Options, flavour: str, rows: list[Line], level: str) -> tuple[str, str]:
     """The unit of the delays, and how it was found out."""
     if options.unit is not None:
         return options.unit, "as given"
@@ -236,20 +255,30 @@ def _unit(source: Source, options: Options, flavour: str, rows: list[Line]) -> t
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"
     configured = configured_type(source) if flavour == "simuleval" else None
-    if configured is not None:
-        return ("token" if configured == "text" else "ms"), "says config.yaml"
+    if configured == "text":
+        return "token", "says config.yaml"
     texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
     sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
-    guess, how = guess_unit(texts[0] if texts else None, sizes)
-    if options.unit_hint is not None and "guessed" in how:
+    guess, how = ("ms", "says config.yaml") if configured else guess_unit(texts[0] if texts else None, sizes)
+    spoken = _spoken([len(row.delays or ()) for row in rows], [row.source_length for row in rows])
+    too_fast = guess == "ms" and is_too_fast(*spoken, level)
+    if options.unit_hint is not None and ("guessed" in how or too_fast):
         return options.unit_hint, "as in the signature"
-    if guess == "":
+    if guess == "" or too_fast:
+        tokens, ms = spoken
+        rate = f"; as milliseconds, these would be {1000 * tokens / ms:.0f} {noun(level)}s a second" if too_fast else ""
         raise UsageError(
-            f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}\n"
+            f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}{rate}\n"
             "  Delays are source tokens or milliseconds, and these look like seconds.\n"
             "  fix: multiply seconds by 1000, or say --unit ms or --unit token."
         )
     return guess, how
+
+
+def _spoken(lengths: Iterable[int], sizes: Iterable[object]) -> tuple[int, float]:
+    """How much was written, in tokens, while how much of the source was spoken, as far as that is known."""
+    known = [(n, x) for n, x in zip(lengths, sizes, strict=True) if isinstance(x, float) and 0 < x < math.inf]
+    return sum(n for n, _ in known), sum(x for _, x in known)
 
 
 def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
@@ -257,14 +286,14 @@ def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
 
     Nothing, if it cannot be told.
     """
-    if isinstance(source, list) or (isinstance(source, str) and source.lower().endswith(AUDIO)):
+    if isinstance(source, list) or (isinstance(source, str) and is_sound(source)):
         return ("", SECONDS) if sizes and 0 < max(sizes) < SHORTEST_SPEECH else ("ms", "the source is sound")
     sizes = [size for size in sizes if math.isfinite(size)]
     if isinstance(source, str) and sizes:
         counts = {len(source.split()), len("".join(source.split())), len(source.strip())}
         if sizes[0] in counts:
             return "token", "source_length is the number of source tokens"
-    if all(size == int(size) and size <= LONGEST_SENTENCE for size in sizes):
+    if all(size == int(size) and size <= LONGEST["token"] for size in sizes):
         return "token", "guessed from the numbers; --unit ms if not"
     if max(sizes) < SHORTEST_SPEECH:
         return "", SECONDS

@@ -122,8 +122,6 @@ class _Sentence:
 class _Decoder:
     """Lines to rows, all of them at the end of the file."""
 
-    speech_out = False
-
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
         self.skipped = 0

@@ -25,7 +25,7 @@ from lagging.formats.columns import joined_labels, label
 from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import Options, Trouble
-from lagging.formats.source import Batch, Source, first_line
+from lagging.formats.source import Batch, Source
 from lagging.formats.values import are_numbers, compact, labels, numbers, ragged
 from lagging.ragged import Ragged
 from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
@@ -52,13 +52,7 @@ class Rows:
 
 
 class Decoder(Protocol):
-    """How a file becomes rows: the one thing in which formats of one row per segment differ.
-
-    Attributes:
-        speech_out: whether what was written is sound, as far as the rows so far tell.
-    """
-
-    speech_out: bool
+    """How a file becomes rows: the one thing in which formats of one row per segment differ."""
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
         """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
@@ -79,7 +73,7 @@ def _collect_stretch(source: Source, options: Options, decoder: Decoder) -> Iter
         sample = _sample(decoder.chunks())
         if not sample.rows:
             return
-        facts = _settled(source, options, decoder, sample)
+        facts = _settled(source, options, sample)
         reader = Reader(source, options, facts)
         reader._has_late(sample.rows[:1], sample.places[:1])
         source.told = facts, reader.usual
@@ -95,7 +89,7 @@ def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]
     sample = _sample(chunks)
     if not sample.rows:
         return
-    facts = _settled(source, options, decoder, sample)
+    facts = _settled(source, options, sample)
     decoder.only(facts.columns, facts.absent)
     reader = Reader(source, options, facts)
     reader.hold(sample)
@@ -114,9 +108,12 @@ def _sample(chunks: Iterator[Rows]) -> Rows:
     return sample
 
 
-def _settled(source: Source, options: Options, decoder: Decoder, sample: Rows) -> Facts:
-    written = [row for row in sample.rows if row.delays]  # what nothing was written in tells nothing
-    return settle(source, options, sample.rows[:SAMPLE] + written[:SAMPLE], decoder.speech_out)
+def _settled(source: Source, options: Options, sample: Rows) -> Facts:
+    written = [
+        place for place, row in enumerate(sample.rows) if row.delays
+    ]  # what nothing was written in tells nothing
+    places = sorted({*range(min(SAMPLE, len(sample.rows))), *written[:SAMPLE]})
+    return settle(source, options, [sample.rows[place] for place in places])
 
 
 def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
@@ -135,7 +132,6 @@ class _Decoder:
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
-        self.speech_out = False
         self.fields = frozenset(Line.__struct_fields__)
         self.keys = _keys(options)
         called = {key: name for name in self.fields for key in (name, self.keys.get(name, name))}
@@ -168,11 +164,7 @@ class _Decoder:
 
     def chunks(self) -> Iterator[Rows]:
         """The rows of each batch; at the end it is said what was skipped."""
-        first = b""
         for batch in self.source.batches():
-            if not first:
-                first = first_line(batch.text)
-                self.speech_out = b'"durations"' in first or b'"intervals"' in first
             yield self.decode(batch)
         self.options.skipped(self.source, self._blank)
 

@@ -37,6 +37,7 @@ class Format:
         binary: whether its files are bytes.
         remembers: whether its files say what had been repaired and stripped.
         untimed: whether its files may be without delays.
+        speech: whether its files may be of output speech, and say so.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Format:
     binary: bool = False
     remembers: bool = False
     untimed: bool = False
+    speech: bool = False
 
     @property
     def columns(self) -> bool:
@@ -67,8 +69,14 @@ class Format:
         """Write a Run. Returns what the format could not hold.
 
         Raises:
-            UsageError: the Run has no times, and the format cannot be without.
+            UsageError: the Run has no times, and the format cannot be without; or its output is speech, and would be
+                taken for text.
         """
+        if run.speech_out and not self.speech:
+            raise UsageError(
+                f"the format {self.name} holds text, and what this Run has written is speech\n"
+                "  fix: write jsonl, which holds everything (`--to`, format=… in Python)."
+            )
         if run.unit == "none" and not self.untimed:
             raise UsageError(
                 f"the format {self.name} holds delays, and this Run has none\n"
@@ -82,7 +90,15 @@ _JSON = ("facts.recognise", "jsonl.scan")
 _TABLE = ("delimited.recognise", "delimited.scan")
 _ARROW = ("parquet.recognise", "parquet.scan")
 _ALL = (
-    Format("simuleval", "SimulEval's instances.log", *_JSON, "writers.write_simuleval", (".log",), untimed=True),
+    Format(
+        "simuleval",
+        "SimulEval's instances.log",
+        *_JSON,
+        "writers.write_simuleval",
+        (".log",),
+        untimed=True,
+        speech=True,
+    ),
     Format(
         "omnisteval",
         "OmniSTEval's instances.resegmented.jsonl",
@@ -106,8 +122,9 @@ _ALL = (
         "writers.write_jsonl",
         (".jsonl", ".json", ".ndjson"),
         untimed=True,
+        speech=True,
     ),
-    Format("rw", "READ/WRITE strings", "rw.recognise", "rw.scan", "rw.write", (".rw", ".txt")),
+    Format("rw", "READ/WRITE strings", "rw.recognise", "rw.scan", "rw.write", (".rw", ".txt"), speech=True),
     Format("sltev", "SLTev's .slt", "sltev.recognise", "sltev.scan", "sltev.write", (".slt", ".asrt")),
     Format(
         "fairseq",
@@ -125,8 +142,18 @@ _ALL = (
         (".csv",),
         remembers=True,
         untimed=True,
+        speech=True,
     ),
-    Format("tsv", "the same with tabs", *_TABLE, "delimited.write_tsv", (".tsv", ".tab"), remembers=True, untimed=True),
+    Format(
+        "tsv",
+        "the same with tabs",
+        *_TABLE,
+        "delimited.write_tsv",
+        (".tsv", ".tab"),
+        remembers=True,
+        untimed=True,
+        speech=True,
+    ),
     Format(
         "parquet",
         "a Parquet file with a row per segment",
@@ -136,6 +163,7 @@ _ALL = (
         binary=True,
         remembers=True,
         untimed=True,
+        speech=True,
     ),
     Format(
         "arrow",
@@ -146,6 +174,7 @@ _ALL = (
         binary=True,
         remembers=True,
         untimed=True,
+        speech=True,
     ),
     Format(
         "text", "plain text, a prediction per line", "plain.recognise", "plain.scan", "plain.write", (), untimed=True

@@ -34,7 +34,7 @@ from lagging.formats.columns import (
     strange,
     usable,
 )
-from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, settle, wanted
+from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
 from lagging.formats.line import Line
 from lagging.formats.options import Options, Trouble
 from lagging.formats.row_groups import Batches, opened, recognise
@@ -122,7 +122,7 @@ def _runs(
     if misfits:
         options.faults.add(*misfits)
         return
-    asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or wanted(c, options, "ms"))]
+    asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or wanted(c, options, "ms"))]
     names = {column: schema.names[matched.places[column]] for column in asked}
     by = tuple(schema.names[place] for place in matched.by)
     stretch = source.stretch
@@ -141,7 +141,7 @@ def _runs(
         if not sample:
             return
         lines = [line for table in sample for line in table.sample(whole)]
-        facts = settle(source, options, lines, speech_out="durations" in types)
+        facts = settle(source, options, lines)
     if stretch is not None:
         source.told = facts
     if stretch is not None and stretch.first > 1:

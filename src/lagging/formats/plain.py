@@ -35,8 +35,6 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
 class _Decoder:
     """Lines of text to rows."""
 
-    speech_out = False
-
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
 
@@ -64,11 +62,11 @@ def write(run: Run, file: TextIO) -> list[str]:
     """Write a line per prediction. Returns what it could not hold.
 
     Raises:
-        UsageError: there are no predictions that are text.
+        UsageError: there are no predictions.
         DataError: a line break in a prediction.
     """
-    if run.prediction is None or run.durations is not None:
-        raise UsageError("a file of plain text holds predictions, and this Run has none that are text")
+    if run.prediction is None:
+        raise UsageError("a file of plain text holds predictions, and this Run has none")
     faults = Faults()
     texts = [text or "" for text in run.prediction]
     for row, text in enumerate(texts):

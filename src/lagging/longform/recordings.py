@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from lagging.edits import renoted
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted
-from lagging.formats.facts import AUDIO
 from lagging.formats.line import shown
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.segmentation import Segmentation
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import LISTS, SHARES, Run, Texts, make_ids, make_texts
-from lagging.text import count_tokens, noun
+from lagging.text import count_tokens, is_sound, noun
 from lagging.validation import check
 
 __all__ = ["Pair", "check_units", "is_one_recording", "match", "recording_names", "streams"]
@@ -38,10 +37,6 @@ SLACK = {"ms": 5000.0, "token": 5.0}
 """How far beyond the end of its recording a segment may begin without a word."""
 
 
-def _is_sound(name: str | None) -> bool:
-    return name is not None and name.lower().endswith(AUDIO)
-
-
 def recording_names(run: Run) -> list[str]:
     """What the recording of each row is called: its document, else the sound file that is its source, else its id.
 
@@ -53,7 +48,7 @@ def recording_names(run: Run) -> list[str]:
     documents = nothing if run.document is None else run.document.tolist()
     sources = nothing if run.source is None else run.source.tolist()
     known = [source if document is None else document for document, source in zip(documents, sources, strict=True)]
-    named = [document is not None or _is_sound(source) for document, source in zip(documents, sources, strict=True)]
+    named = [document is not None or is_sound(source) for document, source in zip(documents, sources, strict=True)]
     return [str(name) if so else str(own) for name, so, own in zip(known, named, run.id.tolist(), strict=True)]
 
 
@@ -156,7 +151,7 @@ class _Parts:
         rows, starts = self.rows, self.cuts[:-1]
         changed: dict[str, Any] = {c: self._list(c) for c in LISTS if getattr(rows, c) is not None}
         changed |= {c: np.add.reduceat(getattr(rows, c), starts) for c in SUMS if getattr(rows, c) is not None}
-        sound = rows.source is not None and any(map(_is_sound, rows.source))
+        sound = rows.source is not None and any(map(is_sound, rows.source))
         return replace(
             rows,
             delays=self._rising("delays"),
@@ -294,7 +289,7 @@ def _find(ours: list[str], theirs: list[str], run: Run, notes: list[Note]) -> di
         return found
     mute = _say_nothing(ours) or _say_nothing(theirs)
     if len(ours) == len(theirs) == 1:
-        if not mute and _is_sound(ours[0]):
+        if not mute and is_sound(ours[0]):
             text = f"one recording each, taken to be the same: {shown(theirs[0])}, {shown(ours[0])} in the segmentation"
             notes.append(Note("names differ", text))
         return {0: [0]}
@@ -316,7 +311,7 @@ def _say_nothing(names: Sequence[str]) -> bool:
 def _bare(name: str) -> str:
     """The name of a file without directory and without the ending of a sound file."""
     name = file_name(name)
-    return name[: name.rindex(".")] if _is_sound(name) else name
+    return name[: name.rindex(".")] if is_sound(name) else name
 
 
 def _by_name(ours: list[str], theirs: list[str]) -> dict[int, list[int]]:

@@ -151,7 +151,7 @@ def deltas(times: Ragged, scale: int) -> list[int]:
 def _predictions(one: System, rows: Ints) -> list[str | None] | None:
     if one.run.prediction is None:
         return None
-    if one.run.durations is not None:
+    if one.run.speech_out:
         return one.run.prediction[rows].tolist()  # type: ignore[no-any-return]
     texts = one.schedule().predictions if one.timed else one.run.prediction.tolist()
     return [texts[row] for row in rows.tolist()]

@@ -26,8 +26,10 @@ __all__ = ["DEFAULT_TESTS", "TESTS", "Pair", "Paired", "paired"]
 
 TESTS = ("bootstrap", "randomisation")
 DEFAULT_TESTS = {"segment": "randomisation", "document": "bootstrap"}
-"""Exchanging errs as often as it promises however few or skewed the segments (`bench/coverage.py`), but five documents
-can be exchanged in 32 ways only, so that it would never reject."""
+"""Exchanging errs as often as it promises where names mean nothing: at 0.05, in 4.4 to 5.1 % of simulations with 20 to
+500 segments, be lags normal or skewed. Where two systems differ by something skewed whose mean is 0 it errs more often:
+8.8 % with 30 segments, 7.1 % with 100, 5.7 % with 500, at a skewness of 3.7 (`bench/coverage.py`). Five documents can
+be exchanged in 32 ways only, so that it would never reject."""
 
 
 @dataclass(frozen=True, eq=False)

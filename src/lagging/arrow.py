@@ -32,9 +32,10 @@ from lagging.formats.parquet import as_texts, from_batches
 from lagging.formats.quarantine import reason_of, without
 from lagging.formats.source import Source
 from lagging.metrics import Metric, metric
-from lagging.run import Run, check_units
+from lagging.run import Run
 from lagging.scoring import DEFAULT_METRICS, Score, Scorer, Scores
 from lagging.tallies import PERCENTILES, RESAMPLES, SEED, Tallies, Tally
+from lagging.text import check_units
 from lagging.validation import check_repairs
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from lagging.ragged import Floats, Ints, Ragged
 from lagging.text import (
     EOS,
     are_sounds,
-    check_level,
+    check_units,
     check_untimed_level,
     count_tokens,
     detect_level,
@@ -311,8 +311,6 @@ class Run:
             return np.zeros(len(self), dtype=bool)
         return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
 
-    # ---- as a sequence ----------------------------------------------------------------------------------------
-
     def __len__(self) -> int:
         """Number of segments."""
         return len(self.delays)
@@ -388,8 +386,6 @@ class Run:
         origin = replace(telling[0].origin, named=all(run.origin.named for run in runs))
         return replace(telling[0], notes=notes, origin=origin, **changed)
 
-    # ---- to other libraries -----------------------------------------------------------------------------------
-
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that it has, without those that say nothing of a Run without times.
@@ -451,11 +447,3 @@ def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
         return np.full(len(run), np.nan if column in NUMBERS else None)
     # where nothing was written, the list per token that is not there is empty
     return run.delays if column in PER_TOKEN and not len(run.delays.values) else None
-
-
-def check_units(unit: str | None, level: str | None) -> None:
-    """Refuse a unit or level that there is not."""
-    if unit not in (None, "token", "ms"):
-        raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
-    if level is not None:
-        check_level(level)

@@ -27,6 +27,7 @@ __all__ = [
     "LEVELS",
     "are_sounds",
     "check_level",
+    "check_units",
     "check_untimed_level",
     "count_sentence_ends",
     "count_tokens",
@@ -363,6 +364,14 @@ def pieces_at(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
             "  fix: --level word, if the log has a delay per word."
         )
     return pieces, [words[k].start() for k in place], [words[k].end() for k in place]
+
+
+def check_units(unit: str | None, level: str | None) -> None:
+    """Refuse a unit or level that there is not."""
+    if unit not in (None, "token", "ms"):
+        raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
+    if level is not None:
+        check_level(level)
 
 
 def check_level(level: str, where: str = "") -> None:

@@ -24,8 +24,8 @@ from lagging.formats.options import Options
 from lagging.formats.quarantine import drained, each, guarded, without
 from lagging.formats.source import Source, resolve
 from lagging.formats.unfinished import beside_a_log, unfinished
-from lagging.run import Origin, Run, check_units
-from lagging.text import settle_level
+from lagging.run import Origin, Run
+from lagging.text import check_units, settle_level
 from lagging.validation import add_counts, check_repairs, repair
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]

@@ -21,13 +21,13 @@ from lagging.formats.columns import check_names, labels_of, match
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, wanted
 from lagging.formats.options import Options
 from lagging.metrics import Metric
-from lagging.run import check_units
 from lagging.scoring import DEFAULT_METRICS, Scores
 from lagging.signature import Signature
 from lagging.spark import tasks
 from lagging.spark.reading import ADDED, Task, twin
 from lagging.spark.tasks import FAULTS, PLACES, ROWS, Facts
 from lagging.tallies import RESAMPLES, SEED, Tallies, Tally, check_metrics
+from lagging.text import check_units
 from lagging.validation import check_repairs
 
 if TYPE_CHECKING:

@@ -25,12 +25,11 @@ from lagging.ragged import Floats, Ints
 
 __all__ = ["best", "optimum"]
 
-WHOLE, KEPT = 1 << 22, 1 << 23
+WHOLE, KEPT = 1 << 18, 1 << 23
 """Up to so many cells, the whole table is computed; up to so many, all values of a corridor are kept."""
 
 REACH, WIDER = 64, 4
-"""How many columns the first corridor goes to the left and right of its path, or more in a short recording, as long as
-it has no more cells than `WHOLE`; and how much wider the next one is."""
+"""How many columns the first corridor goes to the left and right of its path, and how much wider the next one is."""
 
 ROWS = 256
 """Rows between those whose values are kept."""
@@ -51,7 +50,7 @@ def optimum(
     """
     rows, columns = len(start.low) - 1, int(start.boundaries[-1])
     cells = (rows + 1) * (columns + 1)
-    path, reach = start, max(REACH, WHOLE // (2 * (rows + 1)))
+    path, reach = start, REACH
     while cells > WHOLE:
         corridor = Corridor.around(path, reach, pairs.width)
         if corridor.cells * 2 > cells:

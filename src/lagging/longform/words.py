@@ -75,7 +75,7 @@ class WordPairs:
     Example:
         >>> pairs = WordPairs.of(["a", "b"], ["b", "a", "c"], equality)
         >>> pairs.rows(1, [0, 1], [3, 3])
-        [array([1., 2., 1.], dtype=float32), array([2., 1., 1.], dtype=float32)]
+        [array([1., 2., 1.]), array([2., 1., 1.])]
     """
 
     types: list[str]
@@ -112,9 +112,9 @@ class WordPairs:
         begin, end = (max(low[0] - 1, 0), high[-1]) if low else (0, 0)
         theirs, column = np.unique(self.hypothesis[begin:end], return_inverse=True)
         if not len(theirs):
-            return [np.zeros(0, np.float32)] * len(low)
+            return [np.zeros(0)] * len(low)
         ours, row = np.unique(self.reference[first - 1 : first - 1 + len(low)], return_inverse=True)
-        known = self.table(self._names[ours].tolist(), self._names[theirs].tolist())
+        known = self.table(self._names[ours].tolist(), self._names[theirs].tolist()).astype(np.float64)
         spans = zip(row.tolist(), low, high, strict=True)
         return [known[kind][column[max(left - 1, 0) - begin : right - begin]] for kind, left, right in spans]
 

@@ -33,7 +33,7 @@ REMEDIES = {
     "raised": "its traceback is in the log; a mended agent is another one, and gets another folder",
     "step-limit": "a larger --step-limit, and --retry-failed",
     "sentence-limit": "a larger --sentence-limit, and --retry-failed",
-    "never-finished": "a larger --token-limit and --retry-failed, if it is meant to write so much",
+    "never-finished": "a larger limit and --retry-failed, if it is meant to write so much",
     "died": "--retry-failed, if something else has ended it (too little memory?)",
     "unreadable": "--retry-failed, once it can be read",
     "connection": "--retry-failed",

@@ -70,6 +70,11 @@ class Written:
         self.length = len(units)
         self.finished = not units
 
+    @property
+    def reads(self) -> int:
+        """How many reads the whole of it takes."""
+        return -(-self.length // self._chunk)
+
     def advance(self) -> list[str]:
         """Read on; what has been read."""
         seen, read = self.seen, self.read
@@ -94,6 +99,11 @@ class Spoken:
         self.read = 0.0
         self.length = len(samples) * 1000 / sample_rate
         self.finished = not len(samples)
+
+    @property
+    def reads(self) -> int:
+        """How many reads the whole of it takes."""
+        return -(-len(self._samples) // self._chunk)
 
     def advance(self) -> Any:
         """Read on; what has been read."""

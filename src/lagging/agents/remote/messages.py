@@ -27,8 +27,7 @@ import numpy as np
 
 from lagging.agents import protocol
 from lagging.agents.failures import Failure
-from lagging.agents.protocol import Answer, Traits
-from lagging.agents.sentence import short
+from lagging.agents.protocol import Answer, Traits, short
 from lagging.agents.sources import as_floats
 from lagging.errors import UsageError
 

@@ -21,6 +21,9 @@ FOR_EVER = 100_000
 """Calls after which an agent has not been stopped; the default limit of a sentence of two words is 2042."""
 
 
+SILENCES, RATES = "a whole number from 0 to 1000", "a whole number from 1 to 10000000"
+
+
 class Silent:
     """Writes nothing, for ever; a test that should fail comes to an end all the same."""
 
@@ -46,8 +49,8 @@ def failure_of(agent, source="a b", chunk=1, **settings):
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        *[("patience", value, "a whole number from 0 to 1000") for value in (-1, 0.5, "3", math.nan, 10**12, True, None)],
-        *[("sample_rate", value, "a whole number from 1 to 10000000") for value in (0, -1, 1.5, "16k", math.inf, True)],
+        *[("patience", value, SILENCES) for value in (-1, 0.5, "3", math.nan, 10**12, True, None)],
+        *[("sample_rate", value, RATES) for value in (0, -1, 1.5, "16k", math.inf, True)],
         *[(name, 1, "True or False") for name in ("chunkwise", "eager", "must_finish", "sees_reference")],
         ("eager", "no", "True or False"),
         ("source", "scent", "'text' or 'speech'"),
@@ -100,7 +103,8 @@ def test_who_writes_after_every_silence_is_stopped():
     calls = itertools.count(1)
 
     def slow(state):
-        assert (call := next(calls)) < FOR_EVER
+        call = next(calls)
+        assert call < FOR_EVER
         return "word" if call % 1000 == 0 else None
 
     slow.patience = 1000
@@ -165,7 +169,6 @@ def test_seconds_that_are_no_time_fail_the_sentence(seconds):
     assert failure.kind == "step-limit" or f"seconds={seconds!r}" in failure.detail
 
 
-
 def test_the_pulse_goes_on_while_an_answer_is_taken_over():
     pulse, beats = [0], []
 
@@ -204,7 +207,9 @@ def test_an_answer_that_cannot_be_read_to_its_end_costs_the_sentence(tmp_path: P
     (tmp_path / "agent.py").write_text(STUCK)
     (tmp_path / "source.txt").write_text("a\nstuck\nb\n")
     limits = Settings(limits=Limits(step=1), times=False)
-    job = Job(Spec("file", str(tmp_path / "agent.py")), str(tmp_path / "source.txt"), None, str(tmp_path / "out"), limits)
+    job = Job(
+        Spec("file", str(tmp_path / "agent.py")), str(tmp_path / "source.txt"), None, str(tmp_path / "out"), limits
+    )
     assert run_job(job).finished
     assert [line.get("kind") for line in lines(tmp_path / "out")] == [None, "step-limit", None]
 

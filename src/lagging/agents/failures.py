@@ -8,7 +8,7 @@ from types import TracebackType
 
 from lagging.errors import LaggingError
 
-__all__ = ["FAILURES", "REMEDIES", "Failure", "raised"]
+__all__ = ["FAILURES", "REMEDIES", "Failure", "raised", "shortened"]
 
 LONGEST = 20_000
 """Characters that are kept of what an agent raised."""
@@ -67,12 +67,14 @@ def raised(error: BaseException) -> Failure:
     while frame is not None and frame.tb_next is not None and _is_ours(frame):
         frame = frame.tb_next
     told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
-    said, trace = (_shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
+    said, trace = (shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
     return Failure("raised", said.strip(), trace)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n…\n{text[-LONGEST // 2 :]}"
+def shortened(text: str) -> str:
+    """The beginning and the end of a text that is too long to keep."""
+    half = LONGEST // 2 - 2
+    return text if len(text) <= LONGEST else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def _is_ours(frame: TracebackType) -> bool:

@@ -366,7 +366,7 @@ def _size(text: str) -> int:
 def _reported(seconds: Any) -> int:
     """A time that was measured elsewhere, in ns."""
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 <= seconds <= LONGEST:
-        raise Failure("wrong-type", f"Timed(…, seconds={short(seconds)}), but seconds are a number from 0 to {LONGEST:g}")
+        raise Failure("wrong-type", f"seconds={short(seconds)}, but they are a number from 0 to {LONGEST:g}")
     return int(float(seconds) * NS)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from lagging.agents.failures import Failure, raised
+from lagging.agents.failures import Failure, raised, shortened
 from lagging.agents.protocol import State, Timed
 from lagging.agents.remote.messages import (
     BUSY,
@@ -47,8 +47,6 @@ Tell: TypeAlias = Callable[[str, bool], None]
 
 _DECODER = msgspec.json.Decoder(FromClient)
 MiB = 1 << 20
-LONGEST = 16_384
-"""Letters of a traceback that are sent."""
 
 
 @dataclass(frozen=True)
@@ -274,8 +272,7 @@ class Asked:
 
 def _sendable(text: str) -> str:
     """What of a text can be sent."""
-    short = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n…\n{text[-LONGEST // 2 :]}"
-    return short.encode("utf-8", "backslashreplace").decode()
+    return shortened(text).encode("utf-8", "backslashreplace").decode()
 
 
 def who(connection: ServerConnection) -> str:

@@ -249,6 +249,24 @@ def test_a_word_that_is_too_long_fails_the_sentence(answer):
     assert len(failure.trace) == 0
 
 
+def test_a_text_of_too_many_words_is_not_split_to_its_end():
+    failure = failure_of(lambda state: "w " * 41, limits=Limits(tokens=20))
+    assert (failure.kind, failure.detail) == (
+        "never-finished",
+        "20 tokens or writes, which is the limit (--token-limit)",
+    )
+    sentence = Sentence(Written(["x"]), Traits(), Limits(tokens=20))
+    with pytest.raises(Failure):
+        drive(as_agent(lambda state: "word " * 21), sentence)
+    assert sentence.state.target == []
+    as_it_is = Sentence(Written(["x"]), Traits(), Limits(tokens=20), joined_by="none")
+    drive(as_agent(lambda state: None if state.target else "word " * 21), as_it_is)  # one piece
+    drive(
+        as_agent(lambda state: None if state.target else "w  " * 20),
+        Sentence(Written(["x"]), Traits(), Limits(tokens=20)),
+    )
+
+
 def test_the_bytes_of_all_that_stands_count_together():
     assert failure_of(lambda state: "w" * 30, limits=Limits(bytes=100)).detail.startswith("more than 100 bytes")
     assert failure_of(lambda state: Write("w" * 30), limits=Limits(bytes=100)).detail.startswith("more than 100 bytes")

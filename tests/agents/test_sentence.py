@@ -464,7 +464,7 @@ def test_source_begins_when_the_agent_is_ready():
 def test_every_kind_is_known():
     here = {"raised", "wrong-type", "nothing-written", "never-finished", "after-finish", "erased-too-much"}
     here |= {"changed-state", "step-limit", "sentence-limit"}
-    assert here | {"died", "unreadable", "connection"} == set(FAILURES)
+    assert here | {"died", "closed-files", "unreadable", "connection"} == set(FAILURES)
     failure = Failure("raised", "x", "y")
     made, parts = failure.__reduce__()
     assert vars(made(*parts)) == vars(failure)

@@ -24,6 +24,7 @@ FAILURES = {
     "step-limit": "the agent took longer over a step than it may",
     "sentence-limit": "the agent took longer over the sentence than it may",
     "died": "the agent's process died",
+    "closed-files": "the agent closed files that it had not opened, and its process could not go on",
     "unreadable": "the source could not be read",
     "connection": "the connection to the agent broke",
 }

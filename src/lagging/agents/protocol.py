@@ -244,7 +244,7 @@ def whole(value: object, low: int, high: int) -> int | None:
     """
     if not isinstance(value, Integral) or isinstance(value, bool):
         return None
-    return int(value) if low <= value <= high else None
+    return number if low <= (number := int(value)) <= high else None
 
 
 def short(value: object) -> str:

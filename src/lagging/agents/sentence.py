@@ -183,7 +183,8 @@ class Sentence:
             answer, waited = yield state
             step, took = len(compute), waited
             if isinstance(answer, Timed):
-                answer, took = answer.answer, _reported(answer.seconds)
+                took = _reported(answer.seconds)
+                answer = answer.answer
             compute.append(took)
             arrivals.append(source.read)
             spent += took
@@ -206,7 +207,7 @@ class Sentence:
             if wrote:
                 acts += 1
                 if len(hypothesis.pieces) > most or acts > most:
-                    raise Failure("never-finished", f"{most} tokens or writes, which is the limit (--token-limit)")
+                    raise _endless(most)
             if self.done:
                 return
             if state.finished:
@@ -271,10 +272,12 @@ class Sentence:
         return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
 
     def _hold(self, content: str | Sequence[str]) -> None:
-        """Count the bytes of a text before it is taken over."""
+        """Look at how long a text is before it is taken over."""
         for text in (content,) if isinstance(content, str) else content:
             self._count(len(text))  # of a very long one, nothing more is made
             self._count(_size(text) - len(text))
+            if self.hypothesis.has_more(text, self._most):
+                raise _endless(self._most)
 
     def _count(self, more: int) -> None:
         self._bytes += more
@@ -365,9 +368,14 @@ def _size(text: str) -> int:
 
 def _reported(seconds: Any) -> int:
     """A time that was measured elsewhere, in ns."""
-    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 <= seconds <= LONGEST:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 <= float(seconds) <= LONGEST:
         raise Failure("wrong-type", f"seconds={short(seconds)}, but they are a number from 0 to {LONGEST:g}")
     return int(float(seconds) * NS)
+
+
+def _endless(most: int) -> Failure:
+    """More tokens than there may be."""
+    return Failure("never-finished", f"{most} tokens or writes, which is the limit (--token-limit)")
 
 
 def _late(kind: str, seconds: float, charged: bool) -> Failure:

@@ -174,16 +174,17 @@ class RemoteAgent:
     def _begin(self, state: State) -> None:
         """Ask for an agent; with a new connection, if the old one was ended while nobody used it."""
         begin = Begin(state.sentence, state.sample_rate, state.reference, state.source_length)
-        try:
-            self._say(begin)
-            self._hear(Ready)
-        except Gone:
-            if self._new:
-                raise
+        until = time.monotonic() + self._reconnect
+        while True:
+            try:
+                self._say(begin)
+                self._hear(Ready)
+                break
+            except Gone:  # it may have had to make room for others, once more
+                if self._new and time.monotonic() > until:
+                    raise
             self.close()
             self._connect_again()
-            self._say(begin)
-            self._hear(Ready)
         self._begun = True
 
     def _news(self, state: State) -> Step:

@@ -11,6 +11,7 @@ idle longest has to go: among those that are open, and among those that are open
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from importlib import import_module
 from ipaddress import ip_address
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lagging.agents.remote.messages import SUBPROTOCOL, Declared, Hello, encode
@@ -110,7 +112,7 @@ class AgentServer:
             process_request=self._admit,
             create_connection=self._connection_class(),
             open_timeout=OPENING,
-            close_timeout=2,
+            close_timeout=1,
             ping_timeout=None,  # an agent may keep the whole process busy; `idle` is the limit
             max_size=self._bounds.message,
             max_queue=(1, 0),
@@ -199,12 +201,12 @@ class AgentServer:
             for one in [one for one, session in clients.items() if session is None and one.state.name == "CLOSED"]:
                 del clients[one]  # it went away while it came
             if len(clients) >= self._bounds.connections:
-                idle = [(since, one) for one, session in clients.items() if session and (since := session.idle_since)]
-                if not idle:
+                ages = [(s.idle_since or math.inf, one, s) for one, s in clients.items() if s is not None]
+                ages.sort(key=itemgetter(0))
+                oldest = next((one for _, one, session in ages if session.make_room()), None)
+                if oldest is None:
                     return False
-                oldest = clients.pop(min(idle, key=lambda pair: pair[0])[1])
-                assert oldest is not None
-                oldest.make_room()
+                del clients[oldest]
             clients[connection] = None
             return True
 

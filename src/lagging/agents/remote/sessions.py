@@ -56,8 +56,8 @@ QUEUED = 4
 GROWTH = 2
 """A recording that grows is there twice for a moment."""
 USUAL = 256 * MiB
-SLOT = 8
-"""Bytes of a place in a list."""
+SLOT = 24
+"""Bytes that a token takes beside itself: its place in a list, and up to the next size that there is."""
 PACE = 2.0
 """Seconds that a token of text may last, where it comes at the pace of its speaker."""
 
@@ -120,7 +120,7 @@ class Cut(Exception):
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
-        self.code = code
+        self.code, self.reason = code, reason
 
 
 class Left(Exception):
@@ -150,21 +150,28 @@ class Session:
         self._until = math.inf
         self._who = who(connection)
         self._sending: float | None = None
+        self._lock, self._leaving = threading.Lock(), False
         self.idle_since: float | None = None
 
     def run(self) -> None:
         """Serve it, until it hangs up or has to go. Whatever happens, no agent stays with it."""
         self._tell(f"{self._who}: connected", False)
+        if (cut := self._served()) is not None:
+            self._cut(cut.code, cut.reason)
+
+    def _served(self) -> Cut | None:
+        """Serve it; why it has to go, if it does. What was held of a sentence is let go by then."""
         try:
             self._serve()
         except import_module("websockets.exceptions").ConnectionClosed as closed:
             self._tell(f"{self._who}: gone{self._amid}{_reason(closed)}", bool(self._amid or _reason(closed)))
         except Left:
-            self._tell(f"{self._who}: gone{self._amid}", True)
+            self._tell(f"{self._who}: gone{self._amid}", bool(self._amid))
         except Garbage as error:
-            self._cut(NONSENSE, str(error))
+            return Cut(NONSENSE, str(error))
         except Cut as cut:
-            self._cut(cut.code, str(cut))
+            return Cut(cut.code, cut.reason)  # without the traceback, which keeps the sentence
+        return None
 
     def watch(self) -> None:
         """From another thread: end it, if it does not take what it is sent for longer than it may be silent."""
@@ -172,9 +179,14 @@ class Session:
         if began is not None and (now - began > self._bounds.idle or now > self._until):
             hang_up(self._connection)
 
-    def make_room(self) -> None:
-        """From another thread: end it, because it is idle and others have come. It is not waited for."""
+    def make_room(self) -> bool:
+        """From another thread: end it, because it is idle and others have come, if it still is; whether it was."""
+        with self._lock:
+            if self.idle_since is None:
+                return False
+            self._leaving = True  # what it asks for from now on is not begun
         threading.Thread(target=self._cut, args=(CUT_OFF, "idle, and another client has come"), daemon=True).start()
+        return True
 
     def end(self) -> None:
         """From another thread: hang up, because the server goes."""
@@ -245,7 +257,10 @@ class Session:
         except TimeoutError:
             raise Cut(CUT_OFF, reason) from None
         finally:
-            self.idle_since = None
+            with self._lock:
+                self.idle_since = None
+        if self._leaving:
+            raise Left
         self._waited += time.monotonic() - begin
         return samples_of(data) if isinstance(data, bytes) else decode(data, _DECODER)
 

@@ -33,6 +33,8 @@ __all__ = ["Limits", "Sentence", "drive", "drive_batch"]
 LOG = logging.getLogger("lagging.agents")
 NS = 1_000_000_000
 MS = 1_000_000
+WIDEST = 4
+"""Bytes of the widest letter."""
 LONGEST = 1e9
 """Seconds that an answer can have taken."""
 MiB, KiB = 1 << 20, 1 << 10
@@ -168,20 +170,19 @@ class Sentence:
         source, state, wall = self.source, self.state, self.wall
         arrivals, compute = self.arrivals, self.compute
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
-        step_ns, sentence_ns, most = self.limits.step * NS, self.limits.sentence * NS, self._most
+        step_ns, sentence_ns = (int(min(limit, LONGEST) * NS) for limit in (self.limits.step, self.limits.sentence))
+        most = self._most
         calls = self.limits.calls_of(source)
         idle = spent = passed = acts = 0
         if wall is not None:
             wall.start()  # not before the agent is ready
         if not self.traits.eager:
             self._read()
-        while True:
-            if len(compute) >= calls:
-                raise Failure("never-finished", f"{calls} calls, which is the limit (--call-limit)")
+        for step in range(calls):
             if wall is not None:
                 self.starts.append(wall.now())
             answer, waited = yield state
-            step, took = len(compute), waited
+            took = waited
             if isinstance(answer, Timed):
                 took = _reported(answer.seconds)
                 answer = answer.answer
@@ -223,6 +224,7 @@ class Sentence:
                     idle += 1
             elif not wrote or chunkwise:
                 self._read()
+        raise Failure("never-finished", f"{calls} calls, which is the limit (--call-limit)")
 
     def _read(self) -> None:
         source, state = self.source, self.state
@@ -246,8 +248,7 @@ class Sentence:
             return wrote
         if isinstance(answer, Revise):
             self._check_text(answer.content)
-            self._bytes = 0  # it is the whole translation
-            self._hold(answer.content)
+            self._hold(answer.content, stands=False)
             changed = self.hypothesis.revise(answer.content, step)
             self.done = answer.finished
             return changed
@@ -271,19 +272,33 @@ class Sentence:
         self.done = answer.finished
         return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
 
-    def _hold(self, content: str | Sequence[str]) -> None:
-        """Look at how long a text is before it is taken over."""
-        for text in (content,) if isinstance(content, str) else content:
-            self._count(len(text))  # of a very long one, nothing more is made
-            self._count(_size(text) - len(text))
-            if self.hypothesis.has_more(text, self._most):
-                raise _endless(self._most)
+    def _hold(self, content: str | Sequence[str], stands: bool = True) -> None:
+        """Look at how long a text is before it is taken over.
 
-    def _count(self, more: int) -> None:
-        self._bytes += more
-        if self._bytes > self._most_bytes:
-            limit = f"more than {self._most_bytes} bytes, which is the limit (--byte-limit)"
-            raise Failure("never-finished", limit)
+        Bytes are counted as if every letter were the widest, and exactly where that would be too many.
+
+        Args:
+            content: the text.
+            stands: whether what has been written stays.
+        """
+        letters = len(content) if isinstance(content, str) else sum(map(len, content))
+        held = WIDEST * letters + (self._bytes if stands else 0)
+        if held > self._most_bytes or letters > 2 * self._most:
+            held = self._measure(content, letters, stands)
+        self._bytes = held
+
+    def _measure(self, content: str | Sequence[str], letters: int, stands: bool) -> int:
+        """The bytes of a long text and of what stands before it, if it is not too long."""
+        before = sum(map(_size, self.hypothesis.pieces)) if stands else 0
+        texts = (content,) if isinstance(content, str) else content
+        if before + letters > self._most_bytes or (held := before + sum(map(_size, texts))) > self._most_bytes:
+            raise self._too_long()
+        if any(self.hypothesis.has_more(text, self._most) for text in texts):
+            raise _endless(self._most)
+        return held
+
+    def _too_long(self) -> Failure:
+        return Failure("never-finished", f"more than {self._most_bytes} bytes, which is the limit (--byte-limit)")
 
     def _speak(self, answer: Write, step: int) -> bool:
         if isinstance(answer.content, str) and answer.content:
@@ -301,7 +316,9 @@ class Sentence:
             raise Failure("wrong-type", f"sample_rate={short(answer.sample_rate)}, but it is {right}")
         if self.rates and rate != self.rates[0]:
             raise Failure("wrong-type", f"speech at {rate} samples a second, after speech at {self.rates[0]}")
-        self._count(samples.nbytes)
+        self._bytes += samples.nbytes
+        if self._bytes > self._most_bytes:
+            raise self._too_long()
         self.state.target.append(samples)
         self.hypothesis.owners.append(step)
         self.rates.append(rate)

@@ -182,28 +182,23 @@ class Crowd:
 
     async def sends_much(self, streams: Streams) -> None:
         """A sentence of as much as the server takes."""
-        reader, writer = streams
-        await self.greets(streams)
-        writer.write(self.begin)
-        sink = asyncio.ensure_future(reader.read())
-        try:
-            while not sink.done():
-                writer.write(self.large)
-                await writer.drain()
-        finally:
-            sink.cancel()
+        await self.sends(streams, self.large, 0)
 
     async def asks_emptily(self, streams: Streams) -> None:
         """A sentence of empty steps."""
+        await self.sends(streams, frame(b'{"type":"step"}'), 0.5)
+
+    async def sends(self, streams: Streams, message: bytes, pause: float) -> None:
+        """A sentence of one message, again and again, until it is cut off."""
         reader, writer = streams
         await self.greets(streams)
         writer.write(self.begin)
         sink = asyncio.ensure_future(reader.read())
         try:
             while not sink.done():
-                writer.write(frame(b'{"type":"step"}'))
+                writer.write(message)
                 await writer.drain()
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(pause)
         finally:
             sink.cancel()
 

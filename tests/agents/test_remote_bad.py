@@ -461,20 +461,26 @@ def test_a_message_that_comes_by_the_byte_does_not_keep_an_agent() -> None:
         agent.close()
 
 
+def asking(client: Raw, message: bytes, pause: float) -> threading.Thread:
+    """A thread that sends a message again and again."""
+
+    def ask() -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(400):
+                client.send(message)
+                time.sleep(pause)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread
+
+
 def test_empty_steps_do_not_keep_an_agent() -> None:
     with serving(bounds={"idle": 0.5}) as there:
         slow = Raw(there.address)
         slow.send(BEGIN)
         slow.message()
-
-        def ask() -> None:
-            with contextlib.suppress(OSError):
-                for _ in range(100):
-                    slow.send(b'{"type":"step"}')
-                    time.sleep(0.1)
-
-        thread = threading.Thread(target=ask)
-        thread.start()
+        thread = asking(slow, b'{"type":"step"}', 0.1)
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         assert slow.closed() == (1008, "the sentence has waited for its client for 0.5 s in all (--idle)")
@@ -511,15 +517,7 @@ def test_a_sentence_has_a_deadline_however_busy_its_client_is() -> None:
         busy = Raw(there.address)
         busy.send(BEGIN)
         busy.message()
-
-        def ask() -> None:
-            with contextlib.suppress(OSError):
-                for _ in range(400):
-                    busy.send(STEP)
-                    time.sleep(0.05)
-
-        thread = threading.Thread(target=ask)
-        thread.start()
+        thread = asking(busy, STEP, 0.05)
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         assert busy.closed() == (1008, "a sentence may take 1 s (--deadline)")

@@ -125,12 +125,19 @@ def act(state):
             os.chdir("/")
         case "long-word":
             return None if place else "w" * 5_000_000
+        case "longer-word":
+            return "w" * 20_000_000
+        case "closes":
+            os.closerange(3, 256)
+        case "closes-and-opens":
+            os.closerange(3, 256)
+            state.memory = [os.open(os.devnull, os.O_WRONLY) for _ in range(64)]
     return state.source[place].upper() if place < len(state.source) else None
 
 
 FAILING = {
     **dict.fromkeys((*WRONG, "half"), "wrong-type"),
-    **dict.fromkeys(("forever", "revises-forever", "yields-forever", "huge"), "never-finished"),
+    **dict.fromkeys(("forever", "revises-forever", "yields-forever", "huge", "longer-word"), "never-finished"),
     **dict.fromkeys(("silent", "blank"), "nothing-written"),
     **dict.fromkeys(("after", "after-yield"), "after-finish"),
     **dict.fromkeys(("erases", "erases-more"), "erased-too-much"),
@@ -141,6 +148,7 @@ FAILING = {
     ),
     **dict.fromkeys(("sleeps", "regex", "native"), "step-limit"),
     "slow": "sentence-limit",
+    **dict.fromkeys(("closes", "closes-and-opens"), "closed-files"),
     **dict.fromkeys(("segfaults", "leaves", "leaves-well", "kills-itself", "aborts-with-child"), "died"),
 }
 FINE = ("good", "prints", "child", "moves")

@@ -80,6 +80,23 @@ def test_what_an_agent_does_costs_it_that_sentence_and_no_other(
     assert not any(map(is_alive, pids))
 
 
+@pytest.mark.parametrize("what", ["closes", "closes-and-opens"])
+def test_who_closes_files_that_are_not_its_own_loses_the_sentence_and_is_told_so(tmp_path: Path, what: str) -> None:
+    source, out = sentences(tmp_path, "good", what, "good"), tmp_path / "out"
+    done = ran(BAD, source, out, *LIMITS, "-m", "DAL")
+    assert done.returncode == 1, done.stderr
+    assert [line.get("kind") for line in lines(out)] == [None, "closed-files", None]
+    assert "the agent closed files that it had not opened" in done.stderr
+    assert "--strict" not in done.stderr
+
+
+def test_an_agent_that_closes_files_while_it_is_made_is_told_so(tmp_path: Path) -> None:
+    closing = GOOD + "    def __init__(self):\n        import os; os.closerange(3, 256)\n"
+    job = Job(Spec("file", str(agent(tmp_path, closing))), str(sentences(tmp_path, "one")), None, str(tmp_path / "out"))
+    with pytest.raises(LaggingError, match=r"while the agent was being made.*closed files that it had not opened"):
+        run_job(job)
+
+
 def test_bytes_do_not_depend_on_who_died(tmp_path: Path) -> None:
     source = sentences(tmp_path, "good", "segfaults", "good", "sleeps", "raises", "good", "number", "good")
     for workers in (1, 2):

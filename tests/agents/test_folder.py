@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lagging.agents import Job, Settings, Spec, run_job
-from lagging.agents.locks import Lock
+from lagging.agents.locks import Descriptor, Lock
 from lagging.errors import LaggingError, UsageError
 from running import arguments, hashes, is_alive, lines, manifest, ran, size, started, until, workers_of
 
@@ -313,11 +313,49 @@ def test_a_folder_that_cannot_be_made(place: Path) -> None:
         run_job(job(place, Path("/proc/self")))
 
 
+@pytest.mark.parametrize("name", [".run.lock", ".log.lock"])
+@pytest.mark.parametrize("there", [True, False], ids=["file", "nothing"])
+def test_a_lock_that_is_a_link_is_refused_and_its_target_stays(place: Path, name: str, there: bool) -> None:
+    precious, out = place / "precious.txt", place / "out"
+    if there:
+        precious.write_text("kept")
+    out.mkdir()
+    (out / name).symlink_to(precious)
+    with pytest.raises(UsageError, match=rf"{name} is a link, and is not followed\n  fix: remove it"):
+        run_job(job(place))
+    assert (precious.read_text() if there else precious.exists()) == ("kept" if there else False)
+    assert {path.name for path in out.iterdir()} == {".run.lock", name}
+
+
+def test_a_lock_that_somebody_has_is_not_emptied(tmp_path: Path) -> None:
+    first = Lock(tmp_path / "lock")
+    assert first.take(wait=False)
+    first.say("process 1")
+    second = Lock(tmp_path / "lock")
+    assert not second.take(wait=False)
+    assert second.said() == "process 1"
+    for lock in (first, second):
+        lock.close()
+
+
+@pytest.mark.parametrize("name", ["run.json", "instances.log", "config.yaml", "scores.json", "torn.txt", ".run.lock"])
+def test_a_pipe_in_place_of_a_file_is_told_and_not_waited_for(place: Path, name: str) -> None:
+    out = place / "out"
+    out.mkdir()
+    os.mkfifo(out / name)
+    done = ran(*command(place))
+    assert done.returncode == 2, done.stderr
+    assert f"{name} is not a regular file\n  fix: remove it, or give another folder with -o." in done.stderr
+    assert made(place) == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="there is no file that cannot be locked")
 def test_a_file_that_cannot_be_locked(tmp_path: Path) -> None:
-    lock, other = Lock(tmp_path / "lock"), os.open(tmp_path, os.O_PATH)
-    os.dup2(other, lock._file.fileno())  # which the system does not lock, as some network drives do not
-    os.close(other)
+    lock = Lock(tmp_path / "lock")
+    lock.close()
+    lock._file = Descriptor(
+        os.open(tmp_path, os.O_PATH)
+    )  # which the system does not lock, as some network drives do not
     with pytest.raises(UsageError, match=r"cannot lock .*lock: Bad file descriptor\n  fix: a folder on a disk whose"):
         lock.take()
     lock.close()

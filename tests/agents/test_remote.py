@@ -4,6 +4,7 @@
 import contextlib
 import faulthandler
 import gc
+import itertools
 import json
 import socket
 import sys
@@ -23,7 +24,7 @@ from lagging.agents import DONE, Revise, State, Traits, Write
 from lagging.agents.failures import Failure
 from lagging.agents.jobs import Desk, Settings
 from lagging.agents.protocol import Timed, as_agent
-from lagging.agents.remote import AgentServer, RemoteAgent, from_address
+from lagging.agents.remote import AgentServer, RemoteAgent, client, from_address
 from lagging.agents.remote.messages import Declared
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import Speech, Text
@@ -752,3 +753,137 @@ def test_a_server_that_answers_wrongly(replies: list, reason: str) -> None:
         agent.close()
     assert failed.value.kind == "connection"
     assert reason in str(failed.value)
+
+
+# ---- servers that would keep a run for ever ---------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def answering(answer, hello: str = HELLO) -> Iterator[str]:
+    """A server of somebody else's, that answers every step with what a function of the connection sends."""
+
+    def handler(connection) -> None:
+        with contextlib.suppress(websockets.ConnectionClosed, TimeoutError):
+            connection.send(hello)
+            while True:
+                message = connection.recv(timeout=20)
+                kind = json.loads(message)["type"] if isinstance(message, str) else "samples"
+                if kind == "begin":
+                    connection.send('{"type": "ready"}')
+                elif kind == "step":
+                    answer(connection)
+
+    server, address = served(handler, subprotocols=["lagging-agent-1"])
+    with server:
+        yield address
+
+
+@pytest.mark.parametrize(
+    ("traits", "reason"),
+    [
+        ({"patience": 10**12}, "patience = 1000000000000, but it is a whole number from 0 to 1000"),
+        ({"patience": -1}, "patience = -1, but it is a whole number from 0 to 1000"),
+        ({"sample_rate": 0}, "sample_rate = 0, but it is a whole number from 1 to 10000000"),
+        ({"target": "speech"}, "agents from text to speech cannot be run"),
+        ({"patience": 0.5}, "Expected `int`, got `float` - at `$.traits.patience`"),
+        ({"patience": "3"}, "Expected `int`, got `str` - at `$.traits.patience`"),
+        ({"eager": 1}, "Expected `bool`, got `int` - at `$.traits.eager`"),
+    ],
+    ids=str,
+)
+def test_what_a_server_declares_is_checked_when_it_greets(traits: dict, reason: str) -> None:
+    hello = json.dumps({"type": "hello", "agent": "theirs", "traits": traits})
+    with answering(lambda connection: None, hello) as address, pytest.raises(UsageError) as wrong:
+        RemoteAgent(address)
+    assert reason in str(wrong.value)
+    assert address in str(wrong.value)
+    assert "\n  fix: " in str(wrong.value)
+    assert "start the server" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"max_message": 0}, {"max_message": -4}, {"agent": "x" * 5000}, {"identity": "x" * 5000}],
+    ids=lambda field: next(iter(field)),
+)
+def test_a_greeting_out_of_range_is_refused(field: dict) -> None:
+    hello = json.dumps({"type": "hello", "agent": "theirs"} | field)
+    with answering(lambda connection: None, hello) as address, pytest.raises(UsageError, match="not a message"):
+        RemoteAgent(address)
+
+
+PATIENT = json.dumps({"type": "hello", "agent": "theirs", "traits": {"patience": 1000}})
+NOTHING = '{"type": "answer", "seconds": 0}'
+
+
+def test_a_server_that_says_nothing_and_reports_no_time_is_bounded_by_the_wall() -> None:
+    def slowly(connection) -> None:
+        time.sleep(0.02)
+        connection.send(NOTHING)
+
+    with answering(slowly, PATIENT) as address:
+        agent = RemoteAgent(address)
+        log = lines_of(agent, Text(["a", "b"]), limits=Limits(sentence=0.3))
+        agent.close()
+    assert [line["kind"] for line in log] == ["sentence-limit"] * 2
+    assert "by the clock on the wall" in log[0]["failed"]
+
+
+def test_a_server_that_says_nothing_for_ever_is_bounded_by_its_calls() -> None:
+    words = itertools.count()
+
+    def sometimes(connection) -> None:
+        word = next(words)
+        said = f'{{"type": "answer", "seconds": 0, "actions": ["{word}"]}}'
+        connection.send(said if word % 40 == 0 else NOTHING)
+
+    with answering(sometimes, PATIENT) as address:
+        agent = RemoteAgent(address)
+        log = lines_of(agent, Text(["a"]), limits=Limits(calls=200))
+        agent.close()
+    assert log[0]["failed"].endswith("200 calls, which is the limit (--call-limit)")
+
+
+def test_a_server_that_streams_samples_for_ever_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_SAMPLES", 1 << 20)
+    sent = itertools.count()
+
+    def stream(connection) -> None:
+        while next(sent) < 1000:
+            connection.send(b"\0" * (1 << 16))
+
+    hello = json.dumps({"type": "hello", "agent": "theirs", "traits": {"source": "speech", "target": "speech"}})
+    with answering(stream, hello) as address:
+        agent = RemoteAgent(address, timeout=20)
+        agent.reset()
+        with pytest.raises(Failure, match=r"more than 1048576 bytes of samples before an answer"):
+            agent.policy(State(np.zeros(3, np.float32), 0, 16_000))
+        agent.close()
+
+
+def test_samples_by_the_drop_do_not_keep_a_run() -> None:
+    drops = itertools.count()
+
+    def drip(connection) -> None:
+        while next(drops) < 100:
+            connection.send(b"\0" * 4)
+            time.sleep(0.1)
+
+    hello = json.dumps({"type": "hello", "agent": "theirs", "traits": {"source": "speech", "target": "speech"}})
+    with answering(drip, hello) as address:
+        agent = RemoteAgent(address, timeout=1)
+        agent.reset()
+        with pytest.raises(Failure, match="no answer for 1 s"):
+            agent.policy(State(np.zeros(3, np.float32), 0, 16_000))
+        assert next(drops) < 90, "it was not waited for the last of them"
+        agent.close()
+
+
+def test_a_long_failure_is_shortened_before_it_is_logged() -> None:
+    failed = json.dumps({"type": "failed", "kind": "raised", "detail": "d" * 10**6, "trace": "t" * 10**6})
+    with answering(lambda connection: connection.send(failed)) as address:
+        agent = RemoteAgent(address)
+        log = lines_of(agent, Text(["a"]))
+        agent.close()
+    assert log[0]["kind"] == "raised"
+    assert len(json.dumps(log[0])) < 100_000

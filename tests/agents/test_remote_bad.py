@@ -272,8 +272,81 @@ def test_a_sentence_may_have_so_many_bytes_and_the_next_as_many_again() -> None:
             client.send(b'{"type":"step"}')
             assert client.message()["actions"] == ["1"]
         client.send(b"\0" * 90_000, 2)
-        assert client.closed() == (1008, "the messages about a sentence may have 100000 bytes")
+        assert client.closed() == (1008, "a sentence may hold 100000 bytes (--max-sentence)")
         client.sock.close()
+
+
+def words(count: int, word: str = "ab", kind: str = "source") -> bytes:
+    return json.dumps({"type": "step", kind: [word] * count}, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("ab", "source"), ("ab", "target"), ("", "source"), ("𐍈" * 50, "source")],
+    ids=["short", "written", "empty", "wide"],
+)
+def test_what_is_held_of_a_text_counts_and_not_its_letters(word: str, kind: str) -> None:
+    """A list of short words takes twelve times the memory of its letters."""
+    with serving(bounds={"sentence": 1_000_000}) as there:
+        client = Raw(there.address)
+        client.send(BEGIN)
+        client.message()
+        count = 1500 if len(word) > 2 else 10_000
+        sent = 0
+        for _ in range(20):
+            client.send(words(count, word, kind))
+            opcode, data = client.frame()
+            if opcode == 8:
+                break
+            sent += 8 * count + count * (50 if word == "ab" else 4 * len(word))
+        assert data[2:].decode() == "a sentence may hold 1000000 bytes (--max-sentence)"
+        assert sent < 1_000_000
+        client.sock.close()
+
+
+def test_what_is_erased_does_not_count() -> None:
+    with serving(bounds={"sentence": 1_000_000}) as there:
+        client = Raw(there.address)
+        client.send(BEGIN)
+        client.message()
+        for erase in (0, *[10_000] * 10):
+            client.send(json.dumps({"type": "step", "erase": erase, "target": ["ab"] * 10_000}).encode())
+            assert client.message()["type"] == "answer"
+        client.sock.close()
+
+
+def test_what_an_agent_says_in_a_sentence_counts_too() -> None:
+    with serving(Talks, bounds={"sentence": 40 << 20, "memory": 1 << 30}) as there:
+        client = Raw(there.address)
+        client.send(HEAR)
+        client.message()
+        for _ in range(2):
+            client.send(b'{"type":"step"}')
+            while client.frame()[0] == 2:
+                pass
+        client.send(b'{"type":"step"}')
+        assert client.closed() == (1008, "a sentence may hold 41943040 bytes (--max-sentence)")
+        client.sock.close()
+
+
+def test_all_clients_together_hold_no_more_than_the_server_may() -> None:
+    mebi = 1 << 20
+    assert Bounds().of_sentence(1) == 256 * mebi
+    for agents in (1, 2, 5, 40):
+        held = Bounds().of_sentence(agents)
+        assert 2 * agents * held + 32 * 4 * mebi <= 768 * mebi  # twice, while a recording grows
+    assert Bounds(sentence=99).of_sentence(4) == 99
+    for bounds, agents in [
+        (Bounds(sentence=321 * mebi), 1),
+        (Bounds(sentence=100 * mebi), 4),
+        (Bounds(message=64 * mebi), 1),
+        (Bounds(memory=mebi), 1),
+        (Bounds(), 400),
+    ]:
+        with pytest.raises(UsageError, match=r"MiB, but it may hold \d+ MiB\n  fix: a larger --max-memory, or "):
+            bounds.of_sentence(agents)
+    with pytest.raises(UsageError, match="--max-memory"):
+        serving(agents=4, bounds={"sentence": 256 * mebi})
 
 
 def test_a_source_that_is_too_long_for_a_message_is_told_by_the_client() -> None:
@@ -386,6 +459,85 @@ def test_a_message_that_comes_by_the_byte_does_not_keep_an_agent() -> None:
         slow.sock.close()
         thread.join(SOON)
         agent.close()
+
+
+def asking(client: Raw, message: bytes, pause: float) -> threading.Thread:
+    """A thread that sends a message again and again."""
+
+    def ask() -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(400):
+                client.send(message)
+                time.sleep(pause)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread
+
+
+def test_empty_steps_do_not_keep_an_agent() -> None:
+    with serving(bounds={"idle": 0.5}) as there:
+        slow = Raw(there.address)
+        slow.send(BEGIN)
+        slow.message()
+        thread = asking(slow, b'{"type":"step"}', 0.1)
+        agent = RemoteAgent(there.address)
+        assert answer(agent, "a") == "1"
+        assert slow.closed() == (1008, "the sentence has waited for its client for 0.5 s in all (--idle)")
+        slow.sock.close()
+        thread.join(SOON)
+        agent.close()
+
+
+def test_a_client_may_take_the_time_that_its_source_lasts() -> None:
+    with serving(Listens, bounds={"idle": 0.4}) as there:
+        client = Raw(there.address)
+        client.send(HEAR)
+        client.message()
+        for _ in range(5):
+            time.sleep(0.25)  # of speech at its own pace
+            client.send(b"\0" * 16_000, 2)
+            client.send(b'{"type":"step"}')
+            assert client.message()["type"] == "answer"
+        client.sock.close()
+    with serving(bounds={"idle": 0.4}) as there:
+        client = Raw(there.address)
+        client.send(BEGIN)
+        client.message()
+        for _ in range(5):
+            client.send(STEP)
+            assert client.message()["type"] == "answer"
+            time.sleep(0.25)  # of text, two seconds for a word
+        client.sock.close()
+
+
+def test_a_sentence_has_a_deadline_however_busy_its_client_is() -> None:
+    told: list[str] = []
+    with serving(told=told, bounds={"deadline": 1.0}) as there:
+        busy = Raw(there.address)
+        busy.send(BEGIN)
+        busy.message()
+        thread = asking(busy, STEP, 0.05)
+        agent = RemoteAgent(there.address)
+        assert answer(agent, "a") == "1"
+        assert busy.closed() == (1008, "a sentence may take 1 s (--deadline)")
+        busy.sock.close()
+        thread.join(SOON)
+        agent.close()
+
+
+def test_who_takes_a_little_at_a_time_has_the_deadline_too() -> None:
+    with serving(Talks, bounds={"deadline": 1.0}) as there:
+        slow = Raw(there.address)
+        slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.send(HEAR)
+        slow.message()
+        slow.send(b'{"type":"step"}')
+        agent = RemoteAgent(there.address)
+        agent.reset()
+        assert agent.policy(State(np.zeros(0, np.float32), 0, 16_000)) is not None
+        agent.close()
+        slow.sock.close()
 
 
 def test_pings_are_no_sign_of_life() -> None:
@@ -615,9 +767,12 @@ def test_a_sentence_that_is_over_gives_its_agent_back_at_once() -> None:
 
 
 def test_only_so_many_clients() -> None:
-    with serving(bounds={"connections": 2}) as there:
+    with serving(agents=2, bounds={"connections": 2}) as there:
         opening = [Raw(there.address, shake=False) for _ in range(5)]  # do not count
         one, two = Raw(there.address), Raw(there.address)
+        for client in (one, two):
+            client.send(BEGIN)
+            client.message()
         full = Raw(there.address)
         assert full.head.startswith(b"HTTP/1.1 503 ")
         with pytest.raises(
@@ -631,6 +786,108 @@ def test_only_so_many_clients() -> None:
         agent.close()
         for client in (two, full, *opening):
             client.sock.close()
+
+
+def test_who_has_been_idle_longest_goes_first() -> None:
+    told: list[str] = []
+    with serving(told=told, bounds={"connections": 3}) as there:
+        first, second, third = (Raw(there.address) for _ in range(3))
+        first.send(BEGIN)
+        first.message()
+        until(lambda: sum(session.idle_since is not None for session in there._sessions) == 2)
+        fourth = Raw(there.address)
+        assert second.closed() == (1008, "idle, and another client has come")
+        for client in (third, fourth):
+            client.send(b'{"type":"end"}')
+        first.send(STEP)
+        assert first.message()["actions"] == ["1"]  # amid its sentence, and not idle
+        assert sum("cut off: idle, and another client has come" in line for line in told) == 1
+        for client in (first, second, third, fourth):
+            client.sock.close()
+
+
+def test_our_own_client_comes_back_when_it_had_to_make_room() -> None:
+    with serving(bounds={"connections": 2}) as there:
+        agent = RemoteAgent(there.address)
+        assert answer(agent, "a") == "1"
+        agent.policy(finished("a"))
+        others = [Raw(there.address) for _ in range(3)]
+        assert answer(agent, "a") == "1"
+        agent.close()
+        for client in others:
+            client.sock.close()
+
+
+def finished(*words: str) -> State:
+    state = State(list(words))
+    state.finished = True
+    return state
+
+
+def test_many_who_come_at_once_are_not_more_than_there_may_be() -> None:
+    most: list[int] = []
+    with serving(bounds={"connections": 4}) as there:
+        come = threading.Barrier(24)
+
+        def client() -> None:
+            raw = Raw(there.address, shake=False)
+            come.wait(SOON)
+            with contextlib.suppress(OSError, EOFError):
+                Raw(there.address)
+            raw.sock.close()
+
+        threads = [threading.Thread(target=client) for _ in range(24)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            most.append(sum(one.state.name == "OPEN" for one in list(there._known)))
+            time.sleep(0.001)
+        assert len(there._clients) <= 4
+    assert max(most) <= 4 + 1  # one may be on its way out
+
+
+def test_half_open_connections_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SPARE", 8)
+    with serving(bounds={"connections": 2}) as there:
+        enough, half = threading.Event(), []
+
+        def flood() -> None:
+            while not enough.wait(0.005) and len(half) < 400:
+                half.append(Raw(there.address, shake=False))
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        until(lambda: len(half) > 20)
+        for _ in range(10):
+            agent = RemoteAgent(there.address)
+            assert answer(agent, "a") == "1"
+            agent.close()
+        enough.set()
+        thread.join(SOON)
+        for client in half:
+            client.sock.close()
+
+
+def test_who_hangs_up_while_it_waits_for_an_agent_leaves_the_queue() -> None:
+    told: list[str] = []
+    with serving(told=told, bounds={"connections": 3}) as there:
+        taken = Raw(there.address)
+        taken.send(BEGIN)
+        taken.message()
+        waits = [Raw(there.address) for _ in range(2)]
+        for client in waits:
+            client.send(BEGIN)
+        until(lambda: len(there._pool._waiting) == 2)
+        for client in waits:
+            client.reset()
+        until(lambda: not there._pool._waiting)
+        until(lambda: len(there._clients) == 1)
+        agent = RemoteAgent(there.address)
+        taken.send(b'{"type":"end"}')
+        assert answer(agent, "a") == "1"
+        agent.close()
+        taken.sock.close()
+    assert sum("gone while it waited for an agent" in line for line in told) == 2
 
 
 def test_a_flood_of_connections_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -418,7 +418,7 @@ def test_time_that_was_measured_elsewhere():
     sentence = driven(Script(Timed(["a", DONE], 0.25)), "x")
     assert sentence.compute == [NS // 4]
     assert said(sentence) == ("a", [1])
-    assert failure_of(Script(Timed("a", float("nan")))).kind == "raised"
+    assert failure_of(Script(Timed("a", float("nan")))).kind == "wrong-type"
 
 
 def test_only_the_agent_s_time_counts():
@@ -464,7 +464,7 @@ def test_source_begins_when_the_agent_is_ready():
 def test_every_kind_is_known():
     here = {"raised", "wrong-type", "nothing-written", "never-finished", "after-finish", "erased-too-much"}
     here |= {"changed-state", "step-limit", "sentence-limit"}
-    assert here | {"died", "unreadable", "connection"} == set(FAILURES)
+    assert here | {"died", "closed-files", "unreadable", "connection"} == set(FAILURES)
     failure = Failure("raised", "x", "y")
     made, parts = failure.__reduce__()
     assert vars(made(*parts)) == vars(failure)
@@ -571,7 +571,7 @@ def test_batches_may_yield_and_may_be_wrong():
 
     four = [Sentence(Written(["x"]), Traits(batched=True), FEW, place) for place in range(4)]
     found = {s.place: failure and failure.kind for s, failure in drive_batch(Mixed(), four, 4)}
-    assert found == {0: None, 1: "never-finished", 2: "wrong-type", 3: "raised"}
+    assert found == {0: None, 1: "never-finished", 2: "wrong-type", 3: "wrong-type"}
     assert said(four[0]) == ("a b", [1, 1])
 
 

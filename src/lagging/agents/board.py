@@ -2,8 +2,8 @@
 """Memory that a run's processes share: what is left to do, and what each of them is doing.
 
 Numbers of 64 bits. Two for all: how many sentences have been given out, and whether to stop. Then a row for each
-worker: when its step began (in ns of the monotonic clock, 0 between steps), how many sentences it has under way, and
-which.
+worker: when its step began (in ns of the monotonic clock, 0 between steps), whether its files were closed, how many
+sentences it has under way, and which.
 Whoever gives out a sentence has the lock of the journal, so that nothing is lost when a worker dies.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["Board"]
 
 GIVEN, STOP = 0, 1
-STEP, COUNT, FIRST = 0, 1, 2
+STEP, CLOSED, COUNT, FIRST = 0, 1, 2, 3
 
 
 class Board:
@@ -81,11 +81,19 @@ class Board:
     def clear(self, worker: int) -> None:
         """A worker is gone."""
         row = self.row(worker)
-        row[COUNT] = row[STEP] = 0
+        row[COUNT] = row[STEP] = row[CLOSED] = 0
 
     def began(self, worker: int) -> int:
         """When the step of a worker began; 0 between steps."""
         return self.row(worker)[STEP]
+
+    def close(self, worker: int) -> None:
+        """The files of a worker were closed: it can neither work on nor say so."""
+        self.row(worker)[CLOSED] = 1
+
+    def is_closed(self, worker: int) -> bool:
+        """Whether they were."""
+        return bool(self.row(worker)[CLOSED])
 
     def stop(self) -> None:
         """No more sentences are given out."""

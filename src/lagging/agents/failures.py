@@ -8,7 +8,7 @@ from types import TracebackType
 
 from lagging.errors import LaggingError
 
-__all__ = ["FAILURES", "REMEDIES", "Failure", "raised"]
+__all__ = ["FAILURES", "REMEDIES", "Failure", "raised", "shortened"]
 
 LONGEST = 20_000
 """Characters that are kept of what an agent raised."""
@@ -24,6 +24,7 @@ FAILURES = {
     "step-limit": "the agent took longer over a step than it may",
     "sentence-limit": "the agent took longer over the sentence than it may",
     "died": "the agent's process died",
+    "closed-files": "the agent closed files that it had not opened, and its process could not go on",
     "unreadable": "the source could not be read",
     "connection": "the connection to the agent broke",
 }
@@ -33,7 +34,7 @@ REMEDIES = {
     "raised": "its traceback is in the log; a mended agent is another one, and gets another folder",
     "step-limit": "a larger --step-limit, and --retry-failed",
     "sentence-limit": "a larger --sentence-limit, and --retry-failed",
-    "never-finished": "a larger --token-limit and --retry-failed, if it is meant to write so much",
+    "never-finished": "a larger limit and --retry-failed, if it is meant to write so much",
     "died": "--retry-failed, if something else has ended it (too little memory?)",
     "unreadable": "--retry-failed, once it can be read",
     "connection": "--retry-failed",
@@ -67,12 +68,14 @@ def raised(error: BaseException) -> Failure:
     while frame is not None and frame.tb_next is not None and _is_ours(frame):
         frame = frame.tb_next
     told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
-    said, trace = (_shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
+    said, trace = (shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
     return Failure("raised", said.strip(), trace)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n…\n{text[-LONGEST // 2 :]}"
+def shortened(text: str) -> str:
+    """The beginning and the end of a text that is too long to keep."""
+    half = LONGEST // 2 - 2
+    return text if len(text) <= LONGEST else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def _is_ours(frame: TracebackType) -> bool:

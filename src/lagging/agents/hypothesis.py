@@ -63,6 +63,10 @@ class Hypothesis:
         self.owners += [step] * len(some)
         return bool(some)
 
+    def has_more(self, text: str, most: int) -> bool:
+        """Whether a text has more than so many pieces; the rest of it is not split."""
+        return len(text) > 2 * most and self._split is not _whole and len(text.split(None, most)) > most
+
     def erase(self, count: int, step: int) -> None:
         """Take back the last pieces."""
         if count > len(self.pieces):

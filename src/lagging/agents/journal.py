@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from lagging.agents.locks import Lock
+from lagging.agents.locks import Descriptor, Lock
 from lagging.errors import LaggingError
 from lagging.files import UNFINISHED, unwritable
 
-__all__ = ["LOG", "Contents", "Journal"]
+__all__ = ["LOG", "TORN", "Contents", "Journal"]
 
 LOG = "instances.log"
 TORN = "torn.txt"
@@ -71,11 +71,7 @@ class Journal:
         self._open()
 
     def _open(self) -> None:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        try:
-            self._file = os.open(self.path, flags, 0o666)
-        except OSError as error:
-            raise unwritable(self.path, error) from None
+        self._file = Descriptor.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._synced = self.size()
         self._looked, self._written = 0, set[int]()
         if hasattr(os, "O_DIRECTORY"):  # a new file is safe when its folder is
@@ -85,7 +81,7 @@ class Journal:
 
     def size(self) -> int:
         """Bytes written."""
-        return os.fstat(self._file).st_size
+        return self._file.look().st_size
 
     def append(self, line: bytes) -> None:
         """Write a line, whole. The caller has the lock.
@@ -99,25 +95,25 @@ class Journal:
         done = 0
         try:
             while done < len(line):
-                done += os.write(self._file, line[done:])
+                done += os.write(self._file.number, line[done:])
         except OSError as error:
-            os.ftruncate(self._file, size)
+            os.ftruncate(self._file.number, size)
             raise unwritable(self.path, error, LaggingError) from None
 
     def _is_torn(self, size: int) -> bool:
-        os.lseek(self._file, size - 1, os.SEEK_SET)
-        return os.read(self._file, 1) != b"\n"
+        os.lseek(self._file.number, size - 1, os.SEEK_SET)
+        return os.read(self._file.number, 1) != b"\n"
 
     def sync(self) -> None:
         """Have the system put what was written onto the disk, if there is anything new."""
         if (size := self.size()) != self._synced:
-            os.fsync(self._file)
+            os.fsync(self._file.number)
             self._synced = size
 
     def close(self) -> None:
         """Sync, and let go."""
         self.sync()
-        os.close(self._file)
+        self._file.close()
         self.lock.close()
 
     def look(self) -> Contents:
@@ -171,7 +167,7 @@ class Journal:
         except OSError as error:
             fresh.unlink(missing_ok=True)
             raise unwritable(fresh, error, LaggingError) from None
-        os.close(self._file)
+        self._file.close()
         fresh.replace(self.path)
         self._open()
 

@@ -5,26 +5,84 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
-from lagging.errors import UsageError
+from lagging.errors import LaggingError, UsageError
 from lagging.files import unwritable
 
-__all__ = ["Lock"]
+__all__ = ["ClosedError", "Descriptor", "Lock", "irregular"]
+
+READ = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""How a file is opened: a pipe is not waited for."""
+
+
+class ClosedError(LaggingError):
+    """A file that this process had open is not open any more."""
+
+
+class Descriptor:
+    """The number of an open file. Whether it still is that file is seen: an agent may close files of its process.
+
+    Attributes:
+        number: the number.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number, self._then = number, os.fstat(number)
+
+    @classmethod
+    def open(cls, path: Path, flags: int) -> Descriptor:
+        """Open a regular file.
+
+        Raises:
+            UsageError: it is none, or cannot be opened.
+        """
+        try:
+            found = cls(os.open(path, flags | READ, 0o666))
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK) and path.is_symlink():  # as POSIX or FreeBSD has it
+                raise UsageError(f"{path} is a link, and is not followed\n  fix: remove it.") from None
+            raise unwritable(path, error) from None
+        if not stat.S_ISREG(found._then.st_mode):
+            found.close()
+            raise irregular(path)
+        return found
+
+    def look(self) -> os.stat_result:
+        """What the system knows of the file.
+
+        Raises:
+            ClosedError: it was closed, or is another file by now.
+        """
+        try:
+            now = os.fstat(self.number)
+        except OSError:
+            now = None
+        if now is None or not os.path.samestat(now, self._then):
+            raise ClosedError("a file of this process was closed by somebody who had not opened it")
+        return now
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self.number)
+
+
+def irregular(path: Path) -> UsageError:
+    """What to raise of a pipe, a device or a folder where a file belongs."""
+    return UsageError(f"{path} is not a regular file\n  fix: remove it, or give another folder with -o.")
 
 
 class Lock:
-    """A lock between processes: whoever has locked the file has it."""
+    """A lock between processes: whoever has locked the file has it. A link is not followed."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._file: IO[bytes] = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise unwritable(path, error) from None
+        if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+            raise UsageError(f"{path} is a link, and is not followed\n  fix: remove it.")
+        self._file = Descriptor.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0))
         self.path = path
 
     def take(self, wait: bool = True) -> bool:
@@ -33,15 +91,16 @@ class Lock:
         Raises:
             UsageError: files cannot be locked there.
         """
+        self._file.look()
         try:
-            return _lock(self._file.fileno(), wait)
+            return _lock(self._file.number, wait)
         except OSError as error:  # some network drives
             why = f"cannot lock {self.path}: {error.strerror or error}"
             raise UsageError(f"{why}\n  fix: a folder on a disk whose files can be locked.") from None
 
     def free(self) -> None:
         """Unlock."""
-        _unlock(self._file.fileno())
+        _unlock(self._file.number)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -56,22 +115,21 @@ class Lock:
     def lasts(self) -> bool:
         """Whether the file is still the one of that name: who had it before may have removed it."""
         try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._file.fileno()))
+            return os.path.samestat(self.path.lstat(), self._file.look())
         except OSError:
             return False
 
     def say(self, text: str) -> None:
-        """Write into the file who has it."""
+        """Write into the file who has it. The caller has the lock."""
         with suppress(OSError):  # a full disk is told by whoever has more to write
-            self._file.truncate(0)
-            self._file.write(text.encode())
+            os.ftruncate(self._file.number, 0)
+            os.lseek(self._file.number, 0, os.SEEK_SET)
+            os.write(self._file.number, text.encode())
 
     def said(self) -> str:
         """Who has it, by his own words."""
-        try:
-            return self.path.read_text("utf-8", errors="replace").strip()
-        except OSError:
-            return ""
+        os.lseek(self._file.number, 0, os.SEEK_SET)
+        return os.read(self._file.number, 100).decode("utf-8", errors="replace").strip()
 
     def close(self) -> None:
         """Let go."""

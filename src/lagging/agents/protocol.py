@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union, runtime_checkable
 
 from msgspec import Struct
@@ -37,9 +38,17 @@ __all__ = [
     "Traits",
     "Write",
     "as_agent",
+    "short",
+    "whole",
 ]
 
 Samples: TypeAlias = "npt.NDArray[np.float32]"
+
+SILENCES = (0, 1000)
+"""The range of `patience`."""
+RATES = (1, 10_000_000)
+"""The range of `sample_rate`."""
+KINDS = ("text", "speech")
 
 
 class State:
@@ -161,17 +170,20 @@ class BatchedAgent(Protocol):
 
 @dataclass(frozen=True)
 class Traits:
-    """What an agent declares of itself.
+    """What an agent declares of itself, checked.
 
     Attributes:
         source, target: "text" or "speech".
         chunkwise: whether it is asked only after a read.
         eager: whether it is asked before the first read, too.
         batched: whether it takes many sentences at once.
-        patience: how often it may answer nothing after the end of the source before that ends the sentence.
+        patience: how often it may answer nothing after the end of the source before that ends the sentence: 0 to 1000.
         must_finish: whether it has to say that it has finished, so that falling silent is a failure.
         sample_rate: of the speech that it writes; None if its answers say so.
         sees_reference: whether it is shown the reference, and the length of the source.
+
+    Raises:
+        UsageError: what it declares makes no sense, with everything that does not.
     """
 
     source: str = "text"
@@ -184,9 +196,33 @@ class Traits:
     sample_rate: int | None = None
     sees_reference: bool = False
 
+    def __post_init__(self) -> None:
+        """Check them."""
+        wrong = []
+        for name, field in self.__dataclass_fields__.items():
+            value = getattr(self, name)
+            if isinstance(field.default, str):
+                right, rule = isinstance(value, str) and value in KINDS, "'text' or 'speech'"
+            elif isinstance(field.default, bool):
+                right, rule = isinstance(value, bool), "True or False"
+            else:
+                low, high = SILENCES if name == "patience" else RATES
+                number = whole(value, low, high)
+                right, rule = number is not None or value is field.default, f"a whole number from {low} to {high}"
+                object.__setattr__(self, name, number)  # one of NumPy's becomes one of Python's
+            if not right:
+                wrong.append(f"{name} = {short(value)}, but it is {rule}")
+        if wrong:
+            raise UsageError(
+                f"what the agent declares of itself makes no sense: {'; '.join(wrong)}\n"
+                "  fix: mend these attributes of the agent's class, or leave them out."
+            )
+        if self.source == "text" and self.target == "speech":
+            raise UsageError("agents from text to speech cannot be run: the log of their delays would have no unit")
+
     @classmethod
     def of(cls, agent: object) -> Traits:
-        """The traits of an agent, checked.
+        """The traits of an agent.
 
         Example:
             >>> class Listener:
@@ -196,13 +232,25 @@ class Traits:
             'speech'
         """
         fields = {name: getattr(agent, name) for name in cls.__dataclass_fields__ if hasattr(agent, name)}
-        traits = cls(**{**fields, "batched": callable(getattr(agent, "policies", None))})
-        for end in ("source", "target"):
-            if getattr(traits, end) not in ("text", "speech"):
-                raise UsageError(f"an agent's {end} is 'text' or 'speech', but this one has {getattr(traits, end)!r}")
-        if traits.source == "text" and traits.target == "speech":
-            raise UsageError("agents from text to speech cannot be run: the log of their delays would have no unit")
-        return traits
+        return cls(**{**fields, "batched": callable(getattr(agent, "policies", None))})
+
+
+def whole(value: object, low: int, high: int) -> int | None:
+    """A value as an int, if it is a whole number in a range; a truth value is none.
+
+    Example:
+        >>> whole(3, 0, 10), whole(True, 0, 10), whole(3.0, 0, 10), whole(11, 0, 10)
+        (3, None, None, None)
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        return None
+    return number if low <= (number := int(value)) <= high else None
+
+
+def short(value: object) -> str:
+    """A value, as a reason shows it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 class _Function:

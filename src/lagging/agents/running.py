@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from lagging.agents.jobs import Desk, Job, Settings
-from lagging.agents.journal import LOG, Journal
-from lagging.agents.locks import Lock
-from lagging.agents.manifest import Manifest
+from lagging.agents.journal import LOG, TORN, Journal
+from lagging.agents.locks import Lock, irregular
+from lagging.agents.manifest import MANIFEST, Manifest
 from lagging.agents.progress import Progress
 from lagging.agents.protocol import Traits, as_agent
 from lagging.agents.records import read_lines
@@ -59,6 +59,8 @@ class Result:
 
 
 LOCK = ".run.lock"
+FILES = (MANIFEST, LOG, TORN, "config.yaml", "scores.json")
+"""What is read and written in a folder: nothing but files, so that nobody waits for the other end of a pipe."""
 
 
 @contextlib.contextmanager
@@ -78,6 +80,9 @@ def _alone(folder: Path) -> Iterator[None]:
         )
     try:
         lock.say(f"process {os.getpid()}")
+        for name in FILES:
+            if (folder / name).exists() and not (folder / name).is_file():
+                raise irregular(folder / name)
         for left in (*folder.glob(f".*{UNFINISHED}"), *folder.glob(f"wavs/.*{UNFINISHED}")):
             left.unlink()  # somebody was killed
         yield

@@ -7,22 +7,25 @@ batches; the agent may be here or on another machine, and nobody else's time is 
 
 Time is simulated, unless it is real: a step's source arrives when that much of the source has been spoken, and what was
 measured is how long the agent computed. Arrival and computing time are what the queue clock needs.
+
+Every sentence ends: its calls, its tokens, their bytes and its time are bounded, by what the agent reports and by the
+clock on the wall.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from numbers import Integral
+from numbers import Integral, Real
 from types import GeneratorType
 from typing import Any, Protocol
 
 from lagging.agents.failures import Failure, raised
 from lagging.agents.hypothesis import Hypothesis
-from lagging.agents.protocol import Answer, Revise, State, Timed, Traits, Write
+from lagging.agents.protocol import RATES, Answer, Revise, State, Timed, Traits, Write, short, whole
 from lagging.agents.sources import Spoken, Written, as_floats
 
 __all__ = ["Limits", "Sentence", "drive", "drive_batch"]
@@ -30,28 +33,56 @@ __all__ = ["Limits", "Sentence", "drive", "drive_batch"]
 LOG = logging.getLogger("lagging.agents")
 NS = 1_000_000_000
 MS = 1_000_000
+WIDEST = 4
+"""Bytes of the widest letter."""
+LONGEST = 1e9
+"""Seconds that an answer can have taken."""
+MiB, KiB = 1 << 20, 1 << 10
 
 
 @dataclass(frozen=True)
 class Limits:
     """How far an agent may go.
 
+    Times are those that the agent is charged for: measured here, or reported by whoever measured them elsewhere. What
+    passes here while the answers are waited for is bounded by the same numbers, whatever is reported.
+
     Attributes:
         step: seconds for one answer.
-        sentence: seconds of computing for a sentence.
+        sentence: seconds for all answers of a sentence.
         tokens: how many tokens, and revisions, a sentence may have; if not given, 1000 and 10 for each source token or
             tenth of a second.
+        calls: how often the agent is asked in a sentence; if not given, once for each read, and twice for each token
+            that the sentence may have.
+        bytes: of what stands written, and so of one answer; if not given, 16 MiB of text, or 64 MiB of samples and 64
+            KiB for each tenth of a second of the source.
     """
 
     step: float = 300.0
     sentence: float = 3600.0
     tokens: int | None = None
+    calls: int | None = None
+    bytes: int | None = None
 
     def of(self, source: Written | Spoken) -> int:
         """How many tokens a translation of this source may have."""
-        if self.tokens is not None:
-            return self.tokens
-        return 1000 + int(10 * source.length if isinstance(source, Written) else source.length / 10)
+        return _usual_tokens(source) if self.tokens is None else self.tokens
+
+    def calls_of(self, source: Written | Spoken) -> int:
+        """How often an agent is asked about this source; not less where it may write less, as it may still wait."""
+        if self.calls is not None:
+            return self.calls
+        return source.reads + 2 * max(self.of(source), _usual_tokens(source))
+
+    def bytes_of(self, source: Written | Spoken, target: str) -> int:
+        """How many bytes a translation of this source into text or speech may have."""
+        if self.bytes is not None:
+            return self.bytes
+        return 16 * MiB if target == "text" else 64 * MiB + 64 * KiB * int(source.length / 100)
+
+
+def _usual_tokens(source: Written | Spoken) -> int:
+    return 1000 + int(10 * source.length if isinstance(source, Written) else source.length / 10)
 
 
 class Pulse(Protocol):
@@ -102,6 +133,7 @@ class Sentence:
         starts, finishes: when it began and ended, in ms since the source began; in real time only.
         hypothesis: what stands written.
         pieces: of output speech, the samples; with `rates` and the step that wrote each (`owners`).
+        pulse: where it is noted when a step began, until its answer has been taken over.
     """
 
     source: Written | Spoken
@@ -125,6 +157,9 @@ class Sentence:
         self.rates: list[int] = []
         self.done = False
         self._most = self.limits.of(self.source)
+        self._most_bytes = self.limits.bytes_of(self.source, self.traits.target)
+        self._bytes = 0
+        self.pulse: Pulse = [0]
 
     def steps(self) -> Generator[State, tuple[Answer, int], None]:
         """The loop: gives the state out when the agent is to be asked, takes its answer and the ns that it took.
@@ -135,32 +170,36 @@ class Sentence:
         source, state, wall = self.source, self.state, self.wall
         arrivals, compute = self.arrivals, self.compute
         chunkwise, hypothesis, text = self.traits.chunkwise, self.hypothesis, self.traits.target == "text"
-        step_ns, sentence_ns, most = self.limits.step * NS, self.limits.sentence * NS, self._most
-        idle = spent = acts = 0
+        step_ns, sentence_ns = (int(min(limit, LONGEST) * NS) for limit in (self.limits.step, self.limits.sentence))
+        most = self._most
+        calls = self.limits.calls_of(source)
+        idle = spent = passed = acts = 0
         if wall is not None:
             wall.start()  # not before the agent is ready
         if not self.traits.eager:
             self._read()
-        while True:
+        for step in range(calls):
             if wall is not None:
                 self.starts.append(wall.now())
-            answer, took = yield state
-            step = len(compute)
+            answer, waited = yield state
+            took = waited
             if isinstance(answer, Timed):
-                took = int(answer.seconds * NS)
+                took = _reported(answer.seconds)
                 answer = answer.answer
             compute.append(took)
             arrivals.append(source.read)
             spent += took
+            passed += waited
             if wall is not None:
                 self.finishes.append(wall.now())
-            if took > step_ns:
-                raise Failure("step-limit", f"more than {self.limits.step:g} s")
-            if spent > sentence_ns:
-                raise Failure("sentence-limit", f"more than {self.limits.sentence:g} s")
+            if took > step_ns or waited > step_ns:
+                raise _late("step-limit", self.limits.step, took > step_ns)
+            if spent > sentence_ns or passed > sentence_ns:
+                raise _late("sentence-limit", self.limits.sentence, spent > sentence_ns)
             if answer is None:
                 wrote = False
             elif text and type(answer) is str:
+                self._hold(answer)
                 wrote = hypothesis.write(answer, step)
             elif type(answer) is Write:
                 wrote = self._write(answer, step)
@@ -169,7 +208,7 @@ class Sentence:
             if wrote:
                 acts += 1
                 if len(hypothesis.pieces) > most or acts > most:
-                    raise Failure("never-finished", f"{most} tokens or writes, which is the limit")
+                    raise _endless(most)
             if self.done:
                 return
             if state.finished:
@@ -185,12 +224,14 @@ class Sentence:
                     idle += 1
             elif not wrote or chunkwise:
                 self._read()
+        raise Failure("never-finished", f"{calls} calls, which is the limit (--call-limit)")
 
     def _read(self) -> None:
         source, state = self.source, self.state
         state.source = source.advance()
         state.finished = source.finished
         if self.wall is not None:
+            self.pulse[0] = 0  # nobody is late who waits for the source
             self.wall.wait(source.read)
 
     def _act(self, answer: Any, step: int) -> bool:
@@ -207,6 +248,7 @@ class Sentence:
             return wrote
         if isinstance(answer, Revise):
             self._check_text(answer.content)
+            self._hold(answer.content, stands=False)
             changed = self.hypothesis.revise(answer.content, step)
             self.done = answer.finished
             return changed
@@ -223,9 +265,40 @@ class Sentence:
         if type(content) is not str:
             self._check_text(content)
         if count:
+            gone = self.hypothesis.pieces[-int(count) :]
             self.hypothesis.erase(int(count), step)
+            self._bytes -= sum(map(_size, gone))
+        self._hold(content)  # type: ignore[arg-type]
         self.done = answer.finished
         return self.hypothesis.write(content, step) or count > 0  # type: ignore[arg-type]
+
+    def _hold(self, content: str | Sequence[str], stands: bool = True) -> None:
+        """Look at how long a text is before it is taken over.
+
+        Bytes are counted as if every letter were the widest, and exactly where that would be too many.
+
+        Args:
+            content: the text.
+            stands: whether what has been written stays.
+        """
+        letters = len(content) if isinstance(content, str) else sum(map(len, content))
+        held = WIDEST * letters + (self._bytes if stands else 0)
+        if held > self._most_bytes or letters > 2 * self._most:
+            held = self._measure(content, letters, stands)
+        self._bytes = held
+
+    def _measure(self, content: str | Sequence[str], letters: int, stands: bool) -> int:
+        """The bytes of a long text and of what stands before it, if it is not too long."""
+        before = sum(map(_size, self.hypothesis.pieces)) if stands else 0
+        texts = (content,) if isinstance(content, str) else content
+        if before + letters > self._most_bytes or (held := before + sum(map(_size, texts))) > self._most_bytes:
+            raise self._too_long()
+        if any(self.hypothesis.has_more(text, self._most) for text in texts):
+            raise _endless(self._most)
+        return held
+
+    def _too_long(self) -> Failure:
+        return Failure("never-finished", f"more than {self._most_bytes} bytes, which is the limit (--byte-limit)")
 
     def _speak(self, answer: Write, step: int) -> bool:
         if isinstance(answer.content, str) and answer.content:
@@ -236,11 +309,16 @@ class Sentence:
         self.done = answer.finished
         if not len(samples):
             return False
-        rate = answer.sample_rate or self.traits.sample_rate
-        if not rate:
+        if not answer.sample_rate and not self.traits.sample_rate:
             raise Failure("wrong-type", "speech without a sample_rate: give Write(samples, sample_rate=…)")
+        if (rate := whole(answer.sample_rate or self.traits.sample_rate, *RATES)) is None:
+            right = f"a whole number from {RATES[0]} to {RATES[1]}"
+            raise Failure("wrong-type", f"sample_rate={short(answer.sample_rate)}, but it is {right}")
         if self.rates and rate != self.rates[0]:
             raise Failure("wrong-type", f"speech at {rate} samples a second, after speech at {self.rates[0]}")
+        self._bytes += samples.nbytes
+        if self._bytes > self._most_bytes:
+            raise self._too_long()
         self.state.target.append(samples)
         self.hypothesis.owners.append(step)
         self.rates.append(rate)
@@ -300,10 +378,26 @@ def _is_nothing(answer: Any) -> bool:
     )
 
 
-def short(value: object) -> str:
-    """A value, as a reason shows it."""
-    said = repr(value)
-    return said if len(said) <= 80 else f"{said[:77]}…"
+def _size(text: str) -> int:
+    """Bytes of a text, also of one that cannot be written."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _reported(seconds: Any) -> int:
+    """A time that was measured elsewhere, in ns."""
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 <= float(seconds) <= LONGEST:
+        raise Failure("wrong-type", f"seconds={short(seconds)}, but they are a number from 0 to {LONGEST:g}")
+    return int(float(seconds) * NS)
+
+
+def _endless(most: int) -> Failure:
+    """More tokens than there may be."""
+    return Failure("never-finished", f"{most} tokens or writes, which is the limit (--token-limit)")
+
+
+def _late(kind: str, seconds: float, charged: bool) -> Failure:
+    """More time than there is, of what the agent is charged for or else on the wall."""
+    return Failure(kind, f"more than {seconds:g} s{'' if charged else ' by the clock on the wall'}")
 
 
 def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
@@ -329,6 +423,7 @@ def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
     """
     watch: Pulse = [0] if pulse is None else pulse
     now, policy = time.perf_counter_ns, agent.policy
+    sentence.pulse = watch
     loop = sentence.steps()
     send = loop.send
     try:
@@ -343,7 +438,6 @@ def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
             if type(answer) is GeneratorType:
                 answer = sentence.drain(answer)
             took = now() - begin
-            watch[0] = 0
             try:
                 send((answer, took))
             except StopIteration:
@@ -394,7 +488,7 @@ def drive_batch(
             open_now.append((sentence, loop))
         if not open_now:
             return
-        still = []
+        still, over = [], list[tuple[Sentence, Failure | None]]()
         for (sentence, loop), answer, took in _ask(agent, open_now, watch, pulse is not None):
             try:
                 if isinstance(answer, Failure):
@@ -404,11 +498,13 @@ def drive_batch(
             except StopIteration:
                 try:
                     sentence.finish()
-                    yield sentence, None
+                    over.append((sentence, None))
                 except Failure as failure:
-                    yield sentence, failure
+                    over.append((sentence, failure))
             except Exception as error:  # as in `drive`
-                yield sentence, raised(error)
+                over.append((sentence, raised(error)))
+        watch[0] = 0  # what is done with a sentence that is over is not the agent's
+        yield from over
         open_now = still
 
 
@@ -435,7 +531,5 @@ def _ask(agent: Any, some: list[Any], watch: Pulse, watched: bool) -> Iterator[t
                 yield from _ask(agent, [one], watch, watched)
             return
         answers, took = [raised(error)], time.perf_counter_ns() - begin
-    finally:
-        watch[0] = 0
     for one, answer in zip(some, answers, strict=True):
         yield one, answer, took

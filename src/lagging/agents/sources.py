@@ -70,6 +70,11 @@ class Written:
         self.length = len(units)
         self.finished = not units
 
+    @property
+    def reads(self) -> int:
+        """How many reads the whole of it takes."""
+        return -(-self.length // self._chunk)
+
     def advance(self) -> list[str]:
         """Read on; what has been read."""
         seen, read = self.seen, self.read
@@ -95,6 +100,11 @@ class Spoken:
         self.length = len(samples) * 1000 / sample_rate
         self.finished = not len(samples)
 
+    @property
+    def reads(self) -> int:
+        """How many reads the whole of it takes."""
+        return -(-len(self._samples) // self._chunk)
+
     def advance(self) -> Any:
         """Read on; what has been read."""
         self._at = min(self._at + self._chunk, len(self._samples))
@@ -107,6 +117,9 @@ class Spoken:
 class Tape:
     """Samples that come piece by piece: one array, made twice as long when it is full, so that few are copied.
 
+    Args:
+        most: how many samples may come; the array is not made longer.
+
     Example:
         >>> tape = Tape()
         >>> tape.add([1, 2])
@@ -115,16 +128,16 @@ class Tape:
         array([1., 2., 3.], dtype=float32)
     """
 
-    __slots__ = ("_end", "_room")
+    __slots__ = ("_end", "_most", "_room")
 
-    def __init__(self) -> None:
-        self._room, self._end = np.empty(0, np.float32), 0
+    def __init__(self, most: float = math.inf) -> None:
+        self._room, self._end, self._most = np.empty(0, np.float32), 0, most
 
     def add(self, samples: Any) -> None:
         """More of them."""
         begin, self._end = self._end, self._end + len(samples)
         if self._end > len(self._room):  # what somebody has kept of the shorter one stays as it is
-            longer = np.empty(max(2 * len(self._room), self._end), np.float32)
+            longer = np.empty(max(int(min(2 * len(self._room), self._most)), self._end), np.float32)
             longer[:begin] = self._room[:begin]
             self._room = longer
         self._room[begin : self._end] = samples

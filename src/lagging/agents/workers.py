@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from lagging.agents.board import Board
-from lagging.agents.failures import Failure
+from lagging.agents.failures import FAILURES, Failure
 from lagging.agents.jobs import Desk, Job
 from lagging.agents.journal import Journal
 from lagging.agents.sentence import NS
@@ -116,9 +116,7 @@ class Crew:
         if isinstance(said, LaggingError):
             raise said
         if said is None:
-            raise LaggingError(
-                f"the agent's process died while the agent was being made ({_ended(hand.process.exitcode)})"
-            )
+            raise LaggingError(f"the agent's process died while the agent was being made ({self._end(worker, hand)})")
         assert isinstance(said, Hello)
         return said
 
@@ -210,7 +208,9 @@ class Crew:
                 _kill(hand.process)
             if hand.process.exitcode is not None:
                 _kill(hand.process)  # what it has started has not ended yet
-                self._lost(worker, desk, journal, Failure("died", _ended(hand.process.exitcode)), todo)
+                closed = self._board.is_closed(worker)
+                why = Failure("closed-files") if closed else Failure("died", _ended(hand.process.exitcode))
+                self._lost(worker, desk, journal, why, todo)
             elif (late := self._late(worker)) is not None:
                 with journal.lock.held():  # so that it is not amid a line, and has not just been done
                     if self._late(worker) is None:
@@ -243,7 +243,7 @@ class Crew:
     def _lost(self, worker: int, desk: Desk, journal: Journal, why: Failure, todo: Sequence[int]) -> None:
         """A worker has ended: it has done all, or what it had under way failed, or is tried again by another."""
         hand = self._hands.pop(worker)
-        code = hand.process.exitcode
+        code, end = hand.process.exitcode, self._end(worker, hand)
         hand.wire.close()
         places = self._board.under_way(worker)
         self._board.clear(worker)
@@ -253,7 +253,7 @@ class Crew:
             self._idle, self._size = self._idle + 1 if journal.size() == self._size else 1, journal.size()
         if self._idle > 3:
             when = "not over a sentence" if hand.ready else "while the agent was being made again"
-            raise LaggingError(f"the agent's process died, {when} ({_ended(code)})")
+            raise LaggingError(f"the agent's process died, {when} ({end})")
         with journal.lock.held():
             written = journal.written()
         suspects = ([place for place in hand.again if place in places][:1] or places) if hand.ready else []
@@ -273,6 +273,10 @@ class Crew:
             self._start(worker)
             for place in again:
                 self._board.add(worker, place)
+
+    def _end(self, worker: int, hand: _Hand) -> str:
+        """How a worker ended, in words."""
+        return FAILURES["closed-files"] if self._board.is_closed(worker) else _ended(hand.process.exitcode)
 
     def dismiss(self) -> None:
         """End them all, wherever they are."""

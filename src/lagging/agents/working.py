@@ -13,7 +13,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -24,6 +26,7 @@ from lagging.agents.failures import Failure, raised
 from lagging.agents.jobs import Desk, Job
 from lagging.agents.journal import Journal
 from lagging.agents.loading import beside
+from lagging.agents.locks import ClosedError, Descriptor
 from lagging.agents.protocol import Traits
 from lagging.errors import LaggingError, UsageError
 
@@ -61,16 +64,36 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
     logging.getLogger("lagging").addHandler(logging.StreamHandler())
     parent, home = os.getppid(), Path.cwd()
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_leave_with_parent, args=(parent, board, worker), daemon=True).start()
+    try:
+        _live(job, worker, board, wire, strict, parent, home)
+    except ClosedError:
+        board.close(worker)
+        _leave()
+
+
+def _live(job: Job, worker: int, board: Board, wire: Connection, strict: bool, parent: int, home: Path) -> None:
+    """Make the agent, hear what to do, do it, and say how that went.
+
+    Raises:
+        ClosedError: the agent has closed files that are ours.
+    """
+    kept = Descriptor(wire.fileno()) if os.name == "posix" else None
+
+    def say(message: Hello | LaggingError | None) -> None:
+        if kept is not None:
+            kept.look()
+        wire.send(message)
+
     try:
         agent = job.agent.make()
         file, identity = job.agent.file, getattr(agent, "identity", None)
         modules = beside(home / file) if file is not None else {"served": identity} if identity else {}
         hello = Hello(Traits.of(agent), modules)
-        wire.send(hello)
     except BaseException as error:
-        wire.send(_broken(error))
+        say(_broken(error))
         return
+    say(hello)
     try:
         todo, again = wire.recv()
     except EOFError:  # nothing was left to do, or something else was wrong
@@ -78,10 +101,12 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
     try:
         desk, journal = _settle(job, agent, hello.traits, home)
         _serve(desk, journal, worker, board, strict, parent, todo, again)
-        wire.send(None)
+    except ClosedError:
+        raise
     except Exception as error:  # the disk is full, say: what is safe is safe
-        board.stop()
-        wire.send(_broken(error, "a worker could not go on"))
+        say(_broken(error, "a worker could not go on"))
+    else:
+        say(None)
 
 
 def _settle(job: Job, agent: Any, traits: Traits, home: Path) -> tuple[Desk, Journal]:
@@ -150,11 +175,18 @@ def _serve(
             put(place, line, failure)
 
 
-def _leave_with_parent() -> None:
-    """End when whoever started this process has ended."""
+def _leave_with_parent(pid: int, board: Board, worker: int) -> None:
+    """End when whoever started this process has ended, or when the agent has closed what tells so."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    wait([parent.sentinel])
+    with suppress(OSError):  # closed before it was waited for
+        wait([parent.sentinel])
+    until = time.monotonic() + 1
+    while os.name == "posix" and os.getppid() == pid:  # its files are closed a little before it is gone
+        if time.monotonic() > until:
+            board.close(worker)
+            break
+        time.sleep(0.01)
     _leave()
 
 

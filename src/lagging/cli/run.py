@@ -66,6 +66,10 @@ WIDE = 90
 @click.option(
     "--token-limit", type=click.IntRange(1), metavar="N", help="Tokens of a sentence (1000, and 10 per source token)."
 )
+@click.option(
+    "--call-limit", type=click.IntRange(1), metavar="N", help="Calls for a sentence (one per read, two per token)."
+)
+@click.option("--byte-limit", type=click.IntRange(1), metavar="N", help="Bytes of a translation (16 MiB of text).")
 @click.option("--strict", is_flag=True, help="Stop at the first sentence that fails.")
 @click.option("--retry-failed", is_flag=True, help="Try again what failed before.")
 @click.option(
@@ -93,6 +97,8 @@ def command(
     step_limit: float,
     sentence_limit: float,
     token_limit: int | None,
+    call_limit: int | None,
+    byte_limit: int | None,
     names: tuple[str, ...],
     form: str,
     named: str,
@@ -115,7 +121,7 @@ def command(
     asked = named_metrics(names)
     if not output:
         raise UsageError("-o was given without a folder")
-    limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit)
+    limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
     job = Job(
         spec(agent, simuleval, remote, options), source, reference, output,
         Settings(limits=limits, times=not no_times, **settings),

@@ -36,7 +36,9 @@ COUNT, SECONDS = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option("--wait", type=SECONDS, default=DEFAULT.wait, help="Seconds that a client waits for an agent (60).")
 @click.option("--max-connections", type=COUNT, default=DEFAULT.connections, help="Clients at once (32).")
 @click.option("--max-message", type=COUNT, default=DEFAULT.message // MiB, help="MiB of a message (1).")
-@click.option("--max-sentence", type=COUNT, default=DEFAULT.sentence // MiB, help="MiB of a sentence, in all (256).")
+@click.option("--max-sentence", type=COUNT, help="MiB held of a sentence (256, or what --max-memory has room for).")
+@click.option("--max-memory", type=COUNT, default=DEFAULT.memory // MiB, help="MiB held for all clients (768).")
+@click.option("--deadline", type=SECONDS, default=DEFAULT.deadline, help="Seconds that a sentence may take (3600).")
 @talking
 def command(
     agent: str,
@@ -50,7 +52,9 @@ def command(
     wait: float,
     max_connections: int,
     max_message: int,
-    max_sentence: int,
+    max_sentence: int | None,
+    max_memory: int,
+    deadline: float,
     talk: Talk,
 ) -> None:
     """Show an agent to others, who run it with `lagging run --remote`: on another machine, or in another environment.
@@ -73,7 +77,15 @@ def command(
         host=host,
         port=port,
         token=read_token(token_file, os.environ),
-        bounds=Bounds(max_message * MiB, max_sentence * MiB, max_connections, idle, wait),
+        bounds=Bounds(
+            message=max_message * MiB,
+            sentence=None if max_sentence is None else max_sentence * MiB,
+            memory=max_memory * MiB,
+            connections=max_connections,
+            idle=idle,
+            wait=wait,
+            deadline=deadline,
+        ),
         tell=lambda line, wrong: talk.say(line) if wrong or talk.verbose else None,
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
-from lagging.agents.failures import Failure
+from lagging.agents.failures import Failure, shortened
 from lagging.agents.loading import value_of
-from lagging.agents.protocol import Answer, State, Timed
+from lagging.agents.protocol import Answer, State, Timed, Traits
 from lagging.agents.remote.messages import (
     BUSY,
     SAMPLES,
@@ -51,11 +51,15 @@ if TYPE_CHECKING:
 __all__ = ["RemoteAgent", "from_address"]
 
 _DECODER = msgspec.json.Decoder(FromServer)
+_FIX = "\n  fix: "
 OPTIONS = ("count_network", "reconnect", "timeout", "token_file")
 OPENING = 10.0
 """Seconds in which a connection must be open, and the server must have greeted."""
 MOST_BYTES = 64 << 20
 """Bytes that a message from a server may have."""
+MOST_SAMPLES = 256 << 20
+"""Bytes of samples that may come with one answer."""
+MEND = "mend the server: docs/remote.md has the protocol, and what an agent may declare"
 
 
 class Lost(Exception):
@@ -120,7 +124,7 @@ class RemoteAgent:
         try:
             self._connect()
         except Lost as lost:
-            fix = "" if "fix:" in str(lost) else "\n  fix: start the server, with `lagging serve`, or mend the address."
+            fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or mend the address."
             raise UsageError(f"{lost}{fix}") from None
         assert self._hello is not None
         self.agent, self.identity = self._hello.agent, self._hello.identity
@@ -170,16 +174,17 @@ class RemoteAgent:
     def _begin(self, state: State) -> None:
         """Ask for an agent; with a new connection, if the old one was ended while nobody used it."""
         begin = Begin(state.sentence, state.sample_rate, state.reference, state.source_length)
-        try:
-            self._say(begin)
-            self._hear(Ready)
-        except Gone:
-            if self._new:
-                raise
+        until = time.monotonic() + self._reconnect
+        while True:
+            try:
+                self._say(begin)
+                self._hear(Ready)
+                break
+            except Gone:  # it may have had to make room for others, once more
+                if self._new and time.monotonic() > until:
+                    raise
             self.close()
             self._connect_again()
-            self._say(begin)
-            self._hear(Ready)
         self._begun = True
 
     def _news(self, state: State) -> Step:
@@ -227,17 +232,22 @@ class RemoteAgent:
                     close_timeout=2,
                     ping_timeout=None,  # an agent may keep all of its process busy: `timeout` is the limit
                     max_size=MOST_BYTES,
+                    max_queue=2,
                 )
             )
             self._connection, self._close = connection, weakref.finalize(self, stack.close)
             if connection.subprotocol != SUBPROTOCOL:
                 raise Garbage(f"it has agreed on {connection.subprotocol or 'nothing'}")
             hello, _ = self._hear(Hello, OPENING)
+            Traits(**{name: getattr(hello.traits, name) for name in Declared.__struct_fields__})
         except self._errors.InvalidStatus as error:
             raise Lost(self._refused(error.response)) from None
         except Garbage as error:
             self.close()
-            raise Lost(f"{self._address} does not speak {SUBPROTOCOL}: {error}") from None
+            raise Lost(f"{self._address} does not speak {SUBPROTOCOL}: {error}{_FIX}{MEND}.") from None
+        except UsageError as error:
+            self.close()
+            raise Lost(f"{self._address}: {str(error).partition(_FIX)[0]}{_FIX}{MEND}.") from None
         except Lost as lost:
             self.close()
             raise Lost(f"cannot connect to {self._address}: {lost}") from None
@@ -296,17 +306,21 @@ class RemoteAgent:
         if self._connection is None:
             raise Gone("there is none")
         pieces = []
-        timeout = self._timeout if timeout is None else timeout
+        size, timeout = 0, self._timeout if timeout is None else timeout
+        until = time.monotonic() + timeout
         try:
-            while isinstance(data := self._connection.recv(timeout=timeout), bytes):
+            while isinstance(data := self._connection.recv(timeout=until - time.monotonic()), bytes):
                 pieces.append(samples_of(data))
+                size += len(data)
+                if size > MOST_SAMPLES:
+                    raise Lost(f"more than {MOST_SAMPLES} bytes of samples before an answer")
         except TimeoutError:
             raise Lost(f"no answer for {timeout:g} s") from None
         except self._errors.ConnectionClosed as closed:
             raise _gone(closed) from None
         message = decode(data, _DECODER)
         if isinstance(message, Failed):
-            raise Failure(message.kind, message.detail, message.trace)
+            raise Failure(message.kind, shortened(message.detail), shortened(message.trace))
         if not isinstance(message, wanted):
             raise Garbage(f"{type(message).__name__.lower()!r} came where {wanted.__name__.lower()!r} was due")
         return message, np.concatenate(pieces, dtype=np.float32) if pieces else np.zeros(0, np.float32)

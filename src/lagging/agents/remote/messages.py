@@ -27,10 +27,8 @@ import numpy as np
 
 from lagging.agents import protocol
 from lagging.agents.failures import Failure
-from lagging.agents.protocol import Answer, Traits
-from lagging.agents.sentence import short
+from lagging.agents.protocol import Answer, Traits, short
 from lagging.agents.sources import as_floats
-from lagging.errors import UsageError
 
 __all__ = [
     "BUSY",
@@ -67,6 +65,8 @@ NONSENSE, CUT_OFF, BUSY = 1007, 1008, 1013
 SAMPLES = np.dtype("<f4")
 MOST = 100_000
 """How many answers an agent may yield in one step."""
+LONGEST_NAME = 4096
+"""Characters of the name of an agent, and of its identity."""
 
 
 class Garbage(Exception):
@@ -81,7 +81,7 @@ class _Message(msgspec.Struct, tag_field="type", omit_defaults=True, forbid_unkn
 
 
 class Declared(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, frozen=True):
-    """What the agent declares of itself; see `lagging.agents.Traits`."""
+    """What the agent declares of itself; see `lagging.agents.Traits`, which knows the ranges."""
 
     source: Literal["text", "speech"] = "text"
     target: Literal["text", "speech"] = "text"
@@ -94,15 +94,8 @@ class Declared(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, f
 
     @classmethod
     def of(cls, traits: Traits) -> Declared:
-        """Of an agent's traits, all but that it takes many sentences at once, which it cannot do from here.
-
-        Raises:
-            UsageError: what it declares makes no sense.
-        """
-        try:
-            return msgspec.convert({name: getattr(traits, name) for name in cls.__struct_fields__}, cls)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"what the agent declares of itself makes no sense: {error}") from None
+        """Of an agent's traits, all but that it takes many sentences at once, which it cannot do from here."""
+        return cls(**{name: getattr(traits, name) for name in cls.__struct_fields__})
 
 
 class Hello(_Message, tag="hello"):
@@ -115,10 +108,10 @@ class Hello(_Message, tag="hello"):
         max_message: bytes that a message to the server may have.
     """
 
-    agent: str
-    identity: str = ""
+    agent: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+    identity: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
     traits: Declared = Declared()
-    max_message: int = 1 << 20
+    max_message: Annotated[int, msgspec.Meta(ge=SAMPLES.itemsize)] = 1 << 20
 
 
 class Ready(_Message, tag="ready"):

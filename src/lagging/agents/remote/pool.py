@@ -18,6 +18,9 @@ __all__ = ["Housed", "Pool"]
 
 _T = TypeVar("_T")
 
+LOOK = 0.5
+"""Seconds between two looks at whether somebody still waits."""
+
 
 class Housed:
     """An agent with a thread of its own, in which it is made and asked: much is set per thread, such as gradients.
@@ -88,8 +91,16 @@ class Pool:
         self._waiting: deque[Future[Housed]] = deque()
         self._lock = threading.Lock()
 
-    def take(self, timeout: float) -> Housed | None:
-        """An agent, when there is one; None if there is none for so long, or will be none any more."""
+    def take(self, timeout: float, gone: Callable[[], bool] = lambda: False) -> Housed | None:
+        """An agent, when there is one.
+
+        Args:
+            timeout: seconds to wait for one.
+            gone: whether whoever wants it has gone away; it is asked now and then.
+
+        Returns:
+            None if there is none for so long, or will be none any more, or nobody wants it any more.
+        """
         turn: Future[Housed] = Future()
         with self._lock:
             if self._closed:
@@ -98,16 +109,22 @@ class Pool:
                 self.taken += 1
                 return self._free.popleft()
             self._waiting.append(turn)
+        until = time.monotonic() + timeout
+        while (left := until - time.monotonic()) > 0 and not gone():
+            try:
+                return turn.result(min(left, LOOK))
+            except CancelledError:
+                return None
+            except TimeoutError:
+                continue
+        with self._lock:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+                return None
         try:
-            return turn.result(timeout)
+            return turn.result()  # it came at the last moment
         except CancelledError:
             return None
-        except TimeoutError:
-            with self._lock:
-                if turn in self._waiting:
-                    self._waiting.remove(turn)
-                    return None
-            return turn.result()  # it came at the last moment
 
     def give(self, agent: Housed) -> None:
         """Give it back: it is the next one's, if somebody waits."""

@@ -4,23 +4,27 @@
 Every client has a connection and a thread. A sentence takes an agent from the pool, and gives it back when it is over,
 however that comes: by its end, a failure, a client that hangs up, falls silent, or sends what makes no sense. Such a
 client is cut off, with the reason; the others notice nothing.
+
+What is held for clients is bounded in bytes, for each and so for all. Where more come than may be there, who has been
+idle longest has to go: among those that are open, and among those that are opening.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from importlib import import_module
 from ipaddress import ip_address
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lagging.agents.remote.messages import SUBPROTOCOL, Declared, Hello, encode
 from lagging.agents.remote.pool import Housed, Pool
-from lagging.agents.remote.sessions import Bounds, Session, Tell, who
+from lagging.agents.remote.sessions import Bounds, Session, Tell, hang_up, who
 from lagging.agents.remote.tokens import TOKEN, is_shown
 from lagging.errors import UsageError, optional
 
@@ -33,7 +37,7 @@ __all__ = ["AgentServer", "Bounds"]
 OPENING = 5.0
 """Seconds in which a connection must be open."""
 SPARE = 64
-"""Connections that may be opening, or being refused, beside those that are open."""
+"""Connections that may be opening, or closing, beside those that are open."""
 
 
 class AgentServer:
@@ -80,6 +84,7 @@ class AgentServer:
         optional("websockets", "remote")
         self._library = import_module("websockets.sync.server")
         self._token, self._bounds, self._tell = token, bounds or Bounds(), tell
+        self._bounds.of_sentence(len(makers))
         listener = _listen(host, port, token)
         agents: list[Housed] = []
         try:
@@ -93,8 +98,10 @@ class AgentServer:
             listener.close()
             raise
         self._pool = Pool(agents)
-        self._known: weakref.WeakSet[ServerConnection] = weakref.WeakSet()
+        self._known: list[ServerConnection] = []  # not closed, by age
+        self._clients: dict[ServerConnection, Session | None] = {}  # let in; without a session while they come
         self._sessions: set[Session] = set()
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._server = self._library.serve(
             self._handle,
@@ -105,9 +112,10 @@ class AgentServer:
             process_request=self._admit,
             create_connection=self._connection_class(),
             open_timeout=OPENING,
-            close_timeout=2,
+            close_timeout=1,
             ping_timeout=None,  # an agent may keep the whole process busy; `idle` is the limit
             max_size=self._bounds.message,
+            max_queue=(1, 0),
         )
         self._thread: threading.Thread | None = None
         bound = listener.getsockname()
@@ -154,17 +162,22 @@ class AgentServer:
     # ---- who comes in -------------------------------------------------------------------------------------------
 
     def _connection_class(self) -> type[ServerConnection]:
-        most, lock, known = self._bounds.connections + SPARE, threading.Lock(), self._known
+        most, lock, known = self._bounds.connections + SPARE, self._lock, self._known
 
         class Bounded(self._library.ServerConnection):  # type: ignore[name-defined, misc]
-            """A connection, unless too many are being opened: then it is closed at once."""
+            """A connection; if there are too many, the oldest of those that are opening or closing goes."""
 
             def __init__(self, *parts: Any, **how: Any) -> None:
                 with lock:
-                    if sum(one.state.name != "CLOSED" for one in known) >= most:
-                        raise ConnectionError("too many connections")
+                    _forget(known)
+                    if len(known) >= most:
+                        oldest = next((one for one in known if one.state.name != "OPEN"), None)
+                        if oldest is None:
+                            raise ConnectionError("too many connections")
+                        known.remove(oldest)
+                        hang_up(oldest)
                     super().__init__(*parts, **how)
-                    known.add(self)
+                    known.append(self)
 
         return Bounded
 
@@ -175,25 +188,53 @@ class AgentServer:
             response = connection.respond(HTTPStatus.UNAUTHORIZED, "no token, or a wrong one\n")
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
-        if len(self._sessions) >= self._bounds.connections:
+        if not self._make_room(connection):
             self._tell(f"{who(connection)}: refused: {self._bounds.connections} clients are connected", True)
             full = f"{self._bounds.connections} clients are connected, and more may not be\n"
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, full)
         return None
 
+    def _make_room(self, connection: ServerConnection) -> bool:
+        """Have a place for a client, if need be that of the one who has been idle longest; whether there is one."""
+        with self._lock:
+            clients = self._clients
+            for one in [one for one, session in clients.items() if session is None and one.state.name == "CLOSED"]:
+                del clients[one]  # it went away while it came
+            if len(clients) >= self._bounds.connections:
+                ages = [(s.idle_since or math.inf, one, s) for one, s in clients.items() if s is not None]
+                ages.sort(key=itemgetter(0))
+                oldest = next((one for _, one, session in ages if session.make_room()), None)
+                if oldest is None:
+                    return False
+                del clients[oldest]
+            clients[connection] = None
+            return True
+
     def _handle(self, connection: ServerConnection) -> None:
         session = Session(connection, self._hello, self._pool, self._bounds, self._tell)
         self._sessions.add(session)
+        with self._lock:
+            if connection in self._clients:
+                self._clients[connection] = session
         try:
             session.run()
         finally:
             self._sessions.discard(session)
+            with self._lock:
+                self._clients.pop(connection, None)
 
     def _watch(self) -> None:
-        """Look after those who do not take what they are sent."""
+        """Look after those who do not take what they are sent, and forget those who are gone."""
         while not self._stopped.wait(min(1.0, self._bounds.idle / 4)):
+            with self._lock:
+                _forget(self._known)
             for session in list(self._sessions):
                 session.watch()
+
+
+def _forget(known: list[ServerConnection]) -> None:
+    """Let go of connections that are closed, and of what is held of them."""
+    known[:] = [one for one in known if one.state.name != "CLOSED"]
 
 
 def _listen(host: str, port: int, token: str | None) -> socket.socket:

@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -110,10 +109,9 @@ class Tally:
         if self.seed != other.seed:
             raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
         told = self if self.told or not other.told else other
-        width = max(len(self.sums), len(other.sums))
         kept = None
         if self.lots is not None and other.lots is not None:
-            kept = carried(_widened(self.lots, width) + _widened(other.lots, width))
+            kept = carried(self.lots + other.lots)
         histogram = dict(self.histogram)
         for bucket, count in other.histogram.items():
             histogram[bucket] = histogram.get(bucket, 0) + count
@@ -125,8 +123,8 @@ class Tally:
             n=self.n + other.n,
             some=self.some + other.some,
             undefined=_both(self.undefined, other.undefined),
-            sums=tuple(map(add, _filled(self.sums, width), _filled(other.sums, width))),
-            endless=tuple(map(add, _filled(self.endless, width), _filled(other.endless, width))),
+            sums=tuple(map(add, self.sums, other.sums)),
+            endless=tuple(map(add, self.endless, other.endless)),
             histogram=histogram,
             least=min(self.least, other.least),
             most=max(self.most, other.most),
@@ -263,16 +261,6 @@ def intervals(tallies: Sequence[Tally], level: float = 0.95, resamples: int = RE
                 made = replace(made, reason=e) if isinstance(e, str) else finish(made, one.value, e, next(drawn), None)
                 out.append(replace(made, method="poisson"))
     return out
-
-
-def _filled(column: Sequence[Any], width: int) -> Sequence[Any]:
-    """Sums of segments that are all undefined may have fewer columns."""
-    return [*column, *([0] * (width - len(column)))]
-
-
-def _widened(points: Ints, width: int) -> Ints:
-    more = np.zeros((LOTS, width + 1 - points.shape[1], 2), dtype=np.int64)
-    return np.concatenate([points[:, :-1], more, points[:, -1:]], axis=1) if more.size else points
 
 
 def _both(one: Reasons, other: Reasons) -> Reasons:

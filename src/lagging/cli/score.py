@@ -24,7 +24,7 @@ from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
 from lagging.gates import check_names, failed, gate
-from lagging.parallel import spread
+from lagging.parallel import MOST, spread
 from lagging.regimes import REGIMES, Verdict, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
@@ -51,7 +51,12 @@ __all__ = ["command"]
 @click.option("--by", multiple=True, metavar="COLUMNS", help="Score each group of segments: lang,model. In one pass.")
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; all cores, of a large log, if not given.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MOST),
+    metavar="N",
+    help="Processes, if there is work for as many; all cores, of a large log, if not given.",
+)
 @fail_if
 @on_spark
 @setting_aside

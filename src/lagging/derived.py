@@ -20,7 +20,7 @@ from lagging.scoring import Score, Scores
 from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval
 from lagging.stats.estimators import Estimator, Quantile, Sums, linear
 from lagging.stats.intervals import check, constant, finish, signed_by, tails
-from lagging.stats.joint import Joint
+from lagging.stats.joint import Joint, bootstrap
 from lagging.stats.matching import on_common_segments
 from lagging.stats.wild import Wild, wild
 
@@ -100,7 +100,7 @@ class Draws:
         if method not in ("percentile", "bca", "wild"):
             raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
         joint = Joint.make(on_common_segments(systems, metrics, by=by), by)
-        values = joint.bootstrap(resamples, seed, "values")["values"]
+        values = bootstrap(joint.units.n, resamples, seed, {"values": joint.values_of})["values"]
         return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
 
     @property

@@ -4,9 +4,9 @@ import pytest
 
 import lagging
 from lagging.render import render
+from lagging.render import timeline as drawing
 from lagging.render.card import listing
 from lagging.render.cells import safe, shorten
-from lagging.render import timeline as drawing
 from lagging.render.timeline import draw, sparkline
 from lagging.timeline import timeline
 

@@ -369,3 +369,30 @@ def test_several_files_read_as_one_system_are_announced(run, logs) -> None:
     for name in "ab":
         Path(f"{name}.rw").write_text("RRWW\n", "utf-8")
     assert "several files: 2 files are read as the log of one system" in run("score", "[ab].rw", "-m", "AL").err
+
+
+@pytest.mark.parametrize("method", ["bca", "poisson"])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("bs:1000000000000", "the resamples of an interval must be from 2 to 1000000, but are 1000000000000"),
+        ("bs:0", "the resamples of an interval must be from 2 to 1000000, but are 0"),
+        ("ci:100", "the level of an interval is between 0 and 1"),
+        ("ci:nan", "the level of an interval is between 0 and 1"),
+    ],
+)
+def test_a_signature_that_asks_for_too_much_is_refused_before_anything_is_read(run, tmp_path, method, wrong, message):
+    (tmp_path / "torn.jsonl").write_text("not a log")
+    fields = {"ci": "95", "bs": "1000"} | dict([wrong.split(":")])
+    interval = f"ci:{fields['ci']}|by:segment|method:{method}|bs:{fields['bs']}|seed:1"
+    signature = f"AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|{interval}"
+    done = run("score", tmp_path / "torn.jsonl", "--like", f"{signature}|n:6|v:0.1.0")
+    assert done.code == 2
+    assert message in done.err
+
+
+@pytest.mark.parametrize("command", ["compare", "curve", "report"])
+def test_resamples_are_bounded_in_every_command(run, logs, command):
+    done = run(command, "wait", "cheat", "--resamples", 10**12, "-o", "out.html")
+    assert done.code == 2
+    assert "is not in the range 100<=x<=1000000" in done.err

@@ -280,6 +280,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         ({"metrics": []}, "no metric was asked for"),
         ({"by": "document"}, "does not say which document"),
         ({"method": "x"}, "no interval 'x'"),
+        ({"resamples": 10**12}, "from 2 to 1000000"),
     ],
 )
 def test_what_cannot_be_asked_for(wrong, message) -> None:
@@ -405,3 +406,9 @@ def test_a_system_that_has_no_interval_takes_nothing_from_other_pairs() -> None:
     beside = paired({**systems, "s2": Scores([odd], "s2")}, ["AL"], resamples=200)
     assert repr(beside.pair("AL", "s0", "s1")) == repr(replace(whole.pairs[0], p_adjusted=beside.pairs[0].p_adjusted))
     assert beside.pair("AL", "s0", "s2").reason == "some segments have an infinite value"
+
+
+@pytest.mark.parametrize("resamples", [-1, 0, 1, 10**6 + 1, 10**23])
+def test_resamples_that_would_take_for_ever_are_refused(resamples) -> None:
+    with pytest.raises(lagging.UsageError, match=f"from 2 to 1000000, but are {resamples}"):
+        resampled(two([1.0, 2.0], [2.0, 3.0]), resamples=resamples)

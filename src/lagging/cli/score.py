@@ -30,7 +30,7 @@ from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
 from lagging.scoring import Keep, Score, Scores, Settings, settings
 from lagging.signature import Signature
-from lagging.stats import with_intervals
+from lagging.stats import check_drawn, with_intervals
 from lagging.tallies import RESAMPLES, SEED
 from lagging.text import is_spm
 from lagging.units import COUNTED
@@ -125,7 +125,9 @@ def command(
         agreed = [settings(signature) for signature in wanted]
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
         cutting = cutting.by(agreed[0].aligner) if agreed[0].aligner else cutting
-        interval = asdict(agreed[0].interval) if agreed[0].interval else interval
+        if (drawn := agreed[0].interval) is not None:
+            check_drawn(drawn.level, drawn.resamples)
+            interval = asdict(drawn)
     check_names(gates, asked)
     if interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")

@@ -13,7 +13,7 @@ from lagging.errors import Note, UsageError, counted, merge_notes
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, linear, units_of
-from lagging.stats.resamples import RESAMPLES, SEED, counts
+from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts
 from lagging.stats.wild import Wild, wild
 
 __all__ = ["DEFAULTS", "METHODS", "Interval", "interval", "intervals", "with_intervals"]
@@ -194,12 +194,16 @@ def check(method: str, by: str, level: float, resamples: int) -> None:
         raise UsageError(f"an interval is by segment or by document, not by {by!r}")
     if method not in METHODS:
         raise UsageError(f"there is no interval {method!r}; there are {', '.join(METHODS)}")
-    if not 0 < level < 1:
-        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {level!r}")
-    if resamples < 2:
-        raise UsageError(f"an interval needs at least 2 resamples, but got {resamples!r}")
+    check_drawn(level, resamples)
     if method == "sacrebleu" and by != "segment":
         raise UsageError("sacreBLEU resamples segments, not documents")
+
+
+def check_drawn(level: float, resamples: int) -> None:
+    """Refuse a level, or a number of resamples, that no interval can have."""
+    if not (0 < level < 1 and tails(level)[0] > 0):
+        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {level!r}")
+    check_resamples(resamples)
 
 
 # ---- from resamples to ends -------------------------------------------------------------------------------------

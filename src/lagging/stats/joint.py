@@ -26,7 +26,7 @@ from lagging.stats.estimators import (
 )
 from lagging.stats.intervals import student
 from lagging.stats.matching import Matched, match
-from lagging.stats.resamples import RESAMPLES, SEED, counts, on_grid, swaps
+from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts, on_grid, swaps
 from lagging.stats.wild import Wild, wild
 
 __all__ = ["Joint", "Resampled", "bootstrap", "resampled"]
@@ -85,6 +85,7 @@ def resampled(
         >>> bool(faster.all())
         True
     """
+    check_resamples(resamples)
     joint = Joint.make(match(systems, metrics, by=by), by)
     matched = joint.matched
     return Resampled(

@@ -18,7 +18,7 @@ from lagging.ragged import Ints
 from lagging.scoring import Score, Undefined
 from lagging.signature import ADDED, Signature, joined
 from lagging.stats.estimators import Ratio, Sums, evaluate
-from lagging.stats.intervals import Interval, finish
+from lagging.stats.intervals import Interval, check_drawn, finish
 from lagging.stats.resamples import on_grid
 from lagging.tallies.additive import (
     LOTS,
@@ -27,14 +27,14 @@ from lagging.tallies.additive import (
     carried,
     middle,
     rounded,
-    weights,
+    weights_in_parts,
 )
 
 __all__ = ["NAMED", "PERCENTILES", "Reasons", "Tallied", "Tally", "few", "intervals"]
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 TOGETHER = 64
-"""How many intervals are made at once."""
+"""How many intervals of `RESAMPLES` are made at once."""
 NAMED = 5
 """How many segments without a value are named, for each reason."""
 
@@ -249,13 +249,16 @@ class Tally:
 
 def intervals(tallies: Sequence[Tally], level: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
     """The intervals of tallies of one seed: those of one by one, in less time."""
+    check_drawn(level, resamples)
     out: list[Interval] = []
-    for start in range(0, len(tallies), TOGETHER):
-        some = tallies[start : start + TOGETHER]
+    together = max(1, TOGETHER * RESAMPLES // max(resamples, RESAMPLES))
+    for start in range(0, len(tallies), together):
+        some = tallies[start : start + together]
         seed = some[0].seed or 0
         found = [one._estimator() for one in some]
+        sums = [e for e in found if isinstance(e, Sums)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = iter(evaluate([e for e in found if isinstance(e, Sums)], weights(resamples, seed)).T)
+            drawn = iter(np.concatenate([evaluate(sums, part) for part in weights_in_parts(resamples, seed)]).T)
             for one, e in zip(some, found, strict=True):
                 made = Interval(math.nan, math.nan, "bca", "segment", level, resamples, seed, one.some)
                 made = replace(made, reason=e) if isinstance(e, str) else finish(made, one.value, e, next(drawn), None)

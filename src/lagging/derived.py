@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lagging.errors import UsageError, counted
+from lagging.errors import Note, UsageError, counted
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
@@ -107,6 +107,12 @@ class Draws:
     def too_few(self) -> str:
         """Why nothing can be said of other sentences, in words; empty otherwise."""
         return f"{counted(self.made.clusters, self.made.by)}: too few" if self.made.clusters < 2 else ""
+
+    @property
+    def note(self) -> Note | None:
+        """What is to be said of intervals from so few segments, or documents, that they are too narrow."""
+        valued = [e.some for row in self.joint.table for e in row if not isinstance(e, str) and e.some > 1]
+        return replace(self.made, low=0.0, valued=min(valued)).too_few if valued else None
 
     @property
     def value(self) -> Floats:

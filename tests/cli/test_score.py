@@ -396,3 +396,45 @@ def test_resamples_are_bounded_in_every_command(run, logs, command):
     done = run(command, "wait", "cheat", "--resamples", 10**12, "-o", "out.html")
     assert done.code == 2
     assert "is not in the range 100<=x<=1000000" in done.err
+
+
+FEW = (
+    "TOO FEW SEGMENTS: intervals from 2 segments are too narrow: simulated ones of 95 % cover the true mean 47 to 50 %"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "a.jsonl", "--ci"),
+        ("compare", "a.jsonl", "b.jsonl", "--resamples", "100"),
+        ("curve", "a.jsonl", "b.jsonl", "--resamples", "100"),
+        ("curve", "a.jsonl", "b.jsonl", "--ranks", "AL,DAL", "--resamples", "100"),
+        ("curve", "x=a.jsonl", "x=b.jsonl", "--against", "AL,DAL", "--resamples", "100"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_intervals_from_two_segments_are_noted_in_every_command(run, tmp_path, monkeypatch, command, form):
+    monkeypatch.chdir(tmp_path)
+    for shift, name in enumerate("ab"):
+        lines = [
+            {"delays": [1 + shift, 2 + i, 3], "source_length": 4, "prediction": "a b c", "reference": "a b d", "g": i}
+            for i in range(2)
+        ]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = run(*command, "-f", form)
+    assert done.code == 0
+    assert FEW in done.err
+
+
+def test_groups_of_few_segments_are_noted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        {"delays": [1, 2 + i % 3, 4], "source_length": 4, "g": "few" if i < 2 else "some" if i < 9 else "many"}
+        for i in range(40)
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = run("score", "a.jsonl", "-m", "AL", "--by", "g", "--ci")
+    assert done.code == 0
+    assert f"note: a: {FEW.replace(': inter', ': a (few): 2 segments, a (some): 7 segments: inter')}" in done.err
+    assert "many" not in done.err

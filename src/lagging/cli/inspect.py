@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option("--empty", is_flag=True, help="List the segments in which nothing was written.")
 @click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many, with --worst.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--width", type=click.IntRange(40), help="Columns; those of the terminal if not given.")
+@click.option("--width", type=click.IntRange(40, 10_000), help="Columns; those of the terminal if not given.")
 @output
 @reading
 @talking

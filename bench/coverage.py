@@ -33,6 +33,8 @@ METHODS = {
 }
 SIZES = {"segment": (20, 100, 500), "document": (5, 10, 27)}
 ONE_SIDED = (30, 100, 500)
+FEW = {"segment": (2, 3, 4, 5, 6, 8, 10, 12, 15), "document": (3, 4)}
+"""So few that intervals are too narrow, or hardly there: `lagging.stats.intervals.COVERED` is from here."""
 BATCH = 100
 """How many samples are resampled at once: segments are drawn alike for all, as for several metrics of one system."""
 
@@ -139,7 +141,7 @@ def coverage(samples: int, resamples: int, most: int) -> Iterator[str]:
     yield f"{'coverage of 95 % intervals':40}" + "".join(f"{method:>16}" for method in METHODS["document"])
     for by, simulate in (("segment", by_segment), ("document", by_document)):
         for kind in ("normal", "skewed"):
-            for size in SIZES[by][:most]:
+            for size in (*(FEW[by] if most > 1 else ()), *SIZES[by][:most]):
                 found = simulate(kind, size, samples, resamples)
                 cells = (f"{100 * found[m]:.1f} %{' *' if m == DEFAULTS[by] else '  '}" for m in METHODS[by])
                 yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{cell:>16}" for cell in cells)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lagging.ragged import Ragged
 from lagging.run import COLUMNS, LISTS, NUMBERS, TEXTS, TIMES, Run
 from lagging.scoring import Scorer, Scores, score, settings
+from lagging.validation import is_length
 
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
 
@@ -67,11 +68,12 @@ def runs(draw) -> Run:
         more |= {"due": rows(due), "shown": rows(due, times | st.just(np.nan), rising=False)}
     for column in NUMBERS:
         if draw(st.booleans()):
-            more[column] = draw(st.lists(times | st.just(np.nan), min_size=n, max_size=n))
+            known = times.filter(is_length) if column == "reference_length" else times
+            more[column] = draw(st.lists(known | st.just(np.nan), min_size=n, max_size=n))
     ids = draw(names)
     run = Run.from_delays(
         rows(lengths),
-        source_length=draw(st.lists(times, min_size=n, max_size=n)),
+        source_length=draw(st.lists(times.filter(is_length), min_size=n, max_size=n)),
         id=None if ids is None else ids[:n],
         unit=draw(st.sampled_from(["token", "ms"])),
         level=level,

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lagging.errors import UsageError, counted
+from lagging.errors import Note, UsageError, counted
 from lagging.metrics import Metric
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval
 from lagging.stats.estimators import Estimator, Quantile, Sums, linear
 from lagging.stats.intervals import check, constant, finish, signed_by, tails
-from lagging.stats.joint import Joint
+from lagging.stats.joint import Joint, bootstrap
 from lagging.stats.matching import on_common_segments
 from lagging.stats.wild import Wild, wild
 
@@ -100,13 +100,19 @@ class Draws:
         if method not in ("percentile", "bca", "wild"):
             raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
         joint = Joint.make(on_common_segments(systems, metrics, by=by), by)
-        values = joint.bootstrap(resamples, seed, "values")["values"]
+        values = bootstrap(joint.units.n, resamples, seed, {"values": joint.values_of})["values"]
         return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
 
     @property
     def too_few(self) -> str:
         """Why nothing can be said of other sentences, in words; empty otherwise."""
         return f"{counted(self.made.clusters, self.made.by)}: too few" if self.made.clusters < 2 else ""
+
+    @property
+    def note(self) -> Note | None:
+        """What is to be said of intervals from so few segments, or documents, that they are too narrow."""
+        valued = [e.some for row in self.joint.table for e in row if not isinstance(e, str) and e.some > 1]
+        return replace(self.made, low=0.0, valued=min(valued)).too_few if valued else None
 
     @property
     def value(self) -> Floats:

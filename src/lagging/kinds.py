@@ -236,12 +236,12 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "bad-reference-length": (
         "`reference_length` is not a number of tokens",
         "It enters LAAL, and every metric with length=reference.",
-        "write a number that is not negative, or leave the key out.",
+        "write a number from 10⁻¹⁸ to 10¹⁸, 0 for an empty reference, or leave the key out.",
     ),
     "bad-source-length": (
         "`source_length` is not a number of tokens or milliseconds",
         "Every latency is measured against the length of the source.",
-        "write a number that is not negative.",
+        "write a number from 10⁻¹⁸ to 10¹⁸, or 0 for an empty source.",
     ),
     "bad-column": (
         "a column is not made of numbers that make sense",

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -43,6 +44,9 @@ __all__ = ["Spread", "cores", "score", "spread"]
 
 PAYS = {"parquet.scan": 1 << 23, "jsonl.scan": 1 << 25}
 """By reader of a format: a log of fewer bytes is read before other processes have started."""
+
+MOST = 1024
+"""More processes than any machine has cores for."""
 
 ATTEMPTS = 3
 """How often what killed processes had not finished is begun again."""
@@ -148,7 +152,7 @@ class Spread:
 
     Attributes:
         sources: the files, the format of each, and of Parquet the stretches.
-        jobs: how many processes.
+        jobs: how many processes, if there are as many stretches.
         columns, how: as in `lagging.scan`.
         progress: called with the number of bytes read since the last call.
     """
@@ -167,7 +171,11 @@ class Spread:
         """
         sums = tuple(scorer.empty() for scorer in scorers)
         seen, facts, names = SeenIds(), set[tuple[object, ...]](), dict[str, set[str]]()
-        with closing(self._scored(self._shares(tuple(scorer.empty() for scorer in scorers)))) as found:
+        shares = self._shares(tuple(scorer.empty() for scorer in scorers))
+        first = list(islice(shares, self.jobs))
+        if len(first) < 2:
+            return False
+        with closing(self._scored(chain(first, shares), len(first))) as found:
             for path, done in found:
                 if done is None:
                     return False
@@ -205,7 +213,7 @@ class Spread:
                 notes, lines = (), lines + stretch.lines
             placed += lines
 
-    def _scored(self, shares: Iterator[_Share]) -> Generator[tuple[str, _Done | None]]:
+    def _scored(self, shares: Iterator[_Share], processes: int) -> Generator[tuple[str, _Done | None]]:
         """What became of every share, in order, and its file; None if it is unusual."""
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
@@ -214,7 +222,7 @@ class Spread:
         done: dict[int, _Done | None] = {}
         told = 0
         for _ in range(ATTEMPTS):
-            with ProcessPoolExecutor(self.jobs, mp_context=_context()) as pool:
+            with ProcessPoolExecutor(processes, mp_context=_context()) as pool:
                 try:
                     again = [place for place in range(told, len(asked)) if place not in done]
                     futures = {pool.submit(score_share, asked[place]): place for place in again}
@@ -251,8 +259,6 @@ def _context() -> BaseContext:
     copied = sys.platform == "linux" and threading.active_count() == 1 and not THREADED & sys.modules.keys()
     return get_context("fork" if copied else "spawn")
 
-    return get_context("fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn")
-
 
 def spread(
     paths: str | Path | Sequence[str | Path],
@@ -266,11 +272,12 @@ def spread(
 
     Args:
         paths: as in `lagging.scan`.
-        jobs: how many processes; if not given, one for each core, where the log is large enough.
+        jobs: how many processes, if there is work for as many; if not given, one for each core, where the log is large
+            enough.
         columns, progress, how: as in `lagging.scan`.
     """
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"the number of jobs must be 1 or more, but is {jobs}")
+    if jobs is not None and not 1 <= jobs <= MOST:
+        raise UsageError(f"the number of jobs must be from 1 to {MOST}, but is {jobs}")
     number = cores() if jobs is None else jobs
     given = {key: value for key, value in how.items() if value not in (None, (), {})}
     if number < 2 or not set(given) <= set(HOW) or {"first", "last", "torn"} & set(given.get("repair", ())):

@@ -310,12 +310,13 @@ class Scorer:
             raise DataError(Fault("nothing-given"))
         segments, columns = self._segments, self._segments.columns()
         known = np.concatenate(segments.ids) if segments.keep == "keys" else None
-        return Scores([self._finish(m, columns) for m in self.metrics], system, self._all_notes(), keys=known)
+        return Scores([self._finish(m, columns, system) for m in self.metrics], system, self._all_notes(), keys=known)
 
-    def _finish(self, m: Metric, columns: dict[str, Any]) -> Score:
+    def _finish(self, m: Metric, columns: dict[str, Any], system: str) -> Score:
         found, ids = self._rows[m].found(self._settled[m]), columns["ids"]
         if not self._referenced and found.n and found.counts[REASONS.index("no reference")] == found.n:
-            raise MetricError(f"{m!r}: there are no references to compare with")
+            whose = f" of {system}" if system else ""
+            raise MetricError(f"{m!r}{whose}: there are no references to compare with")
         reasons, counts = {}, {}
         for code, count in sorted(found.counts.items()):
             if code:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lagging.errors import MetricError
 from lagging.metrics import Metric
 from lagging.metrics.record import Statistics, addends
 from lagging.ragged import Floats, Ints, Ragged
@@ -67,6 +68,11 @@ class Rows:
 
     def found(self, settled: Metric) -> Found:
         """What the metric gives."""
+        widths = sorted({part.shape[1] for part in self.rows if not isinstance(part, Ragged)})
+        if len(widths) > 1:
+            raise MetricError(
+                f"{settled!r}: its function gave {widths[0]} columns for some segments, {widths[-1]} for others"
+            )
         rows, codes = stack(self.rows), np.concatenate(self.codes)
         return Found(settled.corpus(rows), len(codes), _counted(codes), rows, codes)
 
@@ -211,17 +217,12 @@ def missing(rows: Statistics) -> npt.NDArray[np.bool_]:
 
 
 def stack(parts: Sequence[Statistics]) -> Statistics:
-    """Rows of all parts; one whose segments are all undefined may have fewer columns."""
+    """Rows of all parts."""
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if ragged:
         return Ragged.concat(ragged)
-    return _stack_rows([part for part in parts if not isinstance(part, Ragged)])
-
-
-def _stack_rows(parts: Sequence[Floats]) -> Floats:
-    width = max(part.shape[1] for part in parts)
-    full = [p if p.shape[1] == width else np.full((len(p), width), np.nan) for p in parts]
-    return full[0] if len(full) == 1 else np.concatenate(full)
+    rows = [part for part in parts if not isinstance(part, Ragged)]
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
 def reference_hashes(run: Run) -> Ints:

@@ -21,10 +21,22 @@ from lagging.units import fastest, is_too_fast
 if TYPE_CHECKING:
     from lagging.run import Run
 
-__all__ = ["FAR", "LONGEST", "REPAIRS", "about", "add_counts", "check", "check_repairs", "number", "remark", "repair"]
+__all__ = [
+    "FAR",
+    "LONGEST",
+    "REPAIRS",
+    "about",
+    "add_counts",
+    "check",
+    "check_repairs",
+    "is_length",
+    "number",
+    "remark",
+    "repair",
+]
 
 FAR = 1e18
-"""Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years."""
+"""Beyond this, a delay is not a delay: 10¹⁸ ms are thirty million years. Below 1/FAR, a length is not a length."""
 
 LONGEST = {"ms": 120_000.0, "token": 400.0}
 """What is longer is no sentence, but a recording or a document. Of 2 580 segments of MuST-C tst-COMMON the longest has
@@ -49,6 +61,16 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < FAR else repr(float(value))
 
 
+def is_length(x: npt.NDArray[np.float64] | float) -> npt.NDArray[np.bool_]:
+    """Whether a number can be a length: 0, or neither so small nor so large that a ratio with it would overflow.
+
+    Example:
+        >>> is_length(np.array([0, 3, 1e-320, -1, 1e300, np.nan])).tolist()
+        [True, True, False, False, False, False]
+    """
+    return np.asarray((np.equal(x, 0)) | (np.greater_equal(x, 1 / FAR) & np.less(x, FAR)))
+
+
 def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterator[Fault]:
     """The faults of a Run's columns, in no particular order of the file.
 
@@ -59,7 +81,8 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     if run.unit != "none":  # else there are no times to be wrong
         yield from _check_times(run, token_counts)
     if run.reference_length is not None:
-        yield from _numbers(run, "bad-reference-length", "reference_length")
+        y = run.reference_length
+        yield from _rows(run, "bad-reference-length", ~(np.isnan(y) | is_length(y)), lambda i: number(float(y[i])))
     yield from _check_few(run)
     yield from _duplicates(run)
 
@@ -67,7 +90,7 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
 def _check_times(run: Run, token_counts: npt.NDArray[np.int64] | None) -> Iterator[Fault]:
     """Source lengths, delays and elapsed times."""
     x, g = run.source_length, run.delays
-    yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
+    yield from _rows(run, "bad-source-length", ~is_length(x), lambda i: number(float(x[i])))
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
         unit = noun(run.level)
@@ -132,7 +155,7 @@ def _check_few(run: Run) -> Iterator[Fault]:
         last, there = known["steps"].last(), known["arrivals"].lengths
         yield from _rows(run, "impossible-step", last >= there, lambda i: f"step {last[i]:g} of {there[i]}")
     for column in (c for c in (*AMOUNTS, *PLACES) if getattr(run, c) is not None):
-        yield from _numbers(run, "bad-column", column, least=0.0 if column in AMOUNTS else -FAR)
+        yield from _numbers(run, column, least=0.0 if column in AMOUNTS else -FAR)
 
 
 class _Where(TypedDict):
@@ -151,12 +174,11 @@ def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: Callable[[i
         yield Fault(kind, detail(row), **_where(run, row))
 
 
-def _numbers(run: Run, kind: str, column: str, least: float = 0.0) -> Iterator[Fault]:
+def _numbers(run: Run, column: str, least: float) -> Iterator[Fault]:
     """Numbers that are too low, or not finite; what is not known is NaN."""
     values = getattr(run, column)
     wrong = ~(np.isnan(values) | ((values >= least) & (values < FAR)))
-    name = f"{column}: " if kind == "bad-column" else ""
-    yield from _rows(run, kind, wrong, lambda i: name + number(float(values[i])))
+    yield from _rows(run, "bad-column", wrong, lambda i: f"{column}: {number(float(values[i]))}")
 
 
 def _tokens(

@@ -250,7 +250,7 @@ def test_columns_have_digits_enough_for_comet(run, folder) -> None:
         (("--base", "bass"), "Did you mean base?"),
         (("--base", "new", "--fail-if-worse", "base"), "--fail-if-worse base needs comparisons with it"),
         (("--fail-if-worse", "bass"), "Did you mean base?"),
-        (("--resamples", "2"), "2 is not in the range x>=100"),
+        (("--resamples", "2"), "2 is not in the range 100<=x<=1000000"),
         (("--seed", "-1"), "-1 is not in the range x>=0"),
         (("--confidence", "200"), "200.0 is not in the range 0<x<100"),
         (("--confidence", "100"), "100.0 is not in the range 0<x<100"),

@@ -251,7 +251,7 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("--against", "AL,COMET", "runs/k1"), "COMET is not computed from logs"),
         (("--against", "COMET,AL", "runs/k1"), "COMET is not computed from logs"),
         (("--seed", "-1", "runs/k1"), "-1 is not in the range x>=0"),
-        (("--resamples", "2", "runs/k1"), "2 is not in the range x>=100"),
+        (("--resamples", "2", "runs/k1"), "2 is not in the range 100<=x<=1000000"),
         (("--confidence", "200", "runs/k1"), "200.0 is not in the range 0<x<100"),
         (("nothing/*",), "no such file or directory: nothing/*\n"),
         (("nothing=zzz*",), "no such file or directory: zzz* (of nothing=zzz*)"),

@@ -157,3 +157,10 @@ def test_simulate_refuses(run, texts) -> None:
         assert (code, out) == (2, "")
         assert message in err
         assert not Path("out.log").exists()
+
+
+def test_inspect_refuses_a_width_that_no_terminal_has(run, logs) -> None:
+    for width in (39, 10_001, 10**23):
+        done = run("inspect", "wait", "--width", width)
+        assert done.code == 2
+        assert "is not in the range 40<=x<=10000" in done.err

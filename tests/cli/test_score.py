@@ -371,3 +371,72 @@ def test_several_files_read_as_one_system_are_announced(run, logs) -> None:
     for name in "ab":
         Path(f"{name}.rw").write_text("RRWW\n", "utf-8")
     assert "several files: 2 files are read as the log of one system" in run("score", "[ab].rw", "-m", "AL").err
+
+
+@pytest.mark.parametrize("method", ["bca", "poisson"])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("bs:1000000000000", "the resamples of an interval must be from 2 to 1000000, but are 1000000000000"),
+        ("bs:0", "the resamples of an interval must be from 2 to 1000000, but are 0"),
+        ("ci:100", "the level of an interval is between 0 and 1"),
+        ("ci:nan", "the level of an interval is between 0 and 1"),
+    ],
+)
+def test_a_signature_that_asks_for_too_much_is_refused_before_anything_is_read(run, tmp_path, method, wrong, message):
+    (tmp_path / "torn.jsonl").write_text("not a log")
+    fields = {"ci": "95", "bs": "1000"} | dict([wrong.split(":")])
+    interval = f"ci:{fields['ci']}|by:segment|method:{method}|bs:{fields['bs']}|seed:1"
+    signature = f"AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|{interval}"
+    done = run("score", tmp_path / "torn.jsonl", "--like", f"{signature}|n:6|v:0.1.0")
+    assert done.code == 2
+    assert message in done.err
+
+
+@pytest.mark.parametrize("command", ["compare", "curve", "report"])
+def test_resamples_are_bounded_in_every_command(run, logs, command):
+    done = run(command, "wait", "cheat", "--resamples", 10**12, "-o", "out.html")
+    assert done.code == 2
+    assert "is not in the range 100<=x<=1000000" in done.err
+
+
+FEW = (
+    "TOO FEW SEGMENTS: intervals from 2 segments are too narrow: simulated ones of 95 % cover the true mean 47 to 50 %"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "a.jsonl", "--ci"),
+        ("compare", "a.jsonl", "b.jsonl", "--resamples", "100"),
+        ("curve", "a.jsonl", "b.jsonl", "--resamples", "100"),
+        ("curve", "a.jsonl", "b.jsonl", "--ranks", "AL,DAL", "--resamples", "100"),
+        ("curve", "x=a.jsonl", "x=b.jsonl", "--against", "AL,DAL", "--resamples", "100"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_intervals_from_two_segments_are_noted_in_every_command(run, tmp_path, monkeypatch, command, form):
+    monkeypatch.chdir(tmp_path)
+    for shift, name in enumerate("ab"):
+        lines = [
+            {"delays": [1 + shift, 2 + i, 3], "source_length": 4, "prediction": "a b c", "reference": "a b d", "g": i}
+            for i in range(2)
+        ]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = run(*command, "-f", form)
+    assert done.code == 0
+    assert FEW in done.err
+
+
+def test_groups_of_few_segments_are_noted(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        {"delays": [1, 2 + i % 3, 4], "source_length": 4, "g": "few" if i < 2 else "some" if i < 9 else "many"}
+        for i in range(40)
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = run("score", "a.jsonl", "-m", "AL", "--by", "g", "--ci")
+    assert done.code == 0
+    assert f"note: a: {FEW.replace(': inter', ': a (few): 2 segments, a (some): 7 segments: inter')}" in done.err
+    assert "many" not in done.err

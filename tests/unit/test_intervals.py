@@ -10,6 +10,7 @@ import lagging
 from lagging.ragged import Ragged
 from lagging.scoring import Scores, settings
 from lagging.stats import interval, intervals, paired, with_intervals
+from lagging.stats.intervals import COVERED
 from statistic import made
 
 SEED = 12345
@@ -218,7 +219,9 @@ def test_a_largest_value_has_no_interval() -> None:
         ({"by": "talk"}, "by segment or by document"),
         ({"method": "normal"}, "there are percentile, bca"),
         ({"level": 95}, "between 0 and 1"),
-        ({"resamples": 1}, "at least 2"),
+        ({"resamples": 1}, "from 2 to 1000000, but are 1"),
+        ({"resamples": 10**12}, "from 2 to 1000000, but are 1000000000000"),
+        ({"level": 1 - 1e-15}, "between 0 and 1"),
         ({"by": "document"}, "does not say which document"),
         ({"by": "document", "method": "sacrebleu"}, "resamples segments"),
     ],
@@ -335,3 +338,48 @@ def test_a_seed_is_not_negative(by) -> None:
     for test in ("randomisation", "bootstrap"):
         with pytest.raises(lagging.UsageError, match="a seed is 0 or more, but is -1"):
             paired(scores, by=by, test=test, seed=-1)
+
+
+# ---- few units ----------------------------------------------------------------------------------------------------
+
+
+def few(n: int, **how) -> list[str]:
+    scores = Scores([made("AL", skewed(n), documents=[str(i) for i in range(n)])])
+    return [str(note) for note in with_intervals(scores, resamples=200, **how).notes]
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "sacrebleu"])
+def test_an_interval_from_few_segments_is_noted_with_how_often_it_covers(method) -> None:
+    (said,) = few(2, method=method)
+    assert said == (
+        "TOO FEW SEGMENTS: intervals from 2 segments are too narrow: "
+        "simulated ones of 95 % cover the true mean 47 to 50 % of the time"
+    )
+    (said,) = few(19, method=method)
+    assert "intervals from 19 segments are too narrow" in said
+    assert "89 to 92 % of the time" in said
+    assert few(20, method=method) == []
+
+
+def test_few_documents_are_noted_where_they_are_drawn_and_not_where_they_are_weighted() -> None:
+    (said,) = few(5, by="document", method="bca")
+    assert said.startswith("TOO FEW DOCUMENTS: intervals from 5 documents are too narrow")
+    assert few(5, by="document", method="wild") == few(5, by="document", method="studentised") == []
+
+
+def test_segments_without_a_value_do_not_count() -> None:
+    values = skewed(30)
+    values[2:] = np.nan
+    found = with_intervals(Scores([made("AL", values)]), resamples=200)
+    assert any("intervals from 2 segments" in str(note) for note in found.notes)
+
+
+@pytest.mark.parametrize("n", [2, 5, 15])
+def test_so_often_do_intervals_from_few_segments_cover(n) -> None:
+    dice, covered = np.random.default_rng(n), {}
+    for kind in ("skewed", "normal"):
+        rows = dice.lognormal(-0.32, 0.8, (400, n)) if kind == "skewed" else dice.normal(1, 0.5, (400, n))
+        found = intervals([made("AL", row) for row in rows], resamples=400)
+        covered[kind] = 100 * np.mean([one.low <= 1 <= one.high for one in found])
+    assert covered["skewed"] == pytest.approx(COVERED[n][0], abs=6)  # three standard errors
+    assert covered["normal"] == pytest.approx(COVERED[n][1], abs=6)

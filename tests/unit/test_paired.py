@@ -3,6 +3,8 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import scipy.stats
 import lagging
 from lagging.ragged import Ragged
 from lagging.scoring import Scores
-from lagging.stats import match, paired, resampled
+from lagging.stats import joint, match, paired, resampled
 from lagging.stats.resamples import counts, swaps
 from statistic import made
 
@@ -278,6 +280,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         ({"metrics": []}, "no metric was asked for"),
         ({"by": "document"}, "does not say which document"),
         ({"method": "x"}, "no interval 'x'"),
+        ({"resamples": 10**12}, "from 2 to 1000000"),
     ],
 )
 def test_what_cannot_be_asked_for(wrong, message) -> None:
@@ -356,3 +359,56 @@ def test_false_positives_in_miniature() -> None:
     for test in ("bootstrap", "randomisation"):
         found = sum(pair.p <= 0.05 for pair in paired(systems, test=test, resamples=500).pairs)
         assert scipy.stats.binom.ppf(0.001, 400, 0.04) <= found <= scipy.stats.binom.ppf(0.999, 400, 0.06), test
+
+
+def many(count: int) -> dict[str, Scores]:
+    dice = np.random.default_rng(7)
+
+    def run(k: int) -> lagging.Run:
+        delays = [sorted(dice.integers(1, 9, 5).tolist()) if (k, i) != (3, 4) else [] for i in range(20)]
+        documents = [f"talk {i // 4}" for i in range(20)]
+        return lagging.Run.from_delays(delays, source_length=[8] * 20, document=documents)
+
+    return {f"s{k}": lagging.score(run(k), ["AL", "AP(mean=token)", "LagPercentile"]) for k in range(count)}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"test": "bootstrap"}, {"method": "studentised"}, {"by": "document"}, {"base": "s2"}, {"method": "sacrebleu"}],
+)
+def test_pairs_are_the_same_however_few_are_in_memory(how, monkeypatch) -> None:
+    systems = many(5)
+    whole = paired(systems, resamples=200, **how)
+    monkeypatch.setattr(joint, "CELLS", 200 * 3 * 2)  # two pairs at a time
+    few = paired(systems, resamples=200, **how)
+    assert repr(few.pairs) == repr(whole.pairs)
+    assert few.intervals == whole.intervals
+    np.testing.assert_array_equal(few.values, whole.values)
+
+
+def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch) -> None:
+    monkeypatch.setattr(joint, "CELLS", 1 << 16, raising=False)
+    resamples, peaks = 2000, {}
+    for count in (6, 24):
+        systems = many(count)
+        tracemalloc.start()
+        pairs = paired(systems, ["AL"], resamples=resamples).pairs
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert len(pairs) == 276
+    assert peaks[24] - peaks[6] < 8 * resamples * len(pairs)  # a number for each resample and pair
+
+
+def test_a_system_that_has_no_interval_takes_nothing_from_other_pairs() -> None:
+    systems = many(3)
+    whole = paired({name: systems[name] for name in ("s0", "s1")}, ["AL"], resamples=200)
+    odd = replace(systems["s2"]["AL"], statistics=np.full((20, 1), np.inf))
+    beside = paired({**systems, "s2": Scores([odd], "s2")}, ["AL"], resamples=200)
+    assert repr(beside.pair("AL", "s0", "s1")) == repr(replace(whole.pairs[0], p_adjusted=beside.pairs[0].p_adjusted))
+    assert beside.pair("AL", "s0", "s2").reason == "some segments have an infinite value"
+
+
+@pytest.mark.parametrize("resamples", [-1, 0, 1, 10**6 + 1, 10**23])
+def test_resamples_that_would_take_for_ever_are_refused(resamples) -> None:
+    with pytest.raises(lagging.UsageError, match=f"from 2 to 1000000, but are {resamples}"):
+        resampled(two([1.0, 2.0], [2.0, 3.0]), resamples=resamples)

@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+from concurrent import futures
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -364,7 +365,7 @@ def test_what_cannot_be_shared_out_is_read_in_order(log, tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("id,delays,source_length\n1,1 2,3\n")
     assert spread(table, 2) is None
-    with pytest.raises(UsageError, match="1 or more"):
+    with pytest.raises(UsageError, match="from 1 to 1024"):
         spread(log, 0)
 
 
@@ -392,3 +393,38 @@ def test_scorers_that_disagree_cannot_be_joined():
     other.add(lagging.Run.from_delays([[1, 2]], source_length=[2], unit="ms"))
     with pytest.raises(UsageError, match="cannot be averaged"):
         one.join(other)
+
+
+def pools(monkeypatch):
+    """How many processes each pool was allowed."""
+    sizes = []
+
+    class Counted(futures.ProcessPoolExecutor):
+        def __init__(self, workers, **how):
+            sizes.append(workers)
+            super().__init__(workers, **how)
+
+    monkeypatch.setattr(futures, "ProcessPoolExecutor", Counted)
+    return sizes
+
+
+def test_there_are_no_more_processes_than_stretches(tmp_path, monkeypatch):
+    sizes, handed = pools(monkeypatch), shares(monkeypatch)
+    log = write(tmp_path / "some.jsonl", rows(700))
+    assert run(log, "--jobs", 64, "-f", "json") == run(log, "--jobs", 1, "-f", "json")
+    assert sizes == [len(handed)]
+    assert 1 < len(handed) < 5
+
+
+def test_one_stretch_needs_no_other_process(tmp_path, monkeypatch):
+    sizes = pools(monkeypatch)
+    log = write(tmp_path / "few.jsonl", rows(40))
+    assert run(log, "--jobs", 64, "-f", "json") == run(log, "--jobs", 1, "-f", "json")
+    assert sizes == []
+
+
+@pytest.mark.parametrize("jobs", [0, 1025, 10**23])
+def test_a_number_of_jobs_that_no_machine_has_is_refused(log, jobs):
+    assert "not in the range 1<=x<=1024" in run(log, "--jobs", jobs)[2]
+    with pytest.raises(UsageError, match=f"from 1 to 1024, but is {jobs}"):
+        spread(log, jobs)

@@ -4,6 +4,7 @@ import pytest
 
 import lagging
 from lagging.render import render
+from lagging.render import timeline as drawing
 from lagging.render.card import listing
 from lagging.render.cells import safe, shorten
 from lagging.render.timeline import draw, sparkline
@@ -58,6 +59,15 @@ def test_timelines_of_odd_sentences() -> None:
     assert "lag " not in draw(timeline(run, 3), width=80).splitlines()[-3]
     with pytest.raises(lagging.MetricError, match="no segment 7 in odd"):
         timeline(run, 7)
+
+
+def test_the_scale_of_a_timeline_is_found_once_and_not_for_every_token(monkeypatch) -> None:
+    run = lagging.Run.from_delays([list(range(1, 201))], source_length=[200])
+    seen = []
+    scale = drawing._scale
+    monkeypatch.setattr(drawing, "_scale", lambda *given: seen.append(given) or scale(*given))
+    assert draw(timeline(run, 0), width=80).count("●") == 201
+    assert len(seen) == 1
 
 
 def test_a_timeline_is_the_paper_in_numbers() -> None:

@@ -233,6 +233,17 @@ def test_user_metrics() -> None:
         lagging.score(run(), ["Short"])
 
 
+def test_a_metric_with_now_one_column_and_now_two_is_refused() -> None:
+    @lagging.register("Uneven", aggregate=lambda rows: float(rows.sum()), clocked=False)
+    def uneven(schedule):
+        return np.ones((len(schedule.run), len(schedule.run)))
+
+    with pytest.raises(
+        lagging.MetricError, match="Uneven: its function gave 1 columns for some segments, 2 for others"
+    ):
+        lagging.score([run()[[0]], run()], ["Uneven"])
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

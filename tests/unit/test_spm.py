@@ -22,12 +22,13 @@ sentencepiece = pytest.importorskip("sentencepiece")
 SENTENCES = ["the cat sat on the mat", "a black cat saw me", "we saw the train at eight", "again and again and again"]
 
 
-def train(path: Path, size: int, sentences: list[str] = SENTENCES) -> Path:
+def train(path: Path, size: int, sentences: list[str] = SENTENCES, kind: str = "unigram") -> Path:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences * 20),
         model_writer=model,
         vocab_size=size,
+        model_type=kind,
         hard_vocab_limit=False,
         minloglevel=2,
     )
@@ -42,7 +43,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory) -> Path:
-    return train(tmp_path_factory.mktemp("spm") / "other.model", 30)
+    return train(tmp_path_factory.mktemp("spm") / "other.model", 30, kind="char")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from lagging.metrics import register, registry
 from lagging.signature import Signature, joined
 from lagging.stats.estimators import Ratio
 from lagging.stats.intervals import acceleration, bca
-from lagging.tallies import RESAMPLES, Tallies, Tally, check_metrics, tally
+from lagging.tallies import RESAMPLES, Tallies, Tally, additive, check_metrics, tally
 from lagging.tallies.additive import LOTS, SCALE, buckets, exact, lots, middle, rounded, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples/data"
@@ -437,3 +437,35 @@ def test_many_intervals_at_once_are_those_of_one_by_one():
             alone = tallies.groups[labels["g"],][score.metric].interval(0.9, 200)
             wanted = (None, None) if math.isnan(alone.low) else (alone.low, alone.high)
             assert (score.low, score.high) == wanted
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"resamples": 10**12}, "from 2 to 1000000, but are 1000000000000"),
+        ({"resamples": 1}, "from 2 to 1000000, but are 1"),
+        ({"resamples": -3}, "from 2 to 1000000, but are -3"),
+        ({"level": 1.0}, "between 0 and 1"),
+        ({"level": 0.0}, "between 0 and 1"),
+        ({"level": float("nan")}, "between 0 and 1"),
+    ],
+)
+def test_intervals_that_cannot_be_made_are_refused(wrong, message):
+    tallies = Tallies(["AL"])
+    tallies.add(speech(5))
+    with pytest.raises(UsageError, match=message):
+        list(tallies.scores(**wrong))
+
+
+def test_resamples_are_the_same_however_few_are_in_memory(monkeypatch):
+    tallies = Tallies(["AL", "DAL"], by=["g"])
+    tallies.add(labelled(speech(60), ["a", "b", "c"] * 20))
+
+    def ends():
+        return [(score.low, score.high) for _, scores in tallies.scores(resamples=300) for score in scores]
+
+    whole = ends()
+    monkeypatch.setattr(additive, "ROWS", 7)
+    additive.weights.cache_clear()
+    assert ends() == whole
+    additive.weights.cache_clear()

@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -84,6 +85,7 @@ def main(args: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     # a log decodes to many small lists that are soon dropped: looking for cycles among them every 700 costs 6 %
     gc.set_threshold(100_000, 50, 50)
     given = sys.argv[1:] if args is None else args

@@ -173,6 +173,8 @@ def command(
         )
         draw, draws = partial(_figure, "curves", joined, bands=bands), joined.draws
     if draws is not None:
+        if draws.note is not None:
+            talk.say(f"note: {draws.note}")
         for name, ids in draws.joint.matched.unmatched.items():
             if ids:
                 some_ids = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)

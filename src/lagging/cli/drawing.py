@@ -11,7 +11,7 @@ import click
 from lagging.cli.common import system
 from lagging.columns import Column, read_column
 from lagging.errors import UsageError
-from lagging.stats import CORRECTIONS, RESAMPLES, SEED, TESTS
+from lagging.stats import CORRECTIONS, MOST, RESAMPLES, SEED, TESTS
 
 __all__ = ["confident", "drawing", "pairing", "read_columns", "with_columns"]
 
@@ -26,11 +26,11 @@ def drawing(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     resamples = click.option(
         "--resamples",
-        type=click.IntRange(FEWEST),
+        type=click.IntRange(FEWEST, MOST),
         default=RESAMPLES,
         show_default=True,
         metavar="N",
-        help=f"How many; {FEWEST} or more.",
+        help=f"How many, from {FEWEST} to {MOST}.",
     )
     return resamples(seed(command))
 

@@ -9,16 +9,17 @@ from typing import Any
 from lagging.cli.common import Talk
 from lagging.conventions import Convention
 from lagging.defaults import default_metrics
-from lagging.errors import DataError, Fault, Note, UsageError
+from lagging.errors import SHOWN, DataError, Fault, Note, UsageError, counted
 from lagging.formats import scan
 from lagging.formats.source import resolve
 from lagging.metrics import Metric, metric
 from lagging.parallel import spread
 from lagging.run import Run
 from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Scores
+from lagging.stats.intervals import FEW, few
 from lagging.tallies import Tallies, check_metrics
 
-__all__ = ["grouped", "lakes", "named_columns"]
+__all__ = ["grouped", "interval_notes", "lakes", "named_columns"]
 
 Each = Callable[[Run, Scores, str], None]
 """Told of the scores of the segments of each part."""
@@ -89,12 +90,23 @@ def grouped(
     drawn = {} if interval is None else {"level": interval["level"], "resamples": interval["resamples"]}
     found = [Scores(scores, system, (), labels) for labels, scores in tallies.scores(**drawn)]
     for scores in found[:1]:
-        scores.notes = (*tallies.notes, *_without(found, interval is not None))
+        scores.notes = (*tallies.notes, *(interval_notes(found) if interval is not None else ()))
     return found
 
 
-def _without(found: Sequence[Scores], asked: bool) -> list[Note]:
-    """Notes about groups without an interval."""
-    few = [one.called for one in found if asked and any(score.low is None for score in one)]
-    text = f"{', '.join(few[:5])}{' …' * (len(few) > 5)}: there is none: too few segments, or all alike"
-    return [Note("interval", text)] if few else []
+def interval_notes(found: Sequence[Scores]) -> list[Note]:
+    """Notes about groups without an interval, and about groups of so few segments that it is too narrow."""
+    notes = []
+    without = [one.called for one in found if any(score.low is None for score in one)]
+    if without:
+        notes.append(Note("interval", f"{_some(without)}: there is none: too few segments, or all alike"))
+    sizes = [(one.called, min((s.n - s.undefined for s in one if s.low is not None), default=FEW)) for one in found]
+    small = [(name, n) for name, n in sizes if n < FEW]
+    if small:
+        whose = _some([f"{name}: {counted(n, 'segment')}" for name, n in small])
+        notes.append(few(min(n for _, n in small), "segment", f"{whose}: " if found[0].group else ""))
+    return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:SHOWN])}{' …' * (len(names) > SHOWN)}"

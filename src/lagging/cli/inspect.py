@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option("--empty", is_flag=True, help="List the segments in which nothing was written.")
 @click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many, with --worst.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--width", type=click.IntRange(40), help="Columns; those of the terminal if not given.")
+@click.option("--width", type=click.IntRange(40, 10_000), help="Columns; those of the terminal if not given.")
 @output
 @reading
 @talking
@@ -74,13 +74,14 @@ def command(
         emit("\n".join(map(str, found)) if found else "none", output)
         return
     columns = width or shutil.get_terminal_size((100, 24)).columns
-    known = {str(i) for i in run.id.tolist()}
+    rows = {str(name): row for row, name in enumerate(run.id.tolist())}
     for one in chosen:
-        if str(one) not in known:
+        if str(one) not in rows:
             raise UsageError(f"there is no segment {one} in {path}; it has {_range(run.id.tolist())}")
     shown = list(dict.fromkeys(["AP", "AL", "DAL", *([worst] if worst else [])]))
     names = chosen or run.id[:1].tolist()
-    drawn = [draw(timeline(run, one, metrics=shown, convention=counted), width=columns) for one in names]
+    each = ((run[[rows[str(one)]]], one) for one in names)
+    drawn = [draw(timeline(of, one, metrics=shown, convention=counted), width=columns) for of, one in each]
     emit("\n\n".join(drawn), output)
 
 

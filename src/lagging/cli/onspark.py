@@ -13,7 +13,7 @@ import click
 
 from lagging.cli.aside import Aside
 from lagging.cli.common import Command, Talk, system
-from lagging.cli.groups import lakes
+from lagging.cli.groups import interval_notes, lakes
 from lagging.cli.logs import distinct, say_unlike
 from lagging.conventions import Convention
 from lagging.errors import DataError, Fault, UsageError
@@ -113,7 +113,7 @@ def spark_scores(
             raise DataError(Fault("nothing-given"))
         for scores in result.scores:
             scores.system = name or (_called(paths[0]) if _for_spark(paths[0]) else system_name(resolve(paths[0])[0]))
-        result.scores[0].notes = result.notes
+        result.scores[0].notes = (*result.notes, *(interval_notes(result.scores) if interval is not None else ()))
         if segment_scores is not None:
             result.segments.write.parquet(segment_scores)
         found.append(result.scores)

@@ -24,13 +24,13 @@ from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.defaults import default_unit
 from lagging.errors import UsageError, counted
 from lagging.gates import check_names, failed, gate
-from lagging.parallel import spread
+from lagging.parallel import MOST, spread
 from lagging.regimes import REGIMES, Verdict, judge, regime
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
 from lagging.scoring import Keep, Score, Scores, Settings, settings
 from lagging.signature import Signature
-from lagging.stats import with_intervals
+from lagging.stats import check_drawn, with_intervals
 from lagging.tallies import RESAMPLES, SEED
 from lagging.text import is_spm
 from lagging.units import COUNTED
@@ -51,7 +51,12 @@ __all__ = ["command"]
 @click.option("--by", multiple=True, metavar="COLUMNS", help="Score each group of segments: lang,model. In one pass.")
 @click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
 @click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; all cores, of a large log, if not given.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MOST),
+    metavar="N",
+    help="Processes, if there is work for as many; all cores, of a large log, if not given.",
+)
 @fail_if
 @on_spark
 @setting_aside
@@ -120,7 +125,9 @@ def command(
         agreed = [settings(signature) for signature in wanted]
         asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
         cutting = cutting.by(agreed[0].aligner) if agreed[0].aligner else cutting
-        interval = asdict(agreed[0].interval) if agreed[0].interval else interval
+        if (drawn := agreed[0].interval) is not None:
+            check_drawn(drawn.level, drawn.resamples)
+            interval = asdict(drawn)
     check_names(gates, asked)
     if interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")

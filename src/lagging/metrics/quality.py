@@ -62,14 +62,12 @@ def _ter() -> SacreMetric:
 
 def _statistics(scorer: SacreMetric, s: Schedule) -> Floats:
     """The sufficient statistics, in sacreBLEU's sense, of each segment; NaN where there is no reference."""
-    pairs = list(zip(s.predictions, s.references, strict=True))
-    some = [row for row, (_, reference) in enumerate(pairs) if reference]
-    if not some:
-        return np.full((len(pairs), 1), np.nan)
-    hypotheses = [pairs[row][0] or "" for row in some]
-    rows = np.array(scorer._extract_corpus_statistics(hypotheses, [[pairs[row][1] or "" for row in some]]), float)
-    out = np.full((len(pairs), rows.shape[1]), np.nan)
-    out[some] = rows
+    texts = [(p or "", r) for p, r in zip(s.predictions, s.references, strict=True) if r]
+    # one pair more, so that the width is known where no segment has a reference
+    hypotheses, references = zip(*texts, ("", ""), strict=True)
+    rows = np.array(scorer._extract_corpus_statistics(hypotheses, [references]), float)
+    out = np.full((len(s.references), rows.shape[1]), np.nan)
+    out[[bool(r) for r in s.references]] = rows[:-1]
     return out
 
 

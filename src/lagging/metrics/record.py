@@ -236,8 +236,11 @@ class Metric:
     def statistics(self, schedule: Schedule) -> Statistics:
         """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
         schedule.seen.clear()
-        with np.errstate(all="ignore"):
-            rows = self.compute(schedule, **self._own)
+        try:
+            with np.errstate(all="ignore"):
+                rows = self.compute(schedule, **self._own)
+        except SystemExit as error:  # its code would be taken for ours
+            raise MetricError(f"its function ended the program: SystemExit: {error}") from error
         undeclared = schedule.seen - self.needs
         if undeclared:
             raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")

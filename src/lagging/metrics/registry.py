@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
-from lagging.errors import MetricError, MetricNameError, did_you_mean
+from lagging.errors import MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
 from lagging.ragged import Floats
 
@@ -141,15 +142,31 @@ def register(
 
 
 @cache
-def _load_plugins() -> None:
-    """Import what other packages registered; a plug-in that fails is named, not swallowed."""
+def _load_plugins() -> tuple[str, ...]:
+    """Import what other packages registered; what is told of those that cannot be loaded, and bring no metric then."""
     from importlib.metadata import entry_points
 
+    broken = []
     for point in entry_points(group="lagging.metrics"):
+        metrics, aliases = _metrics.copy(), _aliases.copy()
         try:
             point.load()
-        except Exception as error:
-            raise MetricError(f"the metric plug-in {point.value!r} cannot be loaded: {error}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a library may panic, or call sys.exit
+            _metrics.clear()
+            _metrics.update(metrics)
+            _aliases.clear()
+            _aliases.update(aliases)
+            none = "cannot be loaded, and none of its metrics can be used"
+            broken.append(f"the metric plug-in {point.value!r} {none}: {type(error).__name__}: {error}")
+    return tuple(broken)
+
+
+def _warn(broken: Iterable[str]) -> None:
+    """Tell of plug-ins that cannot be loaded."""
+    for text in broken:
+        warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def registered() -> tuple[Metric, ...]:
@@ -159,7 +176,7 @@ def registered() -> tuple[Metric, ...]:
         >>> [m.name for m in registered()][:5]
         ['AP', 'CW', 'AL', 'AL_y', 'DAL']
     """
-    _load_plugins()
+    _warn(_load_plugins())
     return tuple(_metrics.values())
 
 
@@ -205,17 +222,20 @@ def _named(name: str) -> Metric:
     named = next((alias for alias in _aliases if alias.lower() == name.lower()), name)
     if "(" in _aliases.get(named, ""):
         return metric(_aliases[named])
+    broken: tuple[str, ...] = ()
     if _aliases.get(name, name) not in _metrics:
-        _load_plugins()  # looking for them takes longer than the rest of a small log
+        broken = _load_plugins()  # looking for them takes longer than the rest of a small log
     name = _aliases.get(name, name)
     if name in _metrics:
+        _warn(broken)
         return _metrics[name]
     same = [m for m in _metrics if m.lower() == name.lower()]
     if same:
         return _metrics[same[0]]
     if name.upper().endswith("_CA") and name[:-3]:
         return _named(name[:-3])(clock="elapsed")
-    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}")
+    perhaps = "".join(f"\n  Perhaps it is of a package that is broken: {text}." for text in broken)
+    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}{perhaps}")
 
 
 def split_names(text: str) -> list[str]:

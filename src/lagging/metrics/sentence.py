@@ -14,7 +14,7 @@ from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import kernels
 from lagging.metrics.record import LENGTHS
 from lagging.ragged import Floats, Kernel
-from lagging.validation import number
+from lagging.validation import is_length, number
 
 __all__ = ["al", "al_y", "ap", "cw", "dal", "effective_delays", "laal", "lags", "over_budget", "waits", "yaal"]
 
@@ -45,7 +45,7 @@ def as_sentence(
         raise DataError(Fault("delays-not-a-list", str(error))) from None
     if g.ndim != 1:
         raise DataError(Fault("delays-not-a-list", f"an array of shape {g.shape}"))
-    if reference_length is not None and not 0 <= reference_length < math.inf:
+    if reference_length is not None and not is_length(reference_length):
         raise DataError(Fault("bad-reference-length", number(reference_length)))
     for kind, wrong in (("not-finite", ~np.isfinite(g)), ("negative-delay", g < 0)):
         if wrong.any():
@@ -56,7 +56,7 @@ def as_sentence(
         place = int(falls[0])
         detail = f"{number(g[place])} → {number(g[place + 1])}"
         raise DataError(Fault("decreasing-delays", detail, token=place + 2))
-    if not (math.isfinite(source_length) and source_length >= 0):
+    if not is_length(source_length):
         raise DataError(Fault("bad-source-length", number(source_length)))
     if length not in LENGTHS:
         raise UsageError(f"length must be one of {', '.join(LENGTHS)}, but got {length!r}")

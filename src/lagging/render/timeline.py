@@ -25,9 +25,8 @@ def _scale(line: Timeline, width: int) -> float:
     return (width - 1) / end
 
 
-def _track(line: Timeline, t: int, width: int) -> str:
+def _track(line: Timeline, t: int, width: int, scale: float) -> str:
     """One token on the time axis: from the ideal time to g'."""
-    scale = _scale(line, width)
     if not np.isfinite(line.effective_delays[t]):
         return ""
     place = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
@@ -41,9 +40,8 @@ def _track(line: Timeline, t: int, width: int) -> str:
     return "".join(cells).rstrip()
 
 
-def _ruler(line: Timeline, width: int) -> str:
+def _ruler(line: Timeline, width: int, scale: float) -> str:
     """`0 … |x|` above the tracks."""
-    scale = _scale(line, width)
     mark = f"|x|={_short(line.source_length, line.unit)}"
     at = min(round(line.source_length * scale), width - 1)
     at = max(2, min(at - len(mark) + 1, width - len(mark)))
@@ -138,10 +136,10 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     track = max(0, width - sum(widths) - 2 * len(names) - 1)
     track = track if track >= 12 else 0
 
-    rows = []
+    rows, scale = [], _scale(line, track)
     for r, row in enumerate([names, *body]):
         cells = [pad(shorten(cell, widths[i]), widths[i], right=i not in texts) for i, cell in enumerate(row)]
-        picture = "" if not track else _ruler(line, track) if r == 0 else _track(line, r - 1, track)
+        picture = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
         rows.append(("  ".join(cells) + "  " + picture).rstrip())
     sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
     if len(line.delays) > width - 6:

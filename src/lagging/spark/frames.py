@@ -26,6 +26,7 @@ from lagging.signature import Signature
 from lagging.spark import tasks
 from lagging.spark.reading import ADDED, Task, twin
 from lagging.spark.tasks import FAULTS, PLACES, ROWS, Facts
+from lagging.stats.intervals import check_drawn
 from lagging.tallies import RESAMPLES, SEED, Tallies, Tally, check_metrics
 from lagging.text import check_units
 from lagging.validation import check_repairs
@@ -116,6 +117,7 @@ def score(
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
     check_units(unit, level)
+    check_drawn(confidence, resamples)
     check_repairs(tuple(repair))
     if {"first", "last"} & set(repair):
         raise UsageError("first and last choose among segments of one id; on Spark on_error='quarantine' does")

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
 from lagging.stats.difference import verdict
-from lagging.stats.intervals import DEFAULTS, METHODS, Interval, interval, intervals, with_intervals
+from lagging.stats.intervals import DEFAULTS, METHODS, Interval, check_drawn, interval, intervals, with_intervals
 from lagging.stats.joint import Resampled, resampled
 from lagging.stats.matching import Matched, match
 from lagging.stats.paired import DEFAULT_TESTS, TESTS, Pair, Paired, paired
-from lagging.stats.resamples import RESAMPLES, SEED
+from lagging.stats.resamples import MOST, RESAMPLES, SEED
 
 __all__ = [
     "CORRECTIONS",
     "DEFAULTS",
     "DEFAULT_TESTS",
     "METHODS",
+    "MOST",
     "RESAMPLES",
     "SEED",
     "TESTS",
@@ -28,6 +29,7 @@ __all__ = [
     "Paired",
     "Resampled",
     "benjamini_hochberg",
+    "check_drawn",
     "holm",
     "interval",
     "intervals",

@@ -13,7 +13,7 @@ from lagging.errors import Note, UsageError, counted, merge_notes
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores
 from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, linear, units_of
-from lagging.stats.resamples import RESAMPLES, SEED, counts
+from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts
 from lagging.stats.wild import Wild, wild
 
 __all__ = ["DEFAULTS", "METHODS", "Interval", "interval", "intervals", "with_intervals"]
@@ -21,6 +21,22 @@ __all__ = ["DEFAULTS", "METHODS", "Interval", "interval", "intervals", "with_int
 METHODS = ("percentile", "bca", "studentised", "wild", "sacrebleu")
 DEFAULTS = {"segment": "bca", "document": "wild"}
 """The methods that cover what they promise: see `bench/coverage.py`."""
+
+FEW = 20
+"""Intervals from fewer units miss the true value at least twice as often as they say, if units are drawn."""
+COVERED = {
+    2: (47, 50),
+    3: (66, 75),
+    4: (73, 81),
+    5: (77, 84),
+    6: (81, 87),
+    8: (84, 90),
+    10: (86, 90),
+    12: (86, 91),
+    15: (89, 92),
+}
+"""How often, in %, BCa intervals of 95 % from so few segments cover the true mean of skewed and of normal lags, in 2000
+simulations each (`bench/coverage.py`)."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,7 @@ class Interval:
         resamples, seed: how many, and of which random numbers.
         clusters: how many segments, or documents, there were to resample.
         reason: why there is no interval, or why it has no width; empty otherwise.
+        valued: how many of the segments, or documents, have a value.
     """
 
     low: float
@@ -46,6 +63,27 @@ class Interval:
     seed: int
     clusters: int
     reason: str = ""
+    valued: int = 0
+
+    @property
+    def too_few(self) -> Note | None:
+        """What is to be said of an interval from so few segments, or documents, that it is too narrow."""
+        drawn = self.method not in ("studentised", "wild") and not np.isnan(self.low)
+        return few(self.valued, self.by) if drawn and self.valued < FEW else None
+
+
+def few(n: int, by: str, whose: str = "") -> Note:
+    """What is to be said of intervals from so few segments, or documents.
+
+    Example:
+        >>> few(2, "segment").kind
+        'TOO FEW SEGMENTS'
+        >>> few(2, "segment").text.partition(": ")[2]
+        'simulated ones of 95 % cover the true mean 47 to 50 % of the time'
+    """
+    skewed, normal = COVERED[max(known for known in COVERED if known <= n)]
+    covered = f"simulated ones of 95 % cover the true mean {skewed} to {normal} % of the time"
+    return Note(f"TOO FEW {by.upper()}S", f"{whose}intervals from {counted(n, by)} are too narrow: {covered}")
 
 
 def interval(
@@ -75,6 +113,11 @@ def interval(
 
     Segments of one talk are alike, so that an interval by segment promises too much about another talk.
 
+    From few units, the first two and the last are too narrow: no resample goes beyond what was seen, so that of n units
+    not even the whole range covers the true median more often than $1 - 2^{1-n}$ (half of the time, of two), and
+    skewness takes more (Hesterberg 2015). Measured, BCa intervals of 95 % from 2, 5, 10 and 20 segments with skewed
+    lags cover the true mean 47, 77, 86 and 90 % of the time. Below 20 units, `Interval.too_few` says so.
+
     Args:
         score: a score, with its statistics.
         by: "segment" or "document".
@@ -96,6 +139,7 @@ def interval(
 
     References:
         Efron, B. (1987). Better bootstrap confidence intervals. JASA 82. Davison & Hinkley (1997), chapter 5.
+        Hesterberg, T. (2015). What teachers should know about the bootstrap. The American Statistician 69.
     """
     return intervals([score], by=by, level=level, method=method, resamples=resamples, seed=seed)[0]
 
@@ -173,6 +217,8 @@ def signed(of: Sequence[Score], found: Sequence[Interval], system: str, notes: S
         if made.reason:
             what = "there is none" if np.isnan(made.low) else "it has no width"
             said.append(Note("interval", f"{score.metric!r}: {what}: {made.reason}"))
+        if (note := made.too_few) is not None:
+            said.append(note)
         if np.isnan(made.low):
             out.append(replace(score, low=None, high=None, signature=score.signature.without_interval()))
             continue
@@ -194,12 +240,16 @@ def check(method: str, by: str, level: float, resamples: int) -> None:
         raise UsageError(f"an interval is by segment or by document, not by {by!r}")
     if method not in METHODS:
         raise UsageError(f"there is no interval {method!r}; there are {', '.join(METHODS)}")
-    if not 0 < level < 1:
-        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {level!r}")
-    if resamples < 2:
-        raise UsageError(f"an interval needs at least 2 resamples, but got {resamples!r}")
+    check_drawn(level, resamples)
     if method == "sacrebleu" and by != "segment":
         raise UsageError("sacreBLEU resamples segments, not documents")
+
+
+def check_drawn(level: float, resamples: int) -> None:
+    """Refuse a level, or a number of resamples, that no interval can have."""
+    if not (0 < level < 1 and tails(level)[0] > 0):
+        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {level!r}")
+    check_resamples(resamples)
 
 
 # ---- from resamples to ends -------------------------------------------------------------------------------------
@@ -207,6 +257,7 @@ def check(method: str, by: str, level: float, resamples: int) -> None:
 
 def finish(made: Interval, value: float, e: Estimator, values: Floats, more: Floats | Wild | None) -> Interval:
     """The interval of a value, given the values of the resamples, and t* or what weights make of it, if need be."""
+    made = replace(made, valued=e.some)
     if e.some < 2:
         return replace(made, reason=f"{counted(e.some, made.by)} with a value: too few")
     values = values[~np.isnan(values)]

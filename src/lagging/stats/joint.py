@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -26,12 +26,17 @@ from lagging.stats.estimators import (
 )
 from lagging.stats.intervals import student
 from lagging.stats.matching import Matched, match
-from lagging.stats.resamples import RESAMPLES, SEED, counts, on_grid, swaps
+from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts, on_grid, swaps
 from lagging.stats.wild import Wild, wild
 
-__all__ = ["Joint", "Resampled", "resampled"]
+__all__ = ["Joint", "Resampled", "bootstrap", "resampled"]
 
 Row = list[Estimator | str]
+Function = Callable[[Floats], Floats]
+"""From how often each resample has each unit to what it is worth."""
+
+CELLS = 1 << 21
+"""How many numbers of pairs, over all resamples and metrics, are in memory at a time: 16 MB, and a few times that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,14 @@ def resampled(
         >>> bool(faster.all())
         True
     """
+    check_resamples(resamples)
     joint = Joint.make(match(systems, metrics, by=by), by)
     matched = joint.matched
     return Resampled(
         matched.systems,
         matched.metrics,
         np.array([[score.value for score in scores] for scores in matched.scores]),
-        joint.bootstrap(resamples, seed, "values")["values"],
+        bootstrap(joint.units.n, resamples, seed, {"values": joint.values_of})["values"],
         matched,
         by,
         joint.units.n,
@@ -127,24 +133,25 @@ class Joint:
             pairs = tuple((at, other) for other in range(len(names)) if other != at)
         return cls(matched, units, table, pairs)
 
+    def parts(self, resamples: int) -> Iterator[Part]:
+        """The pairs, as many at a time as `CELLS` suffice for, with the estimators of their systems alone."""
+        step = max(1, CELLS // (resamples * len(self.table)))
+        for start in range(0, len(self.pairs), step):
+            pairs = self.pairs[start : start + step]
+            systems = sorted({s for pair in pairs for s in pair})
+            place = {s: at for at, s in enumerate(systems)}
+            table = tuple([row[s] for s in systems] for row in self.table)
+            yield Part(self.matched, self.units, table, tuple((place[a], place[b]) for a, b in pairs), systems)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Systems, metrics."""
-        return len(self.matched.systems), len(self.table)
+        return len(self.table[0]), len(self.table)
 
     @property
     def _flat(self) -> list[tuple[int, int, Estimator]]:
         """Metric, system, estimator, where there is one."""
         return [(m, s, e) for m, row in enumerate(self.table) for s, e in enumerate(row) if not isinstance(e, str)]
-
-    def bootstrap(self, resamples: int, seed: int, *what: str) -> dict[str, Floats]:
-        """Of all resamples, what is asked for: "values", "spreads", "errors", "t"."""
-        of = {"values": self.values_of, "spreads": self.spreads_of, "errors": self.errors_of, "t": self.t_of}
-        done: dict[str, list[Floats]] = {name: [] for name in what}
-        for some in counts(self.units.n, resamples, seed):
-            for name in what:
-                done[name].append(of[name](some))
-        return {name: np.concatenate(parts) for name, parts in done.items()}
 
     def values_of(self, some: Floats) -> Floats:
         """Resamples, by how often they have each unit, × systems × metrics."""
@@ -162,9 +169,13 @@ class Joint:
 
     @cached_property
     def _linear(self) -> tuple[list[int], Floats]:
-        """Which metrics are functions of sums; each unit's influence on the systems, then its square on the pairs."""
-        linear = [m for m, row in enumerate(self.table) if all(isinstance(e, Sums) for e in row)]
-        pull = [np.stack([e.influence for e in self.table[m] if isinstance(e, Sums)], axis=1) for m in linear]
+        """Which metrics are functions of sums; each unit's influence on the systems, then its square on the pairs.
+
+        It is NaN of a system that has no such function.
+        """
+        linear = [m for m, row in enumerate(self.table) if any(isinstance(e, Sums) for e in row)]
+        none = np.full(self.units.n, np.nan)
+        pull = [np.stack([e.influence if isinstance(e, Sums) else none for e in self.table[m]], axis=1) for m in linear]
         a, b = np.array(self.pairs).T
         squares = [(one[:, b] - one[:, a]) ** 2 for one in pull]
         return linear, on_grid(np.concatenate([np.zeros((self.units.n, 0)), *pull, *squares], axis=1))
@@ -186,18 +197,16 @@ class Joint:
             out[:, :, m] = np.sqrt(np.maximum(variance, 0) * n / max(n - 1, 1)) * n
         return out
 
-    def wild(self, resamples: int, seed: int) -> tuple[dict[tuple[int, int], Wild], dict[tuple[int, int], Wild]]:
-        """The wild bootstrap of each metric and system, and of each metric and pair, by their numbers."""
-        alone: dict[tuple[int, int], Wild] = {}
-        pairs: dict[tuple[int, int], Wild] = {}
-        for m, row in enumerate(self.table):
-            ones = {s: linear(e) for s, e in enumerate(row) if not isinstance(e, str) and e.some > 1}
-            sums = {s: e for s, e in ones.items() if isinstance(row[s], Sums)}
-            both = {place: (sums[a], sums[b]) for place, (a, b) in enumerate(self.pairs) if a in sums and b in sums}
-            found = iter(wild([*((e, None) for e in ones.values()), *both.values()], resamples, seed))
-            alone |= {(m, s): next(found) for s in ones}
-            pairs |= {(m, place): next(found) for place in both}
-        return alone, pairs
+    def wild_of_systems(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
+        """The wild bootstrap of each system by one metric, where it has one."""
+        ones = {s: linear(e) for s, e in enumerate(self.table[m]) if not isinstance(e, str) and e.some > 1}
+        return dict(zip(ones, wild([(e, None) for e in ones.values()], resamples, seed), strict=True))
+
+    def wild_of_pairs(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
+        """The wild bootstrap of each pair by one metric, where it has one."""
+        sums = {s: e for s, e in enumerate(self.table[m]) if isinstance(e, Sums) and e.some > 1}
+        both = {place: (sums[a], sums[b]) for place, (a, b) in enumerate(self.pairs) if a in sums and b in sums}
+        return dict(zip(both, wild(list(both.values()), resamples, seed), strict=True))
 
     def errors_of(self, some: Floats) -> Floats:
         """Standard error of each difference, linearised in each resample: resamples × pairs × metrics."""
@@ -239,6 +248,30 @@ class Joint:
                         new, old = (both.values(weights) for both in (pooled[m, place][1], pooled[m, place][0]))
                         out[rows, place, m] = new - old
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Joint):
+    """Some of the pairs of all systems.
+
+    Attributes:
+        systems: the systems of these pairs, by their number among all; `table` has these alone, and `pairs` are by
+            their place in it.
+    """
+
+    systems: list[int]
+
+
+def bootstrap(n: int, resamples: int, seed: int, functions: Mapping[str, Function]) -> dict[str, Floats]:
+    """What each function gives of all resamples of n units, which are drawn once for all of them."""
+    out: dict[str, Floats] = {}
+    start = 0
+    for some in counts(n, resamples, seed):
+        for name, function in functions.items():
+            rows = function(some)
+            out.setdefault(name, np.empty((resamples, *rows.shape[1:])))[start : start + len(some)] = rows
+        start += len(some)
+    return out
 
 
 def _on_one_grid(row: Sequence[Estimator | str]) -> Row:

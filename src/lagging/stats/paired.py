@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,12 @@ import numpy as np
 from lagging.errors import UsageError, counted, did_you_mean
 from lagging.metrics import Metric, metric_among
 from lagging.ragged import Floats
-from lagging.scoring import Score, Scores
+from lagging.scoring import Scores
 from lagging.stats.corrections import CORRECTIONS
 from lagging.stats.difference import Pair, Seen, start
 from lagging.stats.estimators import Estimator, Quantile
 from lagging.stats.intervals import DEFAULTS, Interval, check, finish
-from lagging.stats.joint import Joint
+from lagging.stats.joint import Joint, Part, bootstrap
 from lagging.stats.matching import match
 from lagging.stats.resamples import RESAMPLES, SEED
 from lagging.stats.wild import Wild
@@ -163,46 +163,29 @@ def paired(
         _known(base, systems)
     matched = match(systems, metrics, by=by, in_order=method == "sacrebleu")
     joint = Joint.make(matched, by, base)
-    studentised = ("errors", "t") if method == "studentised" else ()
-    drawn = joint.bootstrap(resamples, seed, "values", "spreads", *studentised)
-    values, spreads, errors = drawn["values"], drawn["spreads"], drawn.get("errors")
-    weighted, weighted_pairs = joint.wild(resamples, seed) if method == "wild" else ({}, {})
-    trials = joint.exchanged(resamples, seed) if test == "randomisation" else None
-    whole = joint.errors_of(np.ones((1, joint.units.n)))[0]
     made = Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n)
+    functions = {"values": joint.values_of} | ({"t": joint.t_of} if method == "studentised" else {})
+    drawn: dict[str, Floats] = {}  # of systems, and of the pairs of a part
+    found: list[list[Pair]] = [[] for _ in matched.metrics]
+    for part in joint.parts(resamples):
+        functions |= {"spreads": part.spreads_of} | ({"errors": part.errors_of} if method == "studentised" else {})
+        drawn |= bootstrap(joint.units.n, resamples, seed, functions)
+        functions = {}  # systems are drawn once
+        for of, more in zip(found, _pairs(part, drawn, made, test), strict=True):
+            of += more
+        del drawn["spreads"]
     pairs = []
-    for m, of in enumerate(matched.metrics):
-        some = []
-        for place, (a, b) in enumerate(joint.pairs):
-            pair = start(of, matched.scores[a][m], matched.scores[b][m], matched.systems[a], matched.systems[b])
-            one, other = joint.table[m][a], joint.table[m][b]
-            reason = one if isinstance(one, str) else other if isinstance(other, str) else _too_few(one, other, by)
-            if isinstance(one, str) or isinstance(other, str) or reason:
-                some.append(replace(pair, method=method, reason=str(reason)))
-                continue
-            seen = Seen(
-                difference=other.value - one.value,
-                error=float(whole[place, m]),
-                scale=float(np.nanmax(np.abs(values[:, [a, b], m]), initial=0)),
-                values=values[:, b, m] - values[:, a, m],
-                errors=None if errors is None or isinstance(one, Quantile) else errors[:, place, m],
-                wild=weighted_pairs.get((m, place)),
-                trials=None if trials is None else trials[:, place, m],
-                spread=spreads[:, place, m],
-                n=joint.units.n,
-                by=by,
-            )
-            some.append(seen.fill(pair, one, other, method, level))
-        adjusted = CORRECTIONS[correction]([pair.p for pair in some])
-        pairs += [replace(pair, p_adjusted=float(p)) for pair, p in zip(some, adjusted, strict=True)]
+    for of in found:
+        adjusted = CORRECTIONS[correction]([pair.p for pair in of])
+        pairs += [replace(pair, p_adjusted=float(p)) for pair, p in zip(of, adjusted, strict=True)]
     return Paired(
         systems=matched.systems,
         metrics=matched.metrics,
-        intervals=_intervals(joint, drawn, weighted, made),
+        intervals=_intervals(joint, drawn, made),
         pairs=tuple(pairs),
         n=matched.n,
         unmatched=matched.unmatched,
-        values=values,
+        values=drawn["values"],
         test=test,
         correction=correction,
         by=by,
@@ -213,21 +196,55 @@ def paired(
     )
 
 
-def _intervals(
-    joint: Joint, drawn: dict[str, Floats], weighted: dict[tuple[int, int], Wild], made: Interval
-) -> tuple[tuple[Interval, ...], ...]:
+def _pairs(part: Part, drawn: Mapping[str, Floats], made: Interval, test: str) -> Iterator[list[Pair]]:
+    """The pairs of a part, by each metric."""
+    matched, n, method, (resamples, seed) = part.matched, part.units.n, made.method, (made.resamples, made.seed)
+    values, spreads, errors = drawn["values"][:, part.systems], drawn["spreads"], drawn.get("errors")
+    trials = part.exchanged(resamples, seed) if test == "randomisation" else None
+    whole = part.errors_of(np.ones((1, n)))[0]
+    names, scores = [matched.systems[s] for s in part.systems], [matched.scores[s] for s in part.systems]
+    for m, of in enumerate(matched.metrics):
+        weighted = part.wild_of_pairs(m, resamples, seed) if method == "wild" else {}
+        found = []
+        for place, (a, b) in enumerate(part.pairs):
+            pair = start(of, scores[a][m], scores[b][m], names[a], names[b])
+            one, other = part.table[m][a], part.table[m][b]
+            reason = one if isinstance(one, str) else other if isinstance(other, str) else _too_few(one, other, made.by)
+            if isinstance(one, str) or isinstance(other, str) or reason:
+                found.append(replace(pair, method=method, reason=str(reason)))
+                continue
+            seen = Seen(
+                difference=other.value - one.value,
+                error=float(whole[place, m]),
+                scale=float(np.nanmax(np.abs(values[:, [a, b], m]), initial=0)),
+                values=values[:, b, m] - values[:, a, m],
+                errors=None if errors is None or isinstance(one, Quantile) else errors[:, place, m],
+                wild=weighted.get(place),
+                trials=None if trials is None else trials[:, place, m],
+                spread=spreads[:, place, m],
+                n=n,
+                by=made.by,
+            )
+            found.append(seen.fill(pair, one, other, method, made.level))
+        yield found
+
+
+def _intervals(joint: Joint, drawn: Mapping[str, Floats], made: Interval) -> tuple[tuple[Interval, ...], ...]:
     """Of each system, an interval per metric."""
 
-    def one(s: int, m: int, score: Score) -> Interval:
+    def one(s: int, m: int, more: Floats | Wild | None) -> Interval:
         e = joint.table[m][s]
         if isinstance(e, str):
             return replace(made, reason=e)
-        more = drawn["t"][:, s, m] if "t" in drawn else weighted.get((m, s))
-        return finish(made, score.value, e, drawn["values"][:, s, m], more)
+        return finish(made, joint.matched.scores[s][m].value, e, drawn["values"][:, s, m], more)
 
-    return tuple(
-        tuple(one(s, m, score) for m, score in enumerate(scores)) for s, scores in enumerate(joint.matched.scores)
-    )
+    by_metric = []
+    for m in range(len(joint.table)):
+        weighted = joint.wild_of_systems(m, made.resamples, made.seed) if made.method == "wild" else {}
+        t = drawn.get("t")
+        systems = range(len(joint.matched.systems))
+        by_metric.append([one(s, m, weighted.get(s) if t is None else t[:, s, m]) for s in systems])
+    return tuple(zip(*by_metric, strict=True))
 
 
 def _known(name: str, systems: Iterable[str]) -> str:

@@ -18,13 +18,21 @@ import numpy.typing as npt
 from lagging.errors import UsageError
 from lagging.ragged import Floats, Ints
 
-__all__ = ["RESAMPLES", "SEED", "counts", "on_grid", "order", "signs", "swaps"]
+__all__ = ["MOST", "RESAMPLES", "SEED", "check_resamples", "counts", "on_grid", "order", "signs", "swaps"]
 
 SEED = 12345
 RESAMPLES = 10_000
+MOST = 1_000_000
+"""More resamples take hours, and would not move the end of an interval that anybody prints."""
 CELLS = 1 << 20
 """How many counts are in memory at a time: 8 MB, and a few times that while they are made."""
 WHOLE = re.compile(r"0|-?[1-9]\d*")
+
+
+def check_resamples(resamples: int) -> None:
+    """Refuse so few that there is no interval, and so many that they would take for ever."""
+    if not 2 <= resamples <= MOST:
+        raise UsageError(f"the resamples of an interval must be from 2 to {MOST}, but are {resamples!r}")
 
 
 def order(names: Sequence[Any] | npt.NDArray[Any]) -> Ints:

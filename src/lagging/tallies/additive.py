@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,14 @@ __all__ = [
     "points",
     "rounded",
     "weights",
+    "weights_in_parts",
 ]
 
 SEED = 12345
 RESAMPLES = 1000
 LOTS = 1024
+ROWS = 1024
+"""How many resamples are weighted at a time: 8 MB."""
 SPLITS = 128
 """How many buckets there are between a power of two and the next."""
 SCALE = 1127
@@ -76,9 +79,9 @@ def lots(ids: Ids | Sequence[int | str], seed: int = SEED) -> Ints:
     return (mixed >> np.uint64(54)).astype(np.int64)
 
 
-@cache
-def weights(resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """How often each lot (columns) counts in each resample (rows): Poisson numbers of mean 1.
+@lru_cache(maxsize=8)
+def weights(resamples: int = RESAMPLES, seed: int = SEED, first: int = 0) -> Floats:
+    """How often each lot (columns) counts in each resample (rows), from the first on: Poisson numbers of mean 1.
 
     Example:
         >>> weights(2)[:, :8].tolist()
@@ -86,11 +89,17 @@ def weights(resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
         >>> round(float(weights().mean()), 3), round(float(weights().var()), 3)
         (1.0, 0.999)
     """
-    places = np.arange(1, resamples * LOTS + 1, dtype=np.uint64)
+    places = np.arange(first * LOTS + 1, resamples * LOTS + 1, dtype=np.uint64)
     uniform = _mixed(places * np.uint64(GOLDEN) + _start(seed)) >> np.uint64(11)
-    found: Floats = np.searchsorted(_thresholds(), uniform, side="right").reshape(resamples, LOTS).astype(np.float64)
+    found: Floats = np.searchsorted(_thresholds(), uniform, side="right").reshape(-1, LOTS).astype(np.float64)
     found.flags.writeable = False
     return found
+
+
+def weights_in_parts(resamples: int, seed: int) -> Iterator[Floats]:
+    """The same weights, some resamples at a time."""
+    for first in range(0, resamples, ROWS):
+        yield weights(min(first + ROWS, resamples), seed, first)
 
 
 @cache

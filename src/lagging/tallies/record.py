@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +18,7 @@ from lagging.ragged import Ints
 from lagging.scoring import Score, Undefined
 from lagging.signature import ADDED, Signature, joined
 from lagging.stats.estimators import Ratio, Sums, evaluate
-from lagging.stats.intervals import Interval, finish
+from lagging.stats.intervals import Interval, check_drawn, finish
 from lagging.stats.resamples import on_grid
 from lagging.tallies.additive import (
     LOTS,
@@ -28,14 +27,14 @@ from lagging.tallies.additive import (
     carried,
     middle,
     rounded,
-    weights,
+    weights_in_parts,
 )
 
 __all__ = ["NAMED", "PERCENTILES", "Reasons", "Tallied", "Tally", "few", "intervals"]
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 TOGETHER = 64
-"""How many intervals are made at once."""
+"""How many intervals of `RESAMPLES` are made at once."""
 NAMED = 5
 """How many segments without a value are named, for each reason."""
 
@@ -110,10 +109,9 @@ class Tally:
         if self.seed != other.seed:
             raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
         told = self if self.told or not other.told else other
-        width = max(len(self.sums), len(other.sums))
         kept = None
         if self.lots is not None and other.lots is not None:
-            kept = carried(_widened(self.lots, width) + _widened(other.lots, width))
+            kept = carried(self.lots + other.lots)
         histogram = dict(self.histogram)
         for bucket, count in other.histogram.items():
             histogram[bucket] = histogram.get(bucket, 0) + count
@@ -125,8 +123,8 @@ class Tally:
             n=self.n + other.n,
             some=self.some + other.some,
             undefined=_both(self.undefined, other.undefined),
-            sums=tuple(map(add, _filled(self.sums, width), _filled(other.sums, width))),
-            endless=tuple(map(add, _filled(self.endless, width), _filled(other.endless, width))),
+            sums=tuple(map(add, self.sums, other.sums)),
+            endless=tuple(map(add, self.endless, other.endless)),
             histogram=histogram,
             least=min(self.least, other.least),
             most=max(self.most, other.most),
@@ -251,28 +249,21 @@ class Tally:
 
 def intervals(tallies: Sequence[Tally], level: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
     """The intervals of tallies of one seed: those of one by one, in less time."""
+    check_drawn(level, resamples)
     out: list[Interval] = []
-    for start in range(0, len(tallies), TOGETHER):
-        some = tallies[start : start + TOGETHER]
+    together = max(1, TOGETHER * RESAMPLES // max(resamples, RESAMPLES))
+    for start in range(0, len(tallies), together):
+        some = tallies[start : start + together]
         seed = some[0].seed or 0
         found = [one._estimator() for one in some]
+        sums = [e for e in found if isinstance(e, Sums)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = iter(evaluate([e for e in found if isinstance(e, Sums)], weights(resamples, seed)).T)
+            drawn = iter(np.concatenate([evaluate(sums, part) for part in weights_in_parts(resamples, seed)]).T)
             for one, e in zip(some, found, strict=True):
                 made = Interval(math.nan, math.nan, "bca", "segment", level, resamples, seed, one.some)
                 made = replace(made, reason=e) if isinstance(e, str) else finish(made, one.value, e, next(drawn), None)
                 out.append(replace(made, method="poisson"))
     return out
-
-
-def _filled(column: Sequence[Any], width: int) -> Sequence[Any]:
-    """Sums of segments that are all undefined may have fewer columns."""
-    return [*column, *([0] * (width - len(column)))]
-
-
-def _widened(points: Ints, width: int) -> Ints:
-    more = np.zeros((LOTS, width + 1 - points.shape[1], 2), dtype=np.int64)
-    return np.concatenate([points[:, :-1], more, points[:, -1:]], axis=1) if more.size else points
 
 
 def _both(one: Reasons, other: Reasons) -> Reasons:

@@ -11,8 +11,9 @@ import pytest
 
 from lagging.agents import DONE, Job, Limits, Revise, Settings, Spec, Traits, Write, as_agent, run, run_job
 from lagging.agents.failures import Failure
+from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Timed
-from lagging.agents.sentence import Sentence, drive, drive_batch
+from lagging.agents.sentence import Sentence
 from lagging.agents.sources import Spoken, Written
 from lagging.errors import UsageError
 from running import lines

@@ -10,7 +10,8 @@ from lagging import UsageError
 from lagging.agents import Traits
 from lagging.agents.criteria import Greedy, Segmented, wait_if_diff
 from lagging.agents.failures import Failure
-from lagging.agents.sentence import Sentence, drive
+from lagging.agents.loop import drive
+from lagging.agents.sentence import Sentence
 from lagging.agents.sources import Written
 
 

@@ -11,7 +11,8 @@ import pytest
 import lagging
 from lagging import agents, policies
 from lagging.agents.loading import Spec
-from lagging.agents.sentence import Sentence, drive
+from lagging.agents.loop import drive
+from lagging.agents.sentence import Sentence
 from lagging.agents.sources import Spoken, Written
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,8 +11,9 @@ from lagging import UsageError, policies
 from lagging.agents import State, Traits
 from lagging.agents.failures import Failure
 from lagging.agents.loading import Spec
+from lagging.agents.loop import drive
 from lagging.agents.schedules import Oracle, Scheduled, from_name
-from lagging.agents.sentence import Sentence, drive
+from lagging.agents.sentence import Sentence
 from lagging.agents.sources import Written
 
 ONLINE = st.one_of(

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from lagging.agents import DONE, Limits, Revise, Traits, Write, as_agent
 from lagging.agents.failures import FAILURES, Failure, raised
+from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Timed
 from lagging.agents.records import record
-from lagging.agents.sentence import NS, Sentence, Wall, drive, drive_batch
+from lagging.agents.sentence import NS, Sentence, Wall
 from lagging.agents.sources import Spoken, Written
 
 FEW = Limits(tokens=20)

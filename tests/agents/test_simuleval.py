@@ -13,8 +13,9 @@ import pytest
 import simuleval_peer as peer
 from lagging.agents.failures import Failure
 from lagging.agents.loading import Spec
+from lagging.agents.loop import drive
 from lagging.agents.protocol import Revise, State, Traits, Write
-from lagging.agents.sentence import Sentence, drive
+from lagging.agents.sentence import Sentence
 from lagging.agents.simuleval import NotInStandIn, Wrapped, for_simuleval, from_file, standin
 from lagging.agents.simuleval.arguments import Arguments, parse
 from lagging.agents.simuleval.inside import _Course

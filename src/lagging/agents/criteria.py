@@ -104,7 +104,8 @@ class Greedy:
         ...     def __call__(self, source, target, finished):
         ...         following = source[len(target)] if len(target) < len(source) else "</s>"
         ...         return np.log([0.8 if token == following else 0.1 for token in self.vocabulary])
-        >>> from lagging.agents.sentence import Sentence, Traits, Written, drive
+        >>> from lagging.agents.loop import drive
+        >>> from lagging.agents.sentence import Sentence, Traits, Written
         >>> agent = Greedy(Copy(), "wait-if-diff", s0=1, delta=1)
         >>> sentence = Sentence(Written(["a", "b", "b"]), Traits.of(agent))
         >>> drive(agent, sentence)
@@ -178,7 +179,8 @@ class Segmented:
         ends: whether a segment ends with the last of the source tokens so far.
 
     Example:
-        >>> from lagging.agents.sentence import Sentence, Traits, Written, drive
+        >>> from lagging.agents.loop import drive
+        >>> from lagging.agents.sentence import Sentence, Traits, Written
         >>> agent = Segmented(lambda segment: " ".join(segment).upper())
         >>> sentence = Sentence(Written("Yes, I see.".split()), Traits.of(agent))
         >>> drive(agent, sentence)

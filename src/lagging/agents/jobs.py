@@ -12,9 +12,10 @@ import numpy as np
 
 from lagging.agents.failures import Failure
 from lagging.agents.loading import Spec
+from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Traits
 from lagging.agents.records import encode, record, write_wav
-from lagging.agents.sentence import Limits, Pulse, Sentence, Wall, drive, drive_batch
+from lagging.agents.sentence import Limits, Pulse, Sentence, Wall
 from lagging.agents.sources import Speech, Spoken, Text, Written, lines_of, open_source, text_level
 from lagging.errors import UsageError, counted
 

@@ -102,7 +102,8 @@ class Oracle:
             count characters: `joined_by="none"`, `level="char"`).
 
     Example:
-        >>> from lagging.agents.sentence import Sentence, Traits, Written, drive
+        >>> from lagging.agents.loop import drive
+        >>> from lagging.agents.sentence import Sentence, Traits, Written
         >>> agent = Oracle("antagonist-4")
         >>> traits = Traits.of(agent)
         >>> sentence = Sentence(Written(list("abcde")), traits, reference="the reference has five words")

@@ -66,6 +66,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "Nothing of this file was scored.",
         "write the file again, or leave it out; reading it alone says more.",
     ),
+    "repeated-key": (
+        "a key occurs twice in one object",
+        "It cannot be known which of the two values counts.",
+        "remove one of them.",
+    ),
     "not-an-object": (
         "the line is not a JSON object",
         'Each line of this format is one object such as {"delays": [1, 2], "source_length": 2}.',

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from lagging.decimals import decimal, too_long
 from lagging.errors import Fault, Note, UsageError, did_you_mean
-from lagging.formats.line import shown
+from lagging.formats.line import brief, shown
 from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
 from lagging.validation import add_counts
@@ -221,8 +222,9 @@ def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
 
 # ---- cells ------------------------------------------------------------------------------------------------------
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+", re.ASCII)
+WORDS = ("nan", "inf", "infinity")
+"""What a number may be that is none; it is a fault, but that of a number."""
+DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
 
@@ -234,11 +236,12 @@ def number(cell: str, column: str) -> tuple[float | None, list[Trouble]]:
         ((3.5, []), (None, [('decimal-comma', 'source_length 3,5', None)]))
     """
     text = cell.strip()
-    if not text or NUMBER.fullmatch(text):
-        return float(text) if text else None, []
+    value = decimal(text, WORDS)
+    if not text or value is not None:
+        return value, []
     if DECIMAL_COMMA.fullmatch(text):
-        return None, [("decimal-comma", f"{column} {text}", None)]
-    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}", None)]
+        return None, [("decimal-comma", f"{column} {brief(text)}", None)]
+    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}{too_long(text)}", None)]
 
 
 def listed(cell: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
@@ -272,14 +275,15 @@ def _explained(text: str, column: str) -> tuple[list[float] | None, list[Trouble
     for token, piece in enumerate(pieces, 1):
         if piece == "null" and column == "shown":
             values.append(math.nan)
-        elif NUMBER.fullmatch(piece):
-            values.append(float(piece))
+        elif (value := decimal(piece, WORDS)) is not None:
+            values.append(value)
         elif DECIMAL_COMMA.fullmatch(piece):
-            return None, [("decimal-comma", f"{column} {piece}", token)]
+            return None, [("decimal-comma", f"{column} {brief(piece)}", token)]
         elif len(pieces) == 1 and not bracketed:
             return None, [(no_list, name + shown(text), None)]
         else:
-            return None, [(no_number, name + (piece if piece == "null" else shown(piece)), token)]
+            what = piece if piece == "null" else shown(piece) + too_long(piece)
+            return None, [(no_number, name + what, token)]
     return values, []
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -22,7 +21,8 @@ __all__ = ["Cells", "code", "equality", "fold", "punctuation", "resemblance", "w
 Cells = npt.NDArray[np.float32]
 """A number for each cell of a corridor, or of a table."""
 
-ENDING = re.compile(r"[.!?…。！？｡؟۔।॥]+[\"'»”’›)\]}」』）】]*$")
+MARKS = tuple(".!?…。！？｡؟۔।॥")
+CLOSING = "\"'»”’›)]}」』）】"
 """The end of a sentence, and what may close after it."""
 
 PAIR = 0.1
@@ -124,14 +124,14 @@ def punctuation(
 ) -> Potential:
     """What sentences and capitals say of a boundary: whether hypothesis and reference agree there; within words, no."""
     ends, capital = np.zeros(len(tokens) + 1), np.zeros(len(tokens) + 1)
-    ends[1:] = [CUT_SENTENCE if ENDING.search(token) else 0.0 for token in tokens]
+    ends[1:] = [CUT_SENTENCE if _ends(token) else 0.0 for token in tokens]
     capital[:-1] = [CUT_CAPITAL if _is_capital(token) else 0.0 for token in tokens]
     within = np.zeros(len(tokens) + 1)
     if glued is not None:
         within[:-1][glued] = NEVER
     lasts = _known(segment[-1] if segment else "" for segment in references)
     firsts = _known(segment[0] if segment else "" for segment in reversed(references))[::-1]
-    full = [ENDING.search(word) is not None for word in lasts]
+    full = [_ends(word) for word in lasts]
     high = [_is_capital(word) for word in firsts]
 
     def potential(k: int, columns: slice) -> Floats:
@@ -145,6 +145,11 @@ def _known(words: Iterable[str]) -> list[str]:
     """Of segments without words, the word of the last before them that has any."""
     known: Iterator[str] = accumulate(words, lambda before, word: word or before)
     return list(known)
+
+
+def _ends(token: str) -> bool:
+    """Whether a sentence ends with it, be it in quotes or brackets."""
+    return token.rstrip(CLOSING).endswith(MARKS)
 
 
 def _is_capital(token: str) -> bool:

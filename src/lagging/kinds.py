@@ -245,7 +245,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "bad-source-length": (
         "`source_length` is not a number of tokens or milliseconds",
-        "Every latency is measured against the length of the source.",
+        "Every latency is measured against the length of the source: it is 0, or from 10⁻¹⁸ to 10¹⁸.",
         "write a number that is not negative.",
     ),
     "bad-column": (

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.errors import Fault, Note, UsageError, did_you_mean
-from lagging.ragged import Ragged
+from lagging.ragged import Floats, Ragged
 from lagging.text import is_unspaced, noun
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
     if run.unit != "none":  # else there are no times to be wrong
         yield from _check_times(run, token_counts)
     if run.reference_length is not None:
-        yield from _numbers(run, "bad-reference-length", "reference_length")
+        y = run.reference_length
+        wrong = ~(_are_lengths(y) | np.isnan(y))  # NaN where there is no reference
+        yield from _rows(run, "bad-reference-length", wrong, lambda i: number(float(y[i])))
     yield from _check_few(run)
     yield from _duplicates(run)
 
@@ -59,7 +61,7 @@ def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterat
 def _check_times(run: Run, token_counts: npt.NDArray[np.int64] | None) -> Iterator[Fault]:
     """Source lengths, delays and elapsed times."""
     x, g = run.source_length, run.delays
-    yield from _rows(run, "bad-source-length", ~((x >= 0) & (x < FAR)), lambda i: number(float(x[i])))
+    yield from _rows(run, "bad-source-length", ~_are_lengths(x), lambda i: number(float(x[i])))
     if token_counts is not None and not np.array_equal(token_counts, g.lengths):
         wrong = token_counts != g.lengths
         unit = noun(run.level)
@@ -123,7 +125,7 @@ def _check_few(run: Run) -> Iterator[Fault]:
         last, there = known["steps"].last(), known["arrivals"].lengths
         yield from _rows(run, "impossible-step", last >= there, lambda i: f"step {last[i]:g} of {there[i]}")
     for column in (c for c in (*COUNTS, *PLACES) if getattr(run, c) is not None):
-        yield from _numbers(run, "bad-column", column, least=0.0 if column in COUNTS else -FAR)
+        yield from _numbers(run, column, least=0.0 if column in COUNTS else -FAR)
 
 
 class _Where(TypedDict):
@@ -142,12 +144,17 @@ def _rows(run: Run, kind: str, wrong: npt.NDArray[np.bool_], detail: Callable[[i
         yield Fault(kind, detail(row), **_where(run, row))
 
 
-def _numbers(run: Run, kind: str, column: str, least: float = 0.0) -> Iterator[Fault]:
+def _are_lengths(values: Floats) -> npt.NDArray[np.bool_]:
+    """Which numbers can be lengths that something is divided by: 0, or neither too small nor too large."""
+    fits: npt.NDArray[np.bool_] = (values == 0) | ((values >= 1 / FAR) & (values < FAR))
+    return fits
+
+
+def _numbers(run: Run, column: str, least: float) -> Iterator[Fault]:
     """Numbers that are too low, or not finite; what is not known is NaN."""
     values = getattr(run, column)
     wrong = ~(np.isnan(values) | ((values >= least) & (values < FAR)))
-    name = f"{column}: " if kind == "bad-column" else ""
-    yield from _rows(run, kind, wrong, lambda i: name + number(float(values[i])))
+    yield from _rows(run, "bad-column", wrong, lambda i: f"{column}: {number(float(values[i]))}")
 
 
 def _tokens(

@@ -136,8 +136,8 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         ]
     except RecursionError:
         return None, [("not-json", "nested too deeply", None)]
-    except ValueError as error:  # e.g. an integer of more than 4300 digits
-        return None, [("not-json", str(error), None)]
+    except ValueError as error:  # an integer of more than 4300 digits
+        return None, [("not-json", str(error).partition(";")[0], None)]
     if not isinstance(found, dict):
         return None, [("not-an-object", shown(found), None)]
     values: dict[str, Any] = {}

@@ -76,15 +76,7 @@ def _yaml(path: str, lines: list[str], options: Options) -> list[Entry]:
             options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, found.line))
         return []
     options.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in found.repeated))
-    return list(zip(found.lines, map(_plain, found.value), strict=True))
-
-
-def _plain(entry: Any) -> Any:
-    """An entry whose fields are texts, or say what else they are."""
-    if not isinstance(entry, dict):
-        return entry
-    kinds: dict[type, str] = {list: "a sequence", dict: "a mapping"}
-    return {key: kinds.get(type(value), value) for key, value in entry.items()}
+    return list(zip(found.lines, found.value, strict=True))
 
 
 def _json_list(path: str, lines: list[str], options: Options) -> list[Entry]:

@@ -16,6 +16,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "There is nothing to score. An iterator, such as `scan` returns, can be used only once.",
         "call `scan` again, or use `read`.",
     ),
+    "nothing-left": (
+        "every segment was set aside",
+        "Each has a fault, and there is nothing left to score.",
+        "mend what the table of faults lists; without `--on-error quarantine` the error says how.",
+    ),
     "not-utf8": (
         "not UTF-8",
         "A log is UTF-8 text.",

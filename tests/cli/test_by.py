@@ -325,6 +325,35 @@ def test_by_default_every_fault_is_named_and_nothing_is_scored(here, run):
     assert not (here / "quarantine.tsv").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--by", "lang"), ("--segment-scores", "s.tsv")], ids=" ".join)
+def test_where_every_row_is_bad_the_table_of_faults_is_written_and_told(here, run, more):
+    store(here / "a.jsonl", [{**row, "delays": [2, 1]} for row in rows(7)])
+    found = run("score", "a.jsonl", "-m", "AL", "--on-error", "quarantine", *more)
+    assert (found.code, found.out) == (1, "")
+    assert "error: every segment was set aside in a.jsonl" in found.err
+    assert "set aside: 7 faults in 1 file (decreasing-delays 7): quarantine.tsv" in found.err
+    assert (here / "quarantine.tsv").read_text().count("decreasing-delays") == 7
+    assert not (here / "s.tsv").exists()
+
+
+def test_where_every_line_is_unreadable_the_table_of_faults_is_written_and_told(here, run):
+    (here / "a.jsonl").write_text('{"delays": [1], "source_length": 2\n' * 3)
+    for command in ("score", "compare", "report"):
+        output = ("-o", "r.html", "--quarantine", "quarantine.tsv") if command == "report" else ()
+        found = run(command, *["a.jsonl"] * (1 + (command == "compare")), "--on-error", "quarantine", *output)
+        assert found.code == 1
+        assert "every segment was set aside" in found.err
+        assert (here / "quarantine.tsv").read_text().count("not-json") == 3
+        (here / "quarantine.tsv").unlink()
+
+
+def test_a_log_without_a_line_is_empty_and_not_set_aside(here, run):
+    (here / "a.jsonl").write_text("")
+    found = run("score", "a.jsonl", "--on-error", "quarantine")
+    assert found.code == 1
+    assert "the log holds no segments" in found.err
+
+
 def test_metrics_that_cannot_be_tallied_are_named(here, run):
     store(here / "a.jsonl", rows(5))
     found = run("score", "a.jsonl", "--by", "lang", "-m", "AL,LagPercentile")
@@ -389,10 +418,10 @@ def test_where_the_table_is(here, run):
     assert (here / "q.tsv").read_text() == "file\trow\tid\tkind\treason\n"  # not that of the log before
 
 
-def test_no_table_is_left_where_nothing_could_be_scored(here, run):
-    (here / "a.jsonl").write_text("{}\n")
-    found = run("score", "a.jsonl", "--on-error", "quarantine", "--by", "lang")
-    assert found.code in (1, 2)
+def test_no_table_is_left_where_the_command_fails(here, run):
+    store(here / "a.jsonl", rows(5))
+    found = run("score", "a.jsonl", "--on-error", "quarantine", "-m", "AL", "--fail-if", "nobody:AL>1")
+    assert found.code == 2
     assert [file.name for file in here.iterdir()] == ["a.jsonl"]
 
 

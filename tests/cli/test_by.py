@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lagging
 from lagging.formats import scan
+from lagging.formats.columns import joined_labels, labels_of
 
 FORMATS = ["parquet", "arrow", "csv", "tsv", "jsonl"]
 
@@ -257,6 +260,24 @@ def test_columns_by_other_names(here, run, ending):
     assert run("validate", f"b.{ending}", *mapped).code == 0
     converted = run("convert", f"b.{ending}", "-o", "c.jsonl", "-q", *mapped)
     assert converted.code == 0, converted.err
+
+
+LABELS = ["a", "", "\x00", "\x1f", " ", "a\x1fb", "a b", "\x1e", "\x1en", "\x1eb", "\x1ee", "\x1b[31m", "n", None]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "arrow"])
+def test_labels_are_told_apart_whatever_is_in_them(here, run, ending):
+    some = [{**row, "lang": LABELS[place % len(LABELS)]} for place, row in enumerate(rows(5 * len(LABELS)))]
+    store(here / f"a.{ending}", some)
+    found = run("score", f"a.{ending}", "--by", "lang,day", "-m", "AP", "-f", "json", "-q")
+    assert found.code == 0
+    groups = {(score["group"]["lang"], score["group"]["day"]) for score in json.loads(found.out)["scores"]}
+    assert groups == {(row["lang"], str(row["day"])) for row in some}
+
+
+@given(st.lists(st.none() | st.text(st.sampled_from("\x00\x1e\x1fabenäx ")), min_size=1, max_size=4))
+def test_labels_that_were_joined_are_those_that_come_apart(labels):
+    assert labels_of(joined_labels(labels), len(labels)) == tuple(labels)
 
 
 # ---- quarantine -------------------------------------------------------------------------------------------------

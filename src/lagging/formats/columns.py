@@ -183,8 +183,10 @@ def _listed(names: Sequence[str]) -> str:
 
 # ---- groups -----------------------------------------------------------------------------------------------------
 
-BETWEEN, NOTHING = "\x1f", "\x00"
-"""What stands between the labels of a segment in `Run.group`, and what stands for a label that there is not."""
+BETWEEN, NOTHING, ESCAPE = "\x1f", "\x00", "\x1e"
+"""What stands between the labels of a segment in `Run.group`; for a label that there is not; before a letter that
+stands for one of the three within a label."""
+ESCAPED = {ESCAPE: f"{ESCAPE}e", BETWEEN: f"{ESCAPE}b", NOTHING: f"{ESCAPE}n"}
 
 
 def label(value: object) -> str | None:
@@ -205,19 +207,32 @@ def label(value: object) -> str | None:
 
 def joined_labels(labels: Sequence[str | None]) -> str:
     """Labels as one text, as `Run.group` has it."""
-    return BETWEEN.join(NOTHING if text is None else text.replace(BETWEEN, " ") for text in labels)
+    return BETWEEN.join(NOTHING if text is None else text if text.isprintable() else _escaped(text) for text in labels)
+
+
+def _escaped(text: str) -> str:
+    for character, letters in ESCAPED.items():
+        text = text.replace(character, letters)
+    return text
+
+
+def _unescaped(text: str) -> str:
+    for character, letters in reversed(ESCAPED.items()):
+        text = text.replace(letters, character)
+    return text
 
 
 def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
-    """The labels that were joined.
+    r"""The labels that were joined.
 
     Example:
-        >>> labels_of(joined_labels(["de-en", None]), 2)
-        ('de-en', None)
+        >>> labels_of(joined_labels(["de-en", None, "\x00"]), 3)
+        ('de-en', None, '\x00')
     """
     if text is None:
         return (None,) * columns
-    return tuple(None if part == NOTHING else part for part in text.split(BETWEEN))
+    parts = text.split(BETWEEN)
+    return tuple(None if part == NOTHING else _unescaped(part) if ESCAPE in part else part for part in parts)
 
 
 # ---- cells ------------------------------------------------------------------------------------------------------

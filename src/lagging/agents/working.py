@@ -26,6 +26,7 @@ from lagging.agents.journal import Journal
 from lagging.agents.loading import beside
 from lagging.agents.protocol import Traits
 from lagging.errors import LaggingError, UsageError
+from lagging.printable import printable
 
 __all__ = ["ASKING", "Hello", "work"]
 
@@ -49,6 +50,13 @@ class Hello:
     modules: dict[str, str]
 
 
+class _Handler(logging.StreamHandler[Any]):
+    """Lines on standard error, with nothing in them that a terminal would obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever watches decides when to stop
@@ -59,7 +67,7 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
-    logging.getLogger("lagging").addHandler(logging.StreamHandler())
+    logging.getLogger("lagging").addHandler(_Handler())
     parent, home = os.getppid(), Path.cwd()
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:

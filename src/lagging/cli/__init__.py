@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
+import re
 import sys
 from typing import Any
 
 import click
 
-from lagging.errors import LaggingError, UsageError
+from lagging.errors import DataError, LaggingError, UsageError
+from lagging.printable import printable
 from lagging.version import __version__
 
 __all__ = ["main"]
@@ -93,20 +96,28 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = _run(given)
     except LaggingError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {_told(error)}", err=True)
         code = 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # whoever read our output has seen enough; keep Python from complaining when it flushes
         _discard_stdout()
         code = 0
     except OSError as error:
-        click.echo(f"error: {error.strerror or error}", err=True)
+        click.echo(f"error: {printable(error.strerror or str(error))}", err=True)
         code = 1
         _discard_stdout()
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = 130
     sys.exit(code)
+
+
+def _told(error: LaggingError) -> str:
+    """What is wrong, in lines that are ours: they begin with two spaces, but for those of faults, which are a list."""
+    text = str(error)
+    if not isinstance(error, DataError):
+        text = re.sub(r"\n(?!  )", r"\\x0a", text)
+    return printable(text, keep="\n")
 
 
 def _discard_stdout() -> None:
@@ -121,6 +132,8 @@ def _run(args: list[str]) -> int:
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        click.echo(printable(told.getvalue(), keep="\n"), nl=False, err=True)
         return error.exit_code
     return result if isinstance(result, int) else 0

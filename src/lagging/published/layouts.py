@@ -11,6 +11,7 @@ from typing import Any
 
 from lagging.errors import DataError, Fault, Faults
 from lagging.formats.source import Source
+from lagging.printable import text_of_field
 from lagging.published.labels import is_number, is_score_label
 from lagging.trees import TreeError, read_json
 
@@ -248,7 +249,7 @@ def _own_table(sheet: Sheet, lines: Lines) -> None:
     names = [name.lower() for name in _cells(lines[0][1])]
     records, places = [], []
     for number, line in lines[1:]:
-        cells = [cell.strip() for cell in line.split("\t")]
+        cells = [text_of_field(cell.strip()) for cell in line.split("\t")]
         if len(cells) == len(names):
             records.append(dict(zip(names, cells, strict=True)))
             places.append(number)

@@ -146,8 +146,6 @@ class Manifest:
         with write_whole(self.path, errors="backslashreplace") as file:  # names of files that are no UTF-8
             json.dump(self.data, file, indent=2, ensure_ascii=False)
             file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def _is_whole(data: Any) -> bool:

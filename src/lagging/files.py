@@ -17,7 +17,7 @@ __all__ = ["UNFINISHED", "unwritable", "write_whole"]
 UNFINISHED = ".unfinished"
 """How the name ends of a file that is being written; whoever is killed leaves one behind."""
 
-FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lagging.decimals import decimal
 from lagging.errors import DataError, Fault, Faults, MetricNameError, UsageError, counted
 from lagging.formats.options import Options
 from lagging.longform.entries import read_lines
@@ -22,6 +21,7 @@ from lagging.metrics.registry import CALL
 from lagging.ragged import Floats
 from lagging.scoring import Score, Scores, Undefined
 from lagging.signature import Signature
+from lagging.trees import read_json
 from lagging.version import __version__
 
 __all__ = ["Column", "read_column"]
@@ -29,7 +29,7 @@ __all__ = ["Column", "read_column"]
 IDS = ("id", "index", "segment", "seg_id")
 SCORES = ("score", "value")
 SEPARATORS = "\t,;"
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?nan", re.IGNORECASE)
+NAN = ("nan",)
 NO_SCORE = "no score in the column"
 Row = tuple[int, str | None, object]
 
@@ -189,7 +189,7 @@ def _rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Ro
     first = next((text.strip() for text in lines if text.strip()), "")
     if first.startswith("{"):
         yield from _json_rows(path, lines, name, faults)
-    elif NUMBER.fullmatch(first):
+    elif decimal(first, NAN) is not None:
         yield from ((line, None, text) for line, text in enumerate(lines, 1))
     elif lines:
         yield from _table_rows(path, lines, name, faults)
@@ -197,11 +197,13 @@ def _rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Ro
 
 def _json_rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Row]:
     for line, text in enumerate(lines, 1):
+        repeated: list[str] = []
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
+            found = read_json(text, repeated)
+        except ValueError:
             faults.add(Fault("not-json", text.strip()[:40], path, line))
             continue
+        faults.add(*(Fault("repeated-key", key, path, line) for key in repeated))
         if not isinstance(found, dict):
             faults.add(Fault("not-an-object", text.strip()[:40], path, line))
             continue
@@ -220,7 +222,7 @@ def _table_rows(path: str, lines: list[str], name: str, faults: Faults) -> Itera
     keys = {text.strip().lower(): place for place, text in enumerate(head)}
     score, named = _first(keys, (name.lower(), *SCORES)), _first(keys, IDS)
     start = 1
-    if score is None and len(head) == 2 and NUMBER.fullmatch(head[1].strip()):
+    if score is None and len(head) == 2 and decimal(head[1].strip(), NAN) is not None:
         keys, named, score, start = {"id": 0, "score": 1}, "id", "score", 0
     if score is None:
         faults.add(Fault("not-a-column", f"no column `score` or `{name}`: {lines[0].strip()[:40]}", path, 1))
@@ -249,7 +251,7 @@ def _number(value: object) -> float | None:
     if value is None:
         return np.nan
     if isinstance(value, str):
-        found = float(value) if NUMBER.fullmatch(value.strip()) else np.inf
+        found = np.inf if (number := decimal(value.strip(), NAN)) is None else number
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
             found = float(value)

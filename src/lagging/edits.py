@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress, repeat
+from itertools import accumulate, compress, repeat
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,10 @@ KINDS = {
 """What can be stripped; the place of a kind, from 1, is its code."""
 
 MARKS = (EOS, "<eos>", "<|endoftext|>")
-TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
-LAST_MARKS = re.compile(rf"(?:\s*(?:{'|'.join(map(re.escape, MARKS))}))+\s*$")
+TAG = re.compile(r"<[^<>\s]++>|\[[^\[\]\s]++\]")
 PER_REFERENCE = ("due", "due_partial", "shown")
 """Columns that have an entry per reference token, if the log counts those as we do."""
-PIECE = re.compile(r"(\s*)(\S+)")
+PIECE = re.compile(r"(?<!\s)(\s*+)(\S++)")
 
 Codes = npt.NDArray[np.int8]
 CODE = {kind: code for code, kind in enumerate(KINDS, 1)}
@@ -316,15 +315,15 @@ def _characters(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
 
 def _stretches(body: str, asked: Sequence[str]) -> Iterable[tuple[int, int, int]]:
     """Tags and end marks that are characters in a row: from which to before which, white space not counted; code."""
-    last = LAST_MARKS.search(body) if "eos" in asked else None
-
-    def place(at: int) -> int:
-        return len("".join(body[:at].split()))
-
+    place = list(accumulate((not letter.isspace() for letter in body), initial=0))
     for tag in TAG.finditer(body) if "tags" in asked else ():
-        yield place(tag.start()), place(tag.end()), CODE["tags"]
-    if last is not None:
-        yield place(last.start()), place(last.end()), CODE["eos"]
+        yield place[tag.start()], place[tag.end()], CODE["tags"]
+    end = len(body.rstrip()) if "eos" in asked else 0
+    while mark := next((mark for mark in MARKS if body.endswith(mark, 0, end)), None):
+        yield place[end - len(mark)], place[end], CODE["eos"]
+        end -= len(mark)
+        while end and body[end - 1].isspace():
+            end -= 1
 
 
 def _only(text: str, keep: Sequence[bool], level: str) -> str:

@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import Any
 
 from lagging.kinds import KINDS
+from lagging.printable import printable
 
 __all__ = [
     "DataError",
@@ -35,6 +36,9 @@ __all__ = [
 
 SHOWN = 5
 """How many segments, or kinds of fault, a message names before it says how many more there are."""
+
+LONGEST_ID = 100
+"""Characters of the name of a segment that a message shows."""
 
 LISTED = ("conflict",)
 """Kinds of fault of which a message names every one: each has to be decided."""
@@ -83,15 +87,21 @@ class Fault:
 
     def __str__(self) -> str:
         """One line: place, segment, token, what, value."""
-        within = [] if self.segment is None else [f"segment {self.segment}"]
+        within = [] if self.segment is None else [f"segment {shown_id(self.segment)}"]
         within += [] if self.token is None else [f"token {self.token}"]
         said = f"{self.what}: {self.detail}" if self.detail else self.what
-        return ": ".join(part for part in (self.place, ", ".join(within), said) if part)
+        return printable(": ".join(part for part in (self.place, ", ".join(within), said) if part))
+
+
+def shown_id(name: object) -> str:
+    """The name of a segment as a message shows it."""
+    text = printable(str(name))
+    return text if len(text) <= LONGEST_ID else f"{text[: LONGEST_ID // 2]}…{text[-LONGEST_ID // 2 :]}"
 
 
 def _listed(names: Sequence[object], total: int) -> str:
     more = total - len(names)
-    return ", ".join(map(str, names)) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(shown_id, names)) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(count: int, noun: str) -> str:
@@ -115,9 +125,9 @@ class Note:
     def __str__(self) -> str:
         """`kind: 3 segments (7, 9, 12): text`."""
         if not self.count:
-            return f"{self.kind}: {self.text}"
+            return printable(f"{self.kind}: {self.text}")
         names = f" ({_listed(self.segments[:SHOWN], self.count)})" if self.segments else ""
-        return f"{self.kind}: {counted(self.count, self.noun)}{names}: {self.text}"
+        return printable(f"{self.kind}: {counted(self.count, self.noun)}{names}: {self.text}")
 
     def __add__(self, other: Note) -> Note:
         """The same note about the segments of both."""
@@ -206,23 +216,24 @@ class DataError(LaggingError, ValueError):
         alike = [fault for fault in self.faults if fault.kind == kind]
         first, others = alike[0], self.counts[kind] - 1
         where = f" in {first.place}" if first.place else ""
-        where += "" if first.segment is None else f" (segment {first.segment})"
+        where += "" if first.segment is None else f" (segment {shown_id(first.segment)})"
         where += "" if first.token is None else f", token {first.token}"
         lines = [first.what + where + (f": {first.detail}" if first.detail else ""), f"  {first.why}"]
         if kind in LISTED:
-            lines += [f"  also in {f.place} (segment {f.segment}): {f.detail}" for f in alike[1:]]
+            lines += [f"  also in {f.place} (segment {shown_id(f.segment)}): {f.detail}" for f in alike[1:]]
             lines += [f"  and {others + 1 - len(alike)} more"] * (others >= len(alike))
         elif others:
             named = [_told_apart(fault, first) for fault in alike[1 : 1 + SHOWN]]
             lines[-1] += f" {others} more with the same fault: {_listed(named, others)}."
-        return "\n".join([*lines, f"  fix: {first.fix}"])
+        return "\n".join(map(printable, [*lines, f"  fix: {first.fix}"]))
 
 
 def _told_apart(fault: Fault, first: Fault) -> str:
     """How a fault is named beside another of its kind: by its segment, or its line, or its file if that is another."""
     if fault.path != first.path:
         return fault.place
-    return str(fault.segment) if fault.segment is not None else f"line {fault.line}" if fault.line else fault.detail
+    named = f"line {fault.line}" if fault.line else fault.detail
+    return named if fault.segment is None else shown_id(fault.segment)
 
 
 class MetricError(LaggingError, ValueError):

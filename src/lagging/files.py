@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -31,7 +31,11 @@ def unwritable(path: str | Path, error: OSError, kind: type[LaggingError] = Usag
 
 @contextmanager
 def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) -> Iterator[IO[Any]]:
-    """A file, of UTF-8 or bytes, that replaces `path` when the block ends, and leaves no trace if it fails."""
+    """A file, of UTF-8 or bytes, that replaces `path` when the block ends, and leaves no trace if it fails.
+
+    What was written is on the disk before it replaces the file: after a power failure there is the old file or the new
+    one, whole.
+    """
     import tempfile
 
     how: dict[str, Any] = {"mode": "wb"} if binary else TEXT | {"errors": errors}
@@ -43,18 +47,33 @@ def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) 
                 yield file
             return
         how |= {"prefix": f".{target.name[:40]}-", "suffix": UNFINISHED}
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False, **how) as new:
-            try:
-                yield cast("IO[Any]", new)
-                new.flush()
-                # a temporary file is private; the result gets the rights that any new file would get
-                mask = os.umask(0)
-                os.umask(mask)
-                Path(new.name).chmod(0o666 & ~mask)
-            except BaseException:
+        new = tempfile.NamedTemporaryFile(dir=target.parent, delete=False, **how)  # noqa: SIM115  # closed below
+        try:
+            yield cast("IO[Any]", new)
+            new.flush()
+            # a temporary file is private; the result gets the rights that any new file would get
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(new.name).chmod(0o666 & ~mask)
+            os.fsync(new.fileno())
+            new.close()
+            Path(new.name).replace(target)
+        except BaseException:
+            with suppress(OSError):  # on a full disk, closing fails like writing
                 new.close()
+            with suppress(OSError):
                 Path(new.name).unlink()
-                raise
-        Path(new.name).replace(target)
+            raise
+        _sync_folder(target.parent)
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name of a file on the disk, where a folder can be synced."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

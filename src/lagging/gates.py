@@ -24,9 +24,9 @@ from lagging.units import COUNTED
 
 __all__ = ["Gate", "failed", "gate", "worse"]
 
-GATE = re.compile(
-    r"\s*(?:(?P<system>.+):)?\s*(?P<metric>[^:<>]+?)(?:\.(?P<of>low|high|undefined))?\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*"
-)
+GATE = re.compile(r"(?:(?P<system>.+):)?(?P<metric>[^:<>]++)(?P<sign>[<>]=?+)(?P<limit>[^<>=]++)")
+PARTS = ("low", "high", "undefined")
+"""What of a score a gate may be about, if not about its value."""
 SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -96,7 +96,7 @@ def gate(text: str) -> Gate:
     Raises:
         UsageError: it is not written like a gate.
     """
-    found = GATE.fullmatch(text)
+    found = GATE.fullmatch(text.strip())
     try:
         limit = float(found["limit"]) if found is not None else math.nan
     except ValueError:
@@ -106,7 +106,9 @@ def gate(text: str) -> Gate:
             f"cannot read the gate {text!r}\n"
             "  It looks like 'DAL>5', 'AL.high>2000', 'BLEU<20' or 'new:DAL.undefined>0'; quote it in the shell."
         )
-    return Gate(found["metric"].strip(), found["of"] or "value", found["sign"], limit, found["system"])
+    name, _, of = found["metric"].strip().rpartition(".")
+    name, of = (name.rstrip(), of) if name and of in PARTS else (found["metric"].strip(), "value")
+    return Gate(name, of, found["sign"], limit, found["system"])
 
 
 def failed(gates: Iterable[Gate], results: Sequence[Scores]) -> list[str]:

@@ -16,6 +16,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "There is nothing to score. An iterator, such as `scan` returns, can be used only once.",
         "call `scan` again, or use `read`.",
     ),
+    "nothing-left": (
+        "every segment was set aside",
+        "Each has a fault, and there is nothing left to score.",
+        "mend what the table of faults lists; without `--on-error quarantine` the error says how.",
+    ),
     "not-utf8": (
         "not UTF-8",
         "A log is UTF-8 text.",
@@ -65,6 +70,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "not a log that can be read",
         "Nothing of this file was scored.",
         "write the file again, or leave it out; reading it alone says more.",
+    ),
+    "repeated-key": (
+        "a key occurs twice in one object",
+        "It cannot be known which of the two values counts.",
+        "remove one of them.",
     ),
     "not-an-object": (
         "the line is not a JSON object",

@@ -237,13 +237,13 @@ def policy(name: str) -> Policy:
     plain = {"punctuation": punctuation, "offline": offline, "prescient": prescient}
     if name in plain:
         return plain[name]()
-    if match := re.fullmatch(r"wait-(\d+)(?:-(catchup)(?:=([0-9.]+))?)?", name):
+    if match := re.fullmatch(r"wait-(\d{1,18})(?:-(catchup)(?:=([0-9.]+))?)?", name):
         k, caught, rate = match.groups()
         try:
             return wait_k(int(k), catchup=float(rate) if rate else ("paper" if caught else None))
         except ValueError as error:
             raise UsageError(f"cannot read the policy {name!r}: {error}") from None
-    if match := re.fullmatch(r"(antagonist|segment)-(\d+)", name):
+    if match := re.fullmatch(r"(antagonist|segment)-(\d{1,18})", name):
         return {"antagonist": antagonist, "segment": segmentwise}[match[1]](int(match[2]))
     hint = did_you_mean(name, [*plain, "wait-3", "wait-3-catchup", "antagonist-4", "segment-5"])
     raise UsageError(f"no policy is called {name!r}.{hint if 'mean' in hint else ''}\n  Policies: {NAMES}.")

@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lagging
 from lagging.formats import scan
+from lagging.formats.columns import joined_labels, labels_of
 
 FORMATS = ["parquet", "arrow", "csv", "tsv", "jsonl"]
 
@@ -259,6 +262,24 @@ def test_columns_by_other_names(here, run, ending):
     assert converted.code == 0, converted.err
 
 
+LABELS = ["a", "", "\x00", "\x1f", " ", "a\x1fb", "a b", "\x1e", "\x1en", "\x1eb", "\x1ee", "\x1b[31m", "n", None]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "arrow"])
+def test_labels_are_told_apart_whatever_is_in_them(here, run, ending):
+    some = [{**row, "lang": LABELS[place % len(LABELS)]} for place, row in enumerate(rows(5 * len(LABELS)))]
+    store(here / f"a.{ending}", some)
+    found = run("score", f"a.{ending}", "--by", "lang,day", "-m", "AP", "-f", "json", "-q")
+    assert found.code == 0
+    groups = {(score["group"]["lang"], score["group"]["day"]) for score in json.loads(found.out)["scores"]}
+    assert groups == {(row["lang"], str(row["day"])) for row in some}
+
+
+@given(st.lists(st.none() | st.text(st.sampled_from("\x00\x1e\x1fabenäx ")), min_size=1, max_size=4))
+def test_labels_that_were_joined_are_those_that_come_apart(labels):
+    assert labels_of(joined_labels(labels), len(labels)) == tuple(labels)
+
+
 # ---- quarantine -------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +346,35 @@ def test_by_default_every_fault_is_named_and_nothing_is_scored(here, run):
     assert not (here / "quarantine.tsv").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--by", "lang"), ("--segment-scores", "s.tsv")], ids=" ".join)
+def test_where_every_row_is_bad_the_table_of_faults_is_written_and_told(here, run, more):
+    store(here / "a.jsonl", [{**row, "delays": [2, 1]} for row in rows(7)])
+    found = run("score", "a.jsonl", "-m", "AL", "--on-error", "quarantine", *more)
+    assert (found.code, found.out) == (1, "")
+    assert "error: every segment was set aside in a.jsonl" in found.err
+    assert "set aside: 7 faults in 1 file (decreasing-delays 7): quarantine.tsv" in found.err
+    assert (here / "quarantine.tsv").read_text().count("decreasing-delays") == 7
+    assert not (here / "s.tsv").exists()
+
+
+def test_where_every_line_is_unreadable_the_table_of_faults_is_written_and_told(here, run):
+    (here / "a.jsonl").write_text('{"delays": [1], "source_length": 2\n' * 3)
+    for command in ("score", "compare", "report"):
+        output = ("-o", "r.html", "--quarantine", "quarantine.tsv") if command == "report" else ()
+        found = run(command, *["a.jsonl"] * (1 + (command == "compare")), "--on-error", "quarantine", *output)
+        assert found.code == 1
+        assert "every segment was set aside" in found.err
+        assert (here / "quarantine.tsv").read_text().count("not-json") == 3
+        (here / "quarantine.tsv").unlink()
+
+
+def test_a_log_without_a_line_is_empty_and_not_set_aside(here, run):
+    (here / "a.jsonl").write_text("")
+    found = run("score", "a.jsonl", "--on-error", "quarantine")
+    assert found.code == 1
+    assert "the log holds no segments" in found.err
+
+
 def test_metrics_that_cannot_be_tallied_are_named(here, run):
     store(here / "a.jsonl", rows(5))
     found = run("score", "a.jsonl", "--by", "lang", "-m", "AL,LagPercentile")
@@ -389,10 +439,10 @@ def test_where_the_table_is(here, run):
     assert (here / "q.tsv").read_text() == "file\trow\tid\tkind\treason\n"  # not that of the log before
 
 
-def test_no_table_is_left_where_nothing_could_be_scored(here, run):
-    (here / "a.jsonl").write_text("{}\n")
-    found = run("score", "a.jsonl", "--on-error", "quarantine", "--by", "lang")
-    assert found.code in (1, 2)
+def test_no_table_is_left_where_the_command_fails(here, run):
+    store(here / "a.jsonl", rows(5))
+    found = run("score", "a.jsonl", "--on-error", "quarantine", "-m", "AL", "--fail-if", "nobody:AL>1")
+    assert found.code == 2
     assert [file.name for file in here.iterdir()] == ["a.jsonl"]
 
 

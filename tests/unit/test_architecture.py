@@ -13,7 +13,7 @@ SOURCE = Path(lagging.__file__).parent
 
 # what a module may import: data flows one way, and imports follow it
 LAYERS = [
-    {"version", "kinds", "notebooks", "undefined"},
+    {"version", "kinds", "notebooks", "undefined", "decimals", "trees", "printable"},
     {"errors"},
     {"ragged", "text", "files", "units"},
     {"validation", "arrays"},

@@ -316,9 +316,10 @@ def test_keys_in_any_order_and_keys_that_nobody_knows(log):
     assert columns(read(log(dump(*turned)))) == expected
 
 
-def test_a_key_given_twice_counts_as_given_last(log):
+def test_every_key_given_twice_is_told(log):
     twice = dump(text_line(0)).replace('{"index": 0,', '{"index": 9, "delays": "x", "index": 0,')
-    assert read(log(twice)).delays.tolist() == [WAIT_3]
+    found = [(fault.kind, fault.detail) for fault in validate(log(twice)).faults]
+    assert found == [("repeated-key", '"index"'), ("repeated-key", '"delays"')]
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("text", "token"), ("speech", "ms")])

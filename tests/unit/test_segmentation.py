@@ -203,7 +203,7 @@ def test_all_faults_at_once(write):
         ("segment-field", 8, 'duration: "1e30"'),
         ("segment-field", 9, "no wav"),
         ("segment-field", 10, 'not an entry: "5"'),
-        ("segment-field", 11, "a field occurs twice"),
+        ("repeated-key", 11, '"wav"'),
     ]
     assert "in s.yaml:2 (segment 1): no duration" in str(error.value)
     assert error.value.faults[0].path == "r.txt"
@@ -221,6 +221,8 @@ def test_all_faults_at_once(write):
         ("s.yaml", entry() + "- \x07\n", "not-a-segmentation", None),
         ("s.yaml", "wav: a\n", "not-a-segmentation", 1),
         ("s.yaml", "- [1, 2]\n", "segment-field", 1),
+        ("s.yaml", "- {wav: [a.wav], offset: 0, duration: 1}\n", "segment-field", 1),
+        ("s.yaml", "- {wav: {a: b}, offset: 0, duration: 1}\n", "segment-field", 1),
         ("s.json", '[{"wav": "a"},\n {]', "not-a-segmentation", 2),
         ("s.json", '"a"', "not-a-segmentation", 1),
         ("s.json", " \n", "no-segments", None),

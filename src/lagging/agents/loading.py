@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from lagging.agents.protocol import as_agent
 from lagging.errors import UsageError, did_you_mean
+from lagging.trees import read_json
 
 __all__ = ["Spec", "digest", "from_file"]
 
@@ -194,6 +194,6 @@ def build(chosen: Any, options: Mapping[str, str]) -> Any:
 def value_of(text: str) -> Any:
     """A number, true, false, null, or a list or object, if it is written as JSON has it; else the text."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text

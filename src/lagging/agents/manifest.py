@@ -22,6 +22,7 @@ from lagging.agents.sources import Speech, Text
 from lagging.agents.working import Hello
 from lagging.errors import UsageError
 from lagging.files import write_whole
+from lagging.trees import read_json
 from lagging.version import __version__
 
 __all__ = ["MANIFEST", "Manifest"]
@@ -90,7 +91,7 @@ class Manifest:
         if not path.exists():
             return None
         try:
-            data = json.loads(path.read_text("utf-8"))
+            data = read_json(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read {path}: {error}\n  fix: give another folder.") from None
         if not _is_whole(data):
@@ -145,8 +146,6 @@ class Manifest:
         with write_whole(self.path, errors="backslashreplace") as file:  # names of files that are no UTF-8
             json.dump(self.data, file, indent=2, ensure_ascii=False)
             file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def _is_whole(data: Any) -> bool:

@@ -163,6 +163,4 @@ def write_wav(path: Path, sentence: Sentence | None, intervals: list[list[float]
     for at, piece in zip(starts, pieces, strict=True):
         samples[at : at + len(piece)] = piece
     with write_whole(path, binary=True) as file:
-        soundfile.write(file, samples, rate, format="WAV")
-        file.flush()
-        os.fsync(file.fileno())  # before the line that says that it is there
+        soundfile.write(file, samples, rate, format="WAV")  # on the disk before the line that says that it is there

@@ -121,7 +121,9 @@ class Oracle:
             raise UsageError(f"a reference is written by one of {', '.join(TARGET_LEVELS)}, not {level!r}")
         self.schedule = policy(schedule) if isinstance(schedule, str) else schedule
         self._to_lengths = replace(self.schedule, at_punctuation=False)
-        self._token = re.compile(r"\S+" if level == "word" else r"\s*\S")  # a space goes with the character after it
+        self._token = re.compile(
+            r"\S++" if level == "word" else r"(?<!\s)\s*+\S"
+        )  # a space goes with the character after it
 
     def policy(self, state: State) -> Write | None:
         """Everything that is due."""

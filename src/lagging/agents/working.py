@@ -29,6 +29,7 @@ from lagging.agents.loading import beside
 from lagging.agents.locks import ClosedError, Descriptor
 from lagging.agents.protocol import Traits
 from lagging.errors import LaggingError, UsageError
+from lagging.printable import printable
 
 __all__ = ["ASKING", "Hello", "work"]
 
@@ -52,6 +53,13 @@ class Hello:
     modules: dict[str, str]
 
 
+class _Handler(logging.StreamHandler[Any]):
+    """Lines on standard error, with nothing in them that a terminal would obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever watches decides when to stop
@@ -62,7 +70,7 @@ def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) ->
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
-    logging.getLogger("lagging").addHandler(logging.StreamHandler())
+    logging.getLogger("lagging").addHandler(_Handler())
     parent, home = os.getppid(), Path.cwd()
     threading.Thread(target=_leave_with_parent, args=(parent, board, worker), daemon=True).start()
     try:

@@ -5,14 +5,22 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
+import re
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import click
 
-from lagging.errors import LaggingError, UsageError
+from lagging.errors import DataError, LaggingError, UsageError
+from lagging.printable import printable
 from lagging.version import __version__
 
 __all__ = ["main"]
@@ -76,7 +84,7 @@ def cli() -> None:
     lagging metrics DAL                      what DAL is, and whom to cite
 
     Results go to standard output, everything else to standard error. Exit: 0 fine,
-    1 bad data, 2 usage, 3 a gate failed, 130 interrupted.
+    1 bad data, 2 usage, 3 a gate failed, 130 interrupted, 143 terminated.
     """
 
 
@@ -95,20 +103,57 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = _run(given)
     except LaggingError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {_told(error)}", err=True)
         code = 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # whoever read our output has seen enough; keep Python from complaining when it flushes
         _discard_stdout()
         code = 0
     except OSError as error:
-        click.echo(f"error: {error.strerror or error}", err=True)
+        click.echo(f"error: {printable(error.strerror or str(error))}", err=True)
         code = 1
         _discard_stdout()
+    except Terminated:
+        click.echo("terminated", err=True)
+        code = 143
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = 130
     sys.exit(code)
+
+
+class Terminated(KeyboardInterrupt):
+    """Whoever ends jobs has asked this one to end: it leaves as after Ctrl-C, and leaves nothing half-written."""
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let SIGTERM be an exception, so that what was begun is tidied up; processes that are started here just end."""
+    here = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == here:
+            signal.signal(number, signal.SIG_IGN)  # asked again, it is tidying up
+            raise Terminated
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _told(error: LaggingError) -> str:
+    """What is wrong, in lines that are ours: they begin with two spaces, but for those of faults, which are a list."""
+    text = str(error)
+    if not isinstance(error, DataError):
+        text = re.sub(r"\n(?!  )", r"\\x0a", text)
+    return printable(text, keep="\n")
 
 
 def _discard_stdout() -> None:
@@ -118,11 +163,14 @@ def _discard_stdout() -> None:
 
 def _run(args: list[str]) -> int:
     try:
-        result: Any = cli.main(args, prog_name="lagging", standalone_mode=False)
-        sys.stdout.flush()
-    except click.Abort:
-        raise KeyboardInterrupt from None
+        with _ending_in_order():
+            result: Any = cli.main(args, prog_name="lagging", standalone_mode=False)
+            sys.stdout.flush()
+    except click.Abort as error:
+        raise (error.__cause__ if isinstance(error.__cause__, Terminated) else KeyboardInterrupt()) from None
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        click.echo(printable(told.getvalue(), keep="\n"), nl=False, err=True)
         return error.exit_code
     return result if isinstance(result, int) else 0

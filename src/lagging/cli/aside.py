@@ -15,7 +15,7 @@ import click
 
 from lagging.cli.common import Command, Talk
 from lagging.cli.segments import is_parquet
-from lagging.errors import Fault, UsageError, counted
+from lagging.errors import DataError, Fault, UsageError, counted
 from lagging.files import write_whole
 from lagging.formats.quarantine import reason_of
 from lagging.render.documents import tsv_field
@@ -146,6 +146,11 @@ def setting_aside(command: Command) -> Command:
         aside = Aside((quarantine or beside) if on_error == "quarantine" else None)
         try:
             return command(*args, aside=aside, output=output, **rest)
+        except DataError as error:
+            if "nothing-left" in error.counts:  # the table is all that there is to show
+                aside.close()
+                aside.say(Talk())
+            raise
         finally:
             aside.abandon()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -21,6 +22,7 @@ from lagging.errors import Note, UsageError, counted
 from lagging.formats import FORMATS
 from lagging.formats.source import resolve
 from lagging.formats.unfinished import LOG, MANIFEST
+from lagging.printable import printable
 from lagging.run import Run
 from lagging.text import LEVELS
 from lagging.validation import REPAIRS
@@ -36,6 +38,7 @@ __all__ = [
     "output",
     "reading",
     "recognised",
+    "say",
     "spare",
     "system",
     "systems",
@@ -44,6 +47,9 @@ __all__ = [
 ]
 
 Command = Callable[..., Any]
+
+COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What colours a text on a terminal."""
 
 
 def reading(command: Command) -> Command:
@@ -100,6 +106,11 @@ MENDING = "; ".join(f"{name}: {what}" for name, what in REPAIRS.items()) + ". Ma
 STRIPPING = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ". May be repeated"
 
 
+def say(text: str) -> None:
+    """A line on standard error, with nothing in it that a terminal would obey."""
+    click.echo(printable(text), err=True)
+
+
 @dataclass(frozen=True)
 class Talk:
     """What is said on standard error beside the result."""
@@ -111,7 +122,7 @@ class Talk:
     def say(self, text: str) -> None:
         """A line, unless nothing is to be said."""
         if not self.quiet:
-            click.echo(text, err=True)
+            say(text)
 
     def notes(self, notes: Iterable[Note], name: str) -> None:
         """What a reader of the scores must know."""
@@ -229,12 +240,20 @@ def width() -> int | None:
 def emit(text: str, path: str | None = None) -> None:
     """The result, to standard output or, whole or not at all, to a file."""
     if path is None or path == "-":
-        click.echo(text, color=True)
+        click.echo(_screened(text), color=True)
         return
     from lagging.files import write_whole
 
     with write_whole(path, errors="backslashreplace") as file:
         file.write(text + "\n")
+
+
+def _screened(text: str) -> str:
+    """A result without what a terminal would obey, but for the colours, line breaks and tabs that are ours."""
+    if all(map(str.isprintable, text.splitlines())):
+        return text
+    parts = COLOUR.split(text)
+    return "".join(part if COLOUR.fullmatch(part) else printable(part, keep="\n\t\u2068\u2069") for part in parts)
 
 
 @contextmanager
@@ -256,10 +275,11 @@ def watched(name: str, path: str | Sequence[str], talk: Talk) -> Iterator[Callab
             from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-            look = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            named = TextColumn("{task.description}", markup=False)
+            look = (named, BarColumn(), DownloadColumn(), TimeRemainingColumn())
             bar = Progress(*look, console=Console(stderr=True), transient=True)
             bar.start()
-            bar.add_task(name, total=total)
+            bar.add_task(printable(name), total=total)
         if bar is not None:
             bar.update(bar.task_ids[0], completed=read)
 

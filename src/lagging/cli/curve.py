@@ -20,6 +20,7 @@ from lagging.cli.logs import parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
 from lagging.conventions import CONVENTIONS, Convention, convention
 from lagging.curves import Setting, axis, check_axes, curves
+from lagging.decimals import DECIMAL
 from lagging.disagreement import lines, ranking
 from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.metrics import Metric, split_names
@@ -35,7 +36,7 @@ from lagging.stats import CORRECTIONS
 __all__ = ["command"]
 
 IMAGES = (".pdf", ".svg", ".png")
-AMOUNT = re.compile(r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>ms|s|)")
+AMOUNT = re.compile(rf"(?P<number>{DECIMAL})\s*+(?P<unit>ms|s|)")
 
 Settings = dict[str, list[tuple[str, Setting]]]
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import click
 
+from lagging.cli.common import say
+
 __all__ = ["fail_if", "tell"]
 
 FAILED = 3
@@ -24,5 +26,5 @@ fail_if = click.option(
 def tell(sentences: Sequence[str]) -> int:
     """Say which gates failed, whatever else is kept quiet, and return the exit code."""
     for sentence in sentences:
-        click.echo(f"gate failed: {sentence}", err=True)
+        say(f"gate failed: {sentence}")
     return FAILED if sentences else 0

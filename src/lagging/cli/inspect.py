@@ -14,6 +14,7 @@ from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError
 from lagging.formats import read
 from lagging.metrics import metric
+from lagging.render.documents import tsv_field
 from lagging.render.timeline import draw
 from lagging.scoring import score
 from lagging.timeline import timeline
@@ -71,7 +72,7 @@ def command(
         chosen += [run.id[row] for row in order[:top].tolist()]
     if empty:
         found = run.id[run.delays.lengths == 0].tolist()
-        emit("\n".join(map(str, found)) if found else "none", output)
+        emit("\n".join(map(tsv_field, found)) if found else "none", output)
         return
     columns = width or shutil.get_terminal_size((100, 24)).columns
     rows = {str(name): row for row, name in enumerate(run.id.tolist())}

@@ -110,7 +110,7 @@ def spark_scores(
             for fault in result.faults():
                 told(fault)
         if not result.scores:
-            raise DataError(Fault("nothing-given"))
+            raise DataError(Fault("nothing-left" if aside.said else "nothing-given"))
         for scores in result.scores:
             scores.system = name or (_called(paths[0]) if _for_spark(paths[0]) else system_name(resolve(paths[0])[0]))
         result.scores[0].notes = (*result.notes, *(interval_notes(result.scores) if interval is not None else ()))

@@ -23,7 +23,7 @@ from lagging.agents.protocol import Traits
 from lagging.agents.running import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
-from lagging.cli.common import Talk, colour, emit, talking, width
+from lagging.cli.common import Talk, colour, emit, say, talking, width
 from lagging.cli.logs import named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting
 from lagging.conventions import CONVENTIONS, convention
@@ -205,7 +205,7 @@ def _say(result: Result, talk: Talk) -> None:
     if not result.finished and not result.interrupted:
         talk.say("stopped at the first failure, as --strict says")
     if result.failed and talk.quiet:
-        click.echo(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed", err=True)
+        say(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed")
 
 
 def _can_be_scored(asked: list[Any], named: str, reference: str | None) -> Callable[[Traits], None]:

@@ -13,7 +13,7 @@ import click
 
 from lagging.agents.remote import AgentServer, Bounds
 from lagging.agents.remote.tokens import TOKEN, read_token
-from lagging.cli.common import Talk, talking
+from lagging.cli.common import Talk, say, talking
 from lagging.cli.run import spec
 from lagging.errors import counted
 
@@ -90,7 +90,7 @@ def command(
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
     try:
-        click.echo(f"serving {made.name}, {counted(agents, 'agent')}: {server.address}", err=True)
+        say(f"serving {made.name}, {counted(agents, 'agent')}: {server.address}")
         server.run()
     except KeyboardInterrupt:
         _stop(server, talk)

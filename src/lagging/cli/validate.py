@@ -12,6 +12,7 @@ from lagging.cli.common import Talk, emit, mapped, output, recognised, system, t
 from lagging.errors import counted
 from lagging.formats import Validation, validate
 from lagging.kinds import KINDS
+from lagging.printable import printable
 
 __all__ = ["command"]
 
@@ -51,7 +52,7 @@ def command(
 
 
 def _text(path: str, found: Validation) -> str:
-    lines = [f"{origin.path}: {origin.description}" for origin in found.origins]
+    lines = [printable(f"{origin.path}: {origin.description}") for origin in found.origins]
     lines += [str(fault) for fault in found.faults]
     for kind in dict.fromkeys(fault.kind for fault in found.faults):
         count = found.counts[kind]
@@ -61,7 +62,7 @@ def _text(path: str, found: Validation) -> str:
     total = sum(found.counts.values())
     faults = counted(total, "fault") if total else "no faults"
     verdict = f"{counted(found.segments, 'segment')}, " if found.segments else ""
-    lines.append(f"{path}: {verdict}{faults}")
+    lines.append(printable(f"{path}: {verdict}{faults}"))
     return "\n".join(lines)
 
 

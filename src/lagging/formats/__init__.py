@@ -85,6 +85,7 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
     held: Run | None = None
     first: Run | None = None
     aside = options.quarantine is not None
+    told: set[str] = set()  # kinds of what was set aside
     if aside:
         options.faults.limit = sys.maxsize  # they are told of part by part, and not kept
     for source in sources:
@@ -93,10 +94,10 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
         for found in guarded(parts, source, options) if aside else parts():
             part = found
             if aside:
-                part = without(part, drained(options, left_out))
+                part = without(part, drained(options, left_out, told))
                 unlike = [] if first is None or not len(part.delays.values) else [*_unlike(part, first)]
                 options.faults.add(*each(part, unlike), *(() if unlike else seen.repeated(part).values()))
-                part = without(part, drained(options, left_out))
+                part = without(part, drained(options, left_out, told))
                 if not len(part):
                     continue
             if options.strip and not options.faults:
@@ -113,12 +114,13 @@ def _scan(paths: Paths, options: Options, name: str | None, progress: Callable[[
             held = _with_notes(part, options, name or part.name or system_name(source))
         options.marked(source)
         if aside:
-            drained(options, left_out)
+            drained(options, left_out, told)
         options.placed = options.placed + len(left_out) + len(seen) - before
     options.faults.add(*seen.faults(options.refused))
     options.notes.extend(() if options.faults else seen.gaps())
     if first is None and not options.faults:
-        options.faults.add(Fault("empty-log", path=sources[0].path))
+        kind = "nothing-left" if told - {"empty-log"} else "empty-log"
+        options.faults.add(Fault(kind, path=sources[0].path))
     # the last part waits for the notes that come at the end of a file
     if held is not None and not (options.stop and options.faults):
         yield _with_notes(held, options, held.name)

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from lagging.decimals import decimal, too_long
 from lagging.errors import Fault, Note, UsageError, did_you_mean
-from lagging.formats.line import shown
+from lagging.formats.line import brief, shown
 from lagging.formats.options import Options, Trouble
 from lagging.run import COLUMNS, WRONG, Run
 from lagging.validation import add_counts
@@ -182,8 +183,10 @@ def _listed(names: Sequence[str]) -> str:
 
 # ---- groups -----------------------------------------------------------------------------------------------------
 
-BETWEEN, NOTHING = "\x1f", "\x00"
-"""What stands between the labels of a segment in `Run.group`, and what stands for a label that there is not."""
+BETWEEN, NOTHING, ESCAPE = "\x1f", "\x00", "\x1e"
+"""What stands between the labels of a segment in `Run.group`; for a label that there is not; before a letter that
+stands for one of the three within a label."""
+ESCAPED = {ESCAPE: f"{ESCAPE}e", BETWEEN: f"{ESCAPE}b", NOTHING: f"{ESCAPE}n"}
 
 
 def label(value: object) -> str | None:
@@ -204,25 +207,39 @@ def label(value: object) -> str | None:
 
 def joined_labels(labels: Sequence[str | None]) -> str:
     """Labels as one text, as `Run.group` has it."""
-    return BETWEEN.join(NOTHING if text is None else text.replace(BETWEEN, " ") for text in labels)
+    return BETWEEN.join(NOTHING if text is None else text if text.isprintable() else _escaped(text) for text in labels)
+
+
+def _escaped(text: str) -> str:
+    for character, letters in ESCAPED.items():
+        text = text.replace(character, letters)
+    return text
+
+
+def _unescaped(text: str) -> str:
+    for character, letters in reversed(ESCAPED.items()):
+        text = text.replace(letters, character)
+    return text
 
 
 def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
-    """The labels that were joined.
+    r"""The labels that were joined.
 
     Example:
-        >>> labels_of(joined_labels(["de-en", None]), 2)
-        ('de-en', None)
+        >>> labels_of(joined_labels(["de-en", None, "\x00"]), 3)
+        ('de-en', None, '\x00')
     """
     if text is None:
         return (None,) * columns
-    return tuple(None if part == NOTHING else part for part in text.split(BETWEEN))
+    parts = text.split(BETWEEN)
+    return tuple(None if part == NOTHING else _unescaped(part) if ESCAPE in part else part for part in parts)
 
 
 # ---- cells ------------------------------------------------------------------------------------------------------
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+", re.ASCII)
+WORDS = ("nan", "inf", "infinity")
+"""What a number may be that is none; it is a fault, but that of a number."""
+DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
 
@@ -234,11 +251,12 @@ def number(cell: str, column: str) -> tuple[float | None, list[Trouble]]:
         ((3.5, []), (None, [('decimal-comma', 'source_length 3,5', None)]))
     """
     text = cell.strip()
-    if not text or NUMBER.fullmatch(text):
-        return float(text) if text else None, []
+    value = decimal(text, WORDS)
+    if not text or value is not None:
+        return value, []
     if DECIMAL_COMMA.fullmatch(text):
-        return None, [("decimal-comma", f"{column} {text}", None)]
-    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}", None)]
+        return None, [("decimal-comma", f"{column} {brief(text)}", None)]
+    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}{too_long(text)}", None)]
 
 
 def listed(cell: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
@@ -272,14 +290,15 @@ def _explained(text: str, column: str) -> tuple[list[float] | None, list[Trouble
     for token, piece in enumerate(pieces, 1):
         if piece == "null" and column == "shown":
             values.append(math.nan)
-        elif NUMBER.fullmatch(piece):
-            values.append(float(piece))
+        elif (value := decimal(piece, WORDS)) is not None:
+            values.append(value)
         elif DECIMAL_COMMA.fullmatch(piece):
-            return None, [("decimal-comma", f"{column} {piece}", token)]
+            return None, [("decimal-comma", f"{column} {brief(piece)}", token)]
         elif len(pieces) == 1 and not bracketed:
             return None, [(no_list, name + shown(text), None)]
         else:
-            return None, [(no_number, name + (piece if piece == "null" else shown(piece)), token)]
+            what = piece if piece == "null" else shown(piece) + too_long(piece)
+            return None, [(no_number, name + what, token)]
     return values, []
 
 

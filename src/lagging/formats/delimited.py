@@ -46,6 +46,7 @@ from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source, first_line
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, TEXTS, Run
+from lagging.trees import read_json
 
 __all__ = ["recognise", "scan", "write_csv", "write_tsv"]
 
@@ -223,7 +224,7 @@ class _Decoder:
         value: Any = _text(cell) or ""
         if column in COUNTS:
             with suppress(ValueError):  # what is no JSON is told as it stands
-                value = json.loads(value or "{}")
+                value = read_json(value or "{}")
             if trouble := strange(column, value):
                 return trouble
         if self.said.setdefault(column, value) != value:

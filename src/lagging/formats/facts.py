@@ -30,6 +30,7 @@ from lagging.text import (
     text_level,
     tokens,
 )
+from lagging.trees import TreeError, read_yaml
 from lagging.units import is_too_fast
 from lagging.validation import LONGEST, unmatched_tokens
 
@@ -307,11 +308,12 @@ def configured_type(source: Source) -> str | None:
     config = source.file.with_name("config.yaml")
     if not config.is_file():
         return None
-    import yaml
-
     try:
-        found = yaml.load(config.read_text("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError):
-        raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit") from None
-    kind = found.get("source_type") if isinstance(found, dict) else None
+        found = read_yaml(config.read_text("utf-8"))
+        if found.repeated:
+            line, _, key = found.repeated[0]
+            raise TreeError(f"the key {key} twice, in line {line}")
+    except ValueError as error:
+        raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit\n  {error}") from None
+    kind = found.value.get("source_type") if isinstance(found.value, dict) else None
     return kind if kind in ("text", "speech") else None

@@ -162,14 +162,11 @@ class _Index:
         """Take in hashes of segments that are numbered from `start`."""
         if not len(keys):
             return
-        order = np.argsort(keys, kind="stable")
-        new = (keys[order], checks[order], order + start)
+        new = _first_of_each(keys, checks, np.arange(start, start + len(keys)))
         while self._runs and len(self._runs[-1][0]) < 2 * len(new[0]):
             old = self._runs.pop()
-            keys = np.concatenate([old[0], new[0]])
-            order = np.argsort(keys, kind="stable")
-            checks, numbers = np.concatenate([old[1], new[1]]), np.concatenate([old[2], new[2]])
-            new = (keys[order], checks[order], numbers[order])
+            keys, checks = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
+            new = _first_of_each(keys, checks, np.concatenate([old[2], new[2]]))
         self._runs.append(new)
 
     def find(self, keys: Keys, checks: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
@@ -180,8 +177,23 @@ class _Index:
         for known, known_checks, numbers in self._runs:
             first = np.searchsorted(known, wanted)
             for place in np.flatnonzero(known.take(first, mode="clip") == wanted).tolist():
-                row, last = int(order[place]), np.searchsorted(known, wanted[place], side="right")
-                for at in range(first[place], last):
+                row, at = int(order[place]), int(first[place])
+                while at < len(known) and known[at] == wanted[place]:  # as a rule, one
                     if known_checks[at] == checks[row]:
                         found[row] = min(int(numbers[at]), found.get(row, int(numbers[at])))
+                    at += 1
         return sorted(found.items())
+
+
+def _first_of_each(
+    keys: Keys, checks: npt.NDArray[np.uint32], numbers: Ints
+) -> tuple[Keys, npt.NDArray[np.uint32], Ints]:
+    """Hashes in order, of the same ones the first: a thousand segments of one name are found as one."""
+    order = np.argsort(keys, kind="stable")
+    keys, checks, numbers = keys[order], checks[order], numbers[order]
+    if len(keys) > 1 and (keys[1:] == keys[:-1]).any():
+        order = np.lexsort((numbers, checks, keys))
+        keys, checks, numbers = keys[order], checks[order], numbers[order]
+        new = np.append(True, (keys[1:] != keys[:-1]) | (checks[1:] != checks[:-1]))
+        keys, checks, numbers = keys[new], checks[new], numbers[new]
+    return keys, checks, numbers

@@ -12,12 +12,26 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from lagging.formats.keys import has_repeated_keys
 from lagging.formats.options import Trouble
 from lagging.formats.source import Batch
 from lagging.run import LISTS, NUMBERS, WRONG
 from lagging.text import is_torn
+from lagging.trees import json_decoder
 
-__all__ = ["FIELDS", "Line", "decode", "explain", "name_of", "read_as_is", "read_id", "read_number", "shown", "torn"]
+__all__ = [
+    "FIELDS",
+    "Line",
+    "brief",
+    "decode",
+    "explain",
+    "name_of",
+    "read_as_is",
+    "read_id",
+    "read_number",
+    "shown",
+    "torn",
+]
 
 
 class Line(msgspec.Struct, gc=False):
@@ -65,6 +79,10 @@ def name_of(row: Line) -> int | str | None:
     return row.id if row.id is not UNSET else None
 
 
+JSON = json.JSONEncoder(ensure_ascii=False, default=str, check_circular=False)
+LONGEST = 60
+"""Characters of a value that a message shows."""
+
 Read = Callable[[str, Any], tuple[Any, list[Trouble]]]
 """From a key and its value to what is taken for it, and what is wrong with it."""
 
@@ -73,10 +91,21 @@ Row = TypeVar("Row")
 
 def shown(value: object) -> str:
     """A value as a message shows it."""
-    text = (
-        json.dumps(value, ensure_ascii=False) if value is None or isinstance(value, str | bool | dict) else str(value)
-    )
-    return text if len(text) <= 60 else text[:57] + "…"
+    if isinstance(value, str):
+        return brief(json.dumps(value[:LONGEST], ensure_ascii=False))
+    if not isinstance(value, list | dict | bool | None):
+        return brief(str(value))
+    text = ""
+    for part in JSON.iterencode(value):  # as far as it is shown, however large it is
+        text += part
+        if len(text) > LONGEST:
+            break
+    return brief(text)
+
+
+def brief(text: str) -> str:
+    """A text, or its beginning if it is long."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "…"
 
 
 def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None:
@@ -86,7 +115,7 @@ def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None
             batch.text.decode("utf-8")  # what msgspec skips, it does not check
         # one object on each line, and not two on one and none on another
         one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
-        rows = decoder.decode_lines(batch.text) if one_each else []
+        rows = decoder.decode_lines(batch.text) if one_each and not has_repeated_keys(batch) else []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return rows if len(rows) == len(batch.starts) else None
@@ -100,8 +129,9 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         if error.end == len(line) and error.reason == "unexpected end of data":  # no line break: cut within a letter
             return None, [("truncated", f"within a letter, at byte {error.start + 1}", None)]
         return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
+    repeated: list[str] = []
     try:
-        found = json.loads(text)
+        found = json_decoder(repeated).decode(text)
     except json.JSONDecodeError as error:
         cut = not line.endswith(b"\n")
         return None, [
@@ -109,12 +139,12 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         ]
     except RecursionError:
         return None, [("not-json", "nested too deeply", None)]
-    except ValueError as error:  # e.g. an integer of more than 4300 digits
-        return None, [("not-json", str(error), None)]
+    except ValueError as error:  # an integer of more than 4300 digits
+        return None, [("not-json", str(error).partition(";")[0], None)]
     if not isinstance(found, dict):
         return None, [("not-an-object", shown(found), None)]
     values: dict[str, Any] = {}
-    trouble: list[Trouble] = []
+    trouble: list[Trouble] = [("repeated-key", shown(key), None) for key in dict.fromkeys(repeated)]
     for key, read in readers.items():
         if key in found:
             values[key], wrong = read(key, found[key])

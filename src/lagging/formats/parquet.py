@@ -9,7 +9,6 @@ their lists go from Arrow's memory into a Run without a copy. The line of a segm
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +40,7 @@ from lagging.formats.row_groups import Batches, opened, recognise
 from lagging.formats.source import Source
 from lagging.ragged import Floats, Ragged
 from lagging.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
+from lagging.trees import read_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -89,7 +89,7 @@ def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str,
     """What the metadata say of the whole table; faults are recorded."""
     text = (schema.metadata or {}).get(KEY, b"{}")
     try:
-        said = json.loads(text)
+        said = read_json(text.decode("utf-8"))
     except ValueError:
         said = None
     if not isinstance(said, dict):

@@ -25,13 +25,14 @@ def guarded(parts: Callable[[], Iterable[Run]], source: Source, options: Options
         options.faults.add(Fault("unreadable", str(error).partition("\n")[0], source.path))
 
 
-def drained(options: Options, lines: set[int]) -> list[Fault]:
-    """The faults that were found since the last time; they are told, and forgotten, and their lines are noted."""
+def drained(options: Options, lines: set[int], kinds: set[str]) -> list[Fault]:
+    """The faults that were found since the last time; they are told, and forgotten, and lines and kinds are noted."""
     found = list(options.faults.sorted())
     options.faults.kept.clear()
     options.faults.counts.clear()
     options.refused.clear()
     lines.update(fault.line for fault in found if fault.line is not None)
+    kinds.update(fault.kind for fault in found)
     if options.quarantine is not None:
         for fault in found:
             options.quarantine(fault)

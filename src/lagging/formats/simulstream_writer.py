@@ -21,8 +21,8 @@ __all__ = ["write"]
 
 HELD = {"id", "delays", "source_length", "prediction"}
 TIMES = {"delays", "source_length", "elapsed", "arrivals", "compute"}
-WORD = re.compile(r"\s*\S+")
-CHARACTER = re.compile(rf"(\s*)({EOS}\Z|\S)")
+WORD = re.compile(r"(?<!\s)\s*+\S++")
+CHARACTER = re.compile(rf"(?<!\s)(\s*+)({EOS}\Z|\S)")
 
 
 def write(run: Run, file: TextIO) -> list[str]:

@@ -19,7 +19,6 @@ Tokens are SLTev's (see `lagging.formats.moses`), unless another level is asked 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -28,6 +27,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from lagging.decimals import decimal
 from lagging.errors import DataError, Fault, Note
 from lagging.formats.lost import lost
 from lagging.formats.moses import moses
@@ -41,10 +41,6 @@ from lagging.validation import check, number, remark
 
 __all__ = ["recognise", "scan", "write"]
 
-NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-LINES = {times: re.compile(rf"([PC])((?:\s+{NUMBER}){{{times}}})(?:\s+(.*))?", re.DOTALL) for times in (2, 3)}
-"""A line with two times is one of a transcript, a line with three one of a log."""
-
 PART = 1024
 """Segments per part."""
 
@@ -55,7 +51,16 @@ Tokenize = Callable[[str], list[str]]
 
 def recognise(head: bytes) -> bool:
     """Whether the first line that is not blank is P or C with three times."""
-    return LINES[3].fullmatch(first_line(head).decode("utf-8", "replace").strip()) is not None
+    return _parsed(first_line(head).decode("utf-8", "replace").strip(), 3) is not None
+
+
+def _parsed(text: str, times: int) -> tuple[bool, list[float], str] | None:
+    """Whether a line is final, its times, two in a transcript and three in a log, and its text; None if it is none."""
+    kind, *parts = text.split(maxsplit=times + 1) or [""]
+    numbers = [value for part in parts[:times] if (value := decimal(part)) is not None]
+    if kind not in ("P", "C") or len(numbers) < times:
+        return None
+    return kind == "C", numbers, "".join(parts[times:])
 
 
 def _tokenizer(level: str) -> Tokenize:
@@ -87,14 +92,14 @@ def _segments(source: Source, options: Options, times: int, tokenize: Tokenize) 
     """The updates of each segment, the final one last; faults go into `options.faults`."""
     updates: list[Update] = []
     for line, text in _texts(source, options):
-        match = LINES[times].fullmatch(text)
-        said = [math.nan, *map(float, match[2].split())][-3:] if match else []
-        if match is None or math.inf in map(abs, said) or (times == 2 and not match[3]):
+        parsed = _parsed(text, times)
+        if parsed is None or math.inf in map(abs, parsed[1]) or (times == 2 and not parsed[2]):
             shown = text if len(text) <= 40 else text[:39] + "…"
             options.faults.add(Fault("not-an-update", repr(shown), source.path, line))
             continue
-        content = match[3] or ""
-        updates.append(Update(said[0], said[1], said[2], tokenize(content), content, line, match[1] == "C"))
+        final, numbers, content = parsed
+        display, start, end = [math.nan, *numbers][-3:]
+        updates.append(Update(display, start, end, tokenize(content), content, line, final))
         if updates[-1].final:
             yield updates
             updates = []

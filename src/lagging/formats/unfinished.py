@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lagging.errors import Note, UsageError, counted
 from lagging.formats.source import Source
+from lagging.trees import read_json
 
 __all__ = ["LOG", "MANIFEST", "beside_a_log", "unfinished"]
 
@@ -53,8 +53,8 @@ def beside_a_log(source: Source, head: bytes) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return read_json(path.read_text("utf-8"))
+    except (OSError, ValueError):
         return None
 
 

@@ -21,7 +21,7 @@ __all__ = ["speech_record", "write_jsonl", "write_omnisteval", "write_simuleval"
 
 def _plain(values: Iterable[float]) -> list[int | float | None]:
     """Whole numbers without a decimal point, and null for NaN."""
-    return [None if math.isnan(v) else int(v) if v == int(v) and str(v) != "-0.0" else v for v in values]
+    return [None if math.isnan(v) else int(v) if v.is_integer() and str(v) != "-0.0" else v for v in values]
 
 
 def write_simuleval(run: Run, file: TextIO) -> list[str]:

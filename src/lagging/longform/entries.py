@@ -9,19 +9,20 @@ talk1                                                                    docids 
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from lagging.decimals import LONGEST
 from lagging.errors import Fault, Note
 from lagging.formats.line import shown
 from lagging.formats.options import Options
 from lagging.formats.source import Source
+from lagging.trees import TreeError, json_decoder, read_json, read_yaml
 
 __all__ = ["Entry", "read_entries", "read_lines"]
 
-DOCID = re.compile(r"\s*docid=(.+?)\s*,\s*segid=(.+?)\s*")
+DOCID = re.compile(r"docid=(.+?),\s*+segid=(.+)")
 YAML_BEGINS = re.compile(r"-(\s|$)|---|#|%YAML")
 BETWEEN = re.compile(r"[\s,]*")
 
@@ -58,65 +59,44 @@ def read_entries(path: str, lines: list[str], options: Options) -> list[Entry]:
             return _json_lines(path, lines, options)
         if ending == ".json" or first.startswith("["):
             return _json_list(path, lines, options)
-    except RecursionError:
-        options.faults.add(Fault("not-a-segmentation", "nested too deeply", path))
+    except ValueError as error:
+        # of JSON, JSONDecodeError has the line; of YAML, TreeError
+        line = getattr(error, "line", None) or getattr(error, "lineno", None)
+        what = "" if isinstance(error, TreeError) else "not valid JSON: "
+        options.faults.add(Fault("not-a-segmentation", f"{what}{error}", path, line))
         return []
     return _names(path, lines, options)
 
 
 def _yaml(path: str, lines: list[str], options: Options) -> list[Entry]:
     """The entries of a YAML list: scalars stay as they are written, so that a recording may be called 007."""
-    import yaml
-
-    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        root = yaml.compose("\n".join(lines), loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        detail = f"not valid YAML: {getattr(error, 'problem', None) or getattr(error, 'reason', error)}"
-        options.faults.add(Fault("not-a-segmentation", detail, path, None if mark is None else mark.line + 1))
+    found = read_yaml("\n".join(lines))
+    if not isinstance(found.value, list):
+        if found.value is not None:
+            options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, found.line))
         return []
-    if not isinstance(root, yaml.SequenceNode):
-        if root is not None:
-            options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, root.start_mark.line + 1))
-        return []
-    entries: list[Entry] = []
-    for place, node in enumerate(root.value):
-        line, entry = node.start_mark.line + 1, node.value
-        if isinstance(node, yaml.MappingNode):
-            entry = {key.value: _plain(value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-            if len(entry) < len(node.value):
-                options.faults.add(Fault("segment-field", "a field occurs twice", path, line, place))
-        entries.append((line, entry))
-    return entries
+    options.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in found.repeated))
+    return list(zip(found.lines, found.value, strict=True))
 
 
 def _json_list(path: str, lines: list[str], options: Options) -> list[Entry]:
     text = "\n".join(lines)
-    try:
-        size = len(found) if isinstance(found := json.loads(text), list) else None
-    except ValueError as error:
-        options.faults.add(
-            Fault("not-a-segmentation", f"not valid JSON: {error}", path, getattr(error, "lineno", None))
-        )
-        return []
-    if size is None:
+    if not isinstance(whole := read_json(text, []), list):
         options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, 1))
         return []
     # once more, entry by entry, to know their lines
-    decoder, entries, at, line = json.JSONDecoder(), [], text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
-    for _ in range(size):
+    repeated: list[str] = []
+    decoder, at, line = json_decoder(repeated), text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
+    entries: list[Entry] = []
+    for place in range(len(whole)):
         begin = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing as well
         line += text.count("\n", at, begin)
         entry, at = decoder.raw_decode(text, begin)
         entries.append((line, entry))
+        options.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for key in repeated))
+        repeated.clear()
         line += text.count("\n", begin, at)
     return entries
-
-
-def _plain(node: Any) -> Any:
-    """What stands at a node: text, or what it is."""
-    return node.value if isinstance(node.value, str) else f"a {node.id}"
 
 
 def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:
@@ -124,32 +104,35 @@ def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:
     blank = 0
     for line, text in enumerate(lines, 1):
         blank += not text.strip()
+        repeated: list[str] = []
         try:
-            entries += [(line, json.loads(text))] if text.strip() else []
+            entries += [(line, read_json(text, repeated))] if text.strip() else []
         except ValueError as error:
             options.faults.add(Fault("not-a-segmentation", f"not valid JSON: {error}", path, line))
+        options.faults.add(*(Fault("repeated-key", shown(k), path, line, len(entries) - 1) for k in repeated))
     options.skipped(Source(path, None), blank)
     return entries
 
 
 def _names(path: str, lines: list[str], options: Options) -> list[Entry]:
     """Lines `docid=…,segid=…`, or the names of recordings: what the first line is, the others are too."""
-    numbered = bool(lines) and DOCID.fullmatch(lines[0]) is not None
+    numbered = bool(lines) and DOCID.fullmatch(lines[0].strip()) is not None
     entries: list[Entry] = []
     seen: dict[tuple[str, ...], int] = {}
     latest: dict[str, int] = {}
     back = 0
     for line, text in enumerate(lines, 1):
-        match = DOCID.fullmatch(text) if numbered else None
+        match = DOCID.fullmatch(text.strip()) if numbered else None
         if (match is None) if numbered else (len(text.split()) > 1):
             options.faults.add(Fault("not-a-segmentation", shown(text), path, line, line - 1))
         elif match is not None:
-            if (first := seen.setdefault(match.groups(), line)) != line:
+            document, name = match[1].rstrip(), match[2]
+            if (first := seen.setdefault((document, name), line)) != line:
                 options.faults.add(Fault("segment-twice", f"line {first}", path, line, line - 1))
-            place = int(match[2]) if match[2].isdecimal() else latest.get(match[1], 0)
-            back += place < latest.get(match[1], 0)
-            latest[match[1]] = place
-        entries.append((line, {"wav": text.strip() if match is None else match[1]}))
+            place = int(name) if name.isdecimal() and len(name) <= LONGEST else latest.get(document, 0)
+            back += place < latest.get(document, 0)
+            latest[document] = place
+        entries.append((line, {"wav": text.strip() if match is None else match[1].rstrip()}))
     if back:
         text = "a lower segid than the one above: the order of the lines counts"
         options.notes.append(Note("segid goes back", text, back, noun="line"))

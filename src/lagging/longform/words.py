@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ __all__ = ["Cells", "Punctuation", "WordPairs", "equality", "fold", "resemblance
 Cells = npt.NDArray[np.float32]
 """A number for each cell of a corridor, or of a table."""
 
-ENDING = re.compile(r"[.!?…。！？｡؟۔।॥]+[\"'»”’›)\]}」』）】]*$")
+MARKS = tuple(".!?…。！？｡؟۔।॥")
+CLOSING = "\"'»”’›)]}」』）】"
 """The end of a sentence, and what may close after it."""
 
 PAIR = 0.1
@@ -177,7 +177,7 @@ class Punctuation:
         glued: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         sentence, capital, within = np.zeros((3, len(tokens) + 1))
-        sentence[1:] = [CUT_SENTENCE if ENDING.search(token) else 0.0 for token in tokens]
+        sentence[1:] = [CUT_SENTENCE if _ends(token) else 0.0 for token in tokens]
         capital[:-1] = [CUT_CAPITAL if _is_capital(token) else 0.0 for token in tokens]
         if glued is not None:
             within[:-1][glued] = NEVER
@@ -190,7 +190,7 @@ class Punctuation:
         self._blocks: dict[tuple[bool, bool, int], Floats] = {}
         lasts = _known(segment[-1] if segment else "" for segment in references)
         firsts = _known(segment[0] if segment else "" for segment in reversed(references))[::-1]
-        self.full = [ENDING.search(word) is not None for word in lasts]
+        self.full = [_ends(word) for word in lasts]
         self.high = [_is_capital(word) for word in firsts]
 
     def at(self, k: int, columns: slice) -> Floats:
@@ -209,6 +209,11 @@ def _known(words: Iterable[str]) -> list[str]:
     """Of segments without words, the word of the last before them that has any."""
     known: Iterator[str] = accumulate(words, lambda before, word: word or before)
     return list(known)
+
+
+def _ends(token: str) -> bool:
+    """Whether a sentence ends with it, be it in quotes or brackets."""
+    return token.rstrip(CLOSING).endswith(MARKS)
 
 
 def _is_capital(token: str) -> bool:

@@ -18,8 +18,10 @@ __all__ = ["add", "metric", "metric_among", "register", "registered", "split_nam
 _metrics: dict[str, Metric] = {}
 _aliases: dict[str, str] = {}
 
-CALL = re.compile(r"\s*(?P<name>[^()\s=,|:]+)\s*(?:\((?P<params>[^()]*)\))?\s*")
-PAIR = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,()|:]*?)\s*")
+CALL = re.compile(r"\s*+(?P<name>[^()\s=,|:]++)\s*+(?:\((?P<params>[^()]*+)\))?+\s*+")
+PAIR = re.compile(r"\s*+(?P<name>\w++)\s*+=(?P<value>[^,()|:]*+)")
+NAMES = re.compile(r"(?:[^,()]|\([^()]*+\)|[()])++")
+"""What stands between commas that are not inside parentheses."""
 
 
 def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
@@ -209,7 +211,7 @@ def metric(spec: str | Metric) -> Metric:
             raise MetricNameError(f"cannot read {pair.strip()!r} in {spec!r}; write parameters like write_cost=1")
         if match["name"] in values:
             raise MetricNameError(f"{match['name']} is given twice in {spec!r}")
-        values[match["name"]] = match["value"]
+        values[match["name"]] = match["value"].strip()
     return found(**values)
 
 
@@ -245,4 +247,4 @@ def split_names(text: str) -> list[str]:
         >>> split_names("AP,AL(length=reference, clock=elapsed),DAL")
         ['AP', 'AL(length=reference, clock=elapsed)', 'DAL']
     """
-    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+    return [part.strip() for part in NAMES.findall(text) if part.strip()]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 
+from lagging.decimals import decimal
 from lagging.errors import MetricNameError
 from lagging.metrics import Metric, metric
 
@@ -32,9 +33,6 @@ LONGEST = 200
 """Characters; no longer label is the name of a metric."""
 
 LABEL = re.compile(r"(?P<name>.+?)(?: \((?P<clock>CU|CA)\))?(?P<by_hypothesis> --no-use-ref-len)?")
-NUMBER = re.compile(
-    r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan)?\s*(?P<percent>%?)", re.IGNORECASE | re.ASCII
-)
 PERCENT = {"ratio": 100.0, "score": 100.0, "points": 1.0, None: 1.0}
 """What a percent sign divides by, by what a metric is measured in; a time has none."""
 
@@ -91,7 +89,14 @@ def is_score_label(label: str, exactly: bool = True) -> bool:
 
 def is_number(text: str) -> bool:
     """Whether a cell can be a value; an empty one is NaN."""
-    return NUMBER.fullmatch(text) is not None
+    return _amount(text) is not None
+
+
+def _amount(text: str) -> tuple[float | None, bool] | None:
+    """The number in a cell, None if it is empty, and whether it is a percentage; None for what is no number."""
+    bare = text.removesuffix("%").rstrip()
+    value = decimal(bare, ("nan",))
+    return None if bare and value is None else (value, text.endswith("%"))
 
 
 def number(value: object, measure: str | None = None) -> float | None:
@@ -108,8 +113,8 @@ def number(value: object, measure: str | None = None) -> float | None:
     if value is None:
         return math.nan
     if isinstance(value, str):
-        match = NUMBER.fullmatch(value.strip())
-        if match is None or (match["percent"] and (not match["number"] or measure not in PERCENT)):
+        amount = _amount(value.strip())
+        if amount is None or (amount[1] and (amount[0] is None or measure not in PERCENT)):
             return None
-        value = float(match["number"] or "nan") / (PERCENT[measure] if match["percent"] else 1.0)
+        value = math.nan if amount[0] is None else amount[0] / (PERCENT[measure] if amount[1] else 1.0)
     return value if isinstance(value, float) and not math.isinf(value) else None

@@ -11,7 +11,9 @@ from typing import Any
 
 from lagging.errors import DataError, Fault, Faults
 from lagging.formats.source import Source
+from lagging.printable import text_of_field
 from lagging.published.labels import is_number, is_score_label
+from lagging.trees import TreeError, read_json
 
 __all__ = ["Entry", "Sheet", "parse", "read_text"]
 
@@ -19,8 +21,8 @@ LARGEST = 1 << 24
 """Bytes; no score file is larger, but a log that is given by mistake may be."""
 
 GAP = re.compile(r"\t|\s{2,}")
-STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
-VERSION = re.compile(r"(?P<tool>\w+) v?(?P<version>\d[\w+-]*(?:\.[\w+-]+)*)")
+STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+"?+)(?P<key>\s*+:)?')
+VERSION = re.compile(r"(?P<tool>\w++) v?(?P<version>\d[\w+-]*+(?:\.[\w+-]++)*+)")
 
 
 @dataclass(frozen=True)
@@ -201,20 +203,12 @@ def _add_columns(sheet: Sheet, above: int, head: str, number: int, values: list[
 def _json(sheet: Sheet, text: str) -> None:
     """Our own; or names and numbers, perhaps in groups (SimulEval 1.0), perhaps under `scores`."""
     twice: list[str] = []
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            twice.extend([key] if key in found else [])
-            found[key] = value
-        return found
-
     try:
-        found = json.loads(text, object_pairs_hook=once, parse_int=float)
+        found = read_json(text, twice, parse_int=float)
     except json.JSONDecodeError as error:
         raise sheet.refusal(f"not one JSON object ({error.msg})", error.lineno) from None
-    except RecursionError:
-        raise sheet.refusal("JSON that is nested too deeply") from None
+    except TreeError as error:
+        raise sheet.refusal(f"JSON that is {error}") from None
     scores = found.get("scores", found) if isinstance(found, dict) else found
     lines = _lines_of_keys(text)
     for key in twice:
@@ -255,7 +249,7 @@ def _own_table(sheet: Sheet, lines: Lines) -> None:
     names = [name.lower() for name in _cells(lines[0][1])]
     records, places = [], []
     for number, line in lines[1:]:
-        cells = [cell.strip() for cell in line.split("\t")]
+        cells = [text_of_field(cell.strip()) for cell in line.split("\t")]
         if len(cells) == len(names):
             records.append(dict(zip(names, cells, strict=True)))
             places.append(number)

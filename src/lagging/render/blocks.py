@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from lagging.printable import printable
 from lagging.render.cells import safe
 from lagging.render.documents import LATEX_SIGNS, latex_text, markdown_text
 from lagging.render.table import DIM, PLAIN, fits, grid, tall
@@ -96,7 +97,7 @@ def blocks_as_latex(blocks: Sequence[Block], notes: Sequence[str], signatures: S
 
 
 def _flat(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    return printable(re.sub(r"\s+", " ", text))
 
 
 def _cell(text: str) -> str:

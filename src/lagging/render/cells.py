@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from lagging.errors import UsageError
 from lagging.metrics import Metric
+from lagging.printable import printable
 from lagging.scoring import Score, Scores
 from lagging.signature import Signature, joined
 from lagging.units import SHOWN, scale
@@ -24,8 +25,6 @@ UNITS = dict.fromkeys((*DIGITS, ""), "") | SHOWN | {"points": ""}
 ARROWS = {True: "↑", False: "↓", None: ""}
 NOTHING = "–"
 
-HIDDEN = ("Cc", "Cf", "Zl", "Zp", "Cs")
-JOINERS = "\u200c\u200d"  # they shape letters and emoji
 ISOLATE, END = "\u2068", "\u2069"
 """Around text from right to left, so that a terminal that reorders text leaves the columns beside it where they are."""
 
@@ -139,14 +138,10 @@ def undefined(scores: Sequence[Scores]) -> list[str]:
 
 def safe(text: str, isolate: bool = True) -> str:
     """Text for a terminal: control characters are shown, not obeyed; text from right to left keeps to itself."""
-    shown = "".join(c if unicodedata.category(c) not in HIDDEN or c in JOINERS else _escaped(c) for c in text)
+    shown = printable(text)
     if isolate and any(unicodedata.bidirectional(c) in ("R", "AL") for c in shown):
         return f"{ISOLATE}{shown}{END}"
     return shown
-
-
-def _escaped(c: str) -> str:
-    return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
 
 
 def pad(text: str, width: int, right: bool = False) -> str:

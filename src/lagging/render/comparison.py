@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from lagging.comparing import Comparison
 from lagging.errors import SHOWN, counted
 from lagging.metrics import Metric
+from lagging.printable import printable
 from lagging.published import PublishedScore
 from lagging.render import check_format
 from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, shorten, shown, signatures, undefined
@@ -343,7 +344,7 @@ def _latex(sheet: Sheet) -> str:
         lines.append(" & ".join([latex_text(name), *texts, _math(n)]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     pairs = ["  ".join(filter(None, line)) for line in sheet.pairs()]
-    below = [re.sub(r"[\r\n]", " ", line) for line in (*pairs, *sheet.remarks, *sheet.signatures)]
+    below = [printable(line) for line in (*pairs, *sheet.remarks, *sheet.signatures)]
     return "\n".join([*lines, *(f"% {line}" for line in below)])
 
 

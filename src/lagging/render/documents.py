@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lagging.printable import field, printable
 from lagging.regimes import Verdict
 from lagging.render.cells import (
     UNITS,
@@ -82,8 +83,8 @@ def as_json(scores: Sequence[Scores], verdicts: Sequence[Verdict] = (), more: Ma
 
 
 def tsv_field(value: object) -> str:
-    """A TSV field: nothing for null, no tabs or line breaks."""
-    return "" if value is None else re.sub(r"[\t\r\n\x0b\x0c\x85\u2028\u2029]", " ", str(value))
+    """A TSV field: nothing for null; a tab or a line break is written as a backslash and a letter."""
+    return "" if value is None else field(str(value))
 
 
 def as_tsv(scores: Sequence[Scores]) -> str:
@@ -104,7 +105,7 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def markdown_text(text: str) -> str:
     """Foreign text in Markdown."""
-    flat = re.sub(r"\s+", " ", text)
+    flat = printable(re.sub(r"\s+", " ", text))
     return re.sub(r"([\\`*_{}\[\]<>()#|~])", r"\\\1", flat)
 
 
@@ -143,7 +144,7 @@ LATEX_SIGNS = str.maketrans(
 
 def latex_text(text: str) -> str:
     """Foreign text in LaTeX."""
-    return "".join(LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
+    return "".join(LATEX.get(c, c) for c in printable(re.sub(r"\s+", " ", text)))
 
 
 def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
@@ -169,7 +170,7 @@ def as_latex(scores: Sequence[Scores], remarks: Sequence[str] = ()) -> str:
             cells.append(rf"\textbf{{{text}}}" if wins(text.strip("$"), winner) else text)
         lines.append(" & ".join([*cells, str(max(s.n for s in one))]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    below = [re.sub(r"[\r\n]", " ", line) for line in (*remarks, *undefined(scores), *signatures(scores))]
+    below = [printable(line) for line in (*remarks, *undefined(scores), *signatures(scores))]
     return "\n".join([*lines, *(f"% {line}" for line in below)])
 
 

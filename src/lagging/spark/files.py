@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from lagging.formats.facts import SETTINGS
 from lagging.metrics import Metric
 from lagging.spark.frames import Scored, score
 from lagging.spark.reading import decoded
+from lagging.trees import read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -172,7 +172,7 @@ def _said(paths: Sequence[str], aside: dict[str, Fault]) -> dict[str, str]:
     for file in chain.from_iterable(map(_local, paths)):
         try:
             metadata = read_schema(file).metadata or {}
-            text = json.loads(metadata.get(b"lagging", b"{}"))
+            text = read_json(metadata.get(b"lagging", b"{}").decode("utf-8"))
         except (ArrowException, OSError, ValueError):
             continue  # Spark tells what is wrong with it
         here = {s: text[s] for s in SETTINGS if isinstance(text, dict) and isinstance(text.get(s), str)}

@@ -39,13 +39,16 @@ def order(names: Sequence[Any] | npt.NDArray[Any]) -> Ints:
     """Where each name is in the order of resampling: as whole numbers if all are, else as texts.
 
     Example:
-        >>> order(["10", "9", "8"]), order(["10", "9", "b"])
+        >>> order(["10", "9", "-8"]), order(["10", "9", "b"])
         (array([2, 1, 0]), array([0, 1, 2]))
     """
     texts = [str(name) for name in names]
     if all(map(WHOLE.fullmatch, texts)):
-        numbers = [int(text) for text in texts]
-        return np.array(sorted(range(len(texts)), key=numbers.__getitem__), dtype=np.int64)
+        sizes = [(len(text), text) for text in texts]  # as numbers, which may have more digits than Python converts
+        below = [row for row in range(len(texts)) if texts[row].startswith("-")]
+        others = [row for row in range(len(texts)) if not texts[row].startswith("-")]
+        rows = sorted(below, key=sizes.__getitem__, reverse=True) + sorted(others, key=sizes.__getitem__)
+        return np.array(rows, dtype=np.int64)
     return np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
 
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as tools and people write them into text: 3, -2.5, .5, 1e3; read in linear time, and of a bounded length."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["DECIMAL", "LONGEST", "decimal", "too_long"]
+
+DECIMAL = r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+"""No repetition gives back what it has taken, so that a text that is no number is known for it at once."""
+
+LONGEST = 1000
+"""Characters; no number that means something to a float is longer."""
+
+_PATTERN = re.compile(DECIMAL)
+
+
+def decimal(text: str, words: tuple[str, ...] = ()) -> float | None:
+    """The number that a text is; None if it is none, or longer than any number need be.
+
+    Args:
+        text: without white space around it.
+        words: what else counts as one, without regard to case and sign: "nan", "inf", "infinity".
+
+    Example:
+        >>> decimal("-2.5e3"), decimal("5."), decimal("nan"), decimal("NaN", ("nan",)), decimal("1" * 2000)
+        (-2500.0, 5.0, None, nan, None)
+    """
+    if len(text) > LONGEST:
+        return None
+    if _PATTERN.fullmatch(text) or text.lower().removeprefix("-").removeprefix("+") in words:
+        return float(text)
+    return None
+
+
+def too_long(text: str) -> str:
+    """What to say of a number that is too long; nothing if it is not.
+
+    Example:
+        >>> too_long("1" * 2000)
+        ' (2000 characters, and a number has at most 1000)'
+    """
+    return f" ({len(text)} characters, and a number has at most {LONGEST})" if len(text) > LONGEST else ""

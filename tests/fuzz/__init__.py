@@ -9,6 +9,7 @@
 | `documents.py` | valid logs and other files of every format, as trees, and how a tree is written |
 | `parsers.py` | a second, slow reading of every format |
 | `oracles.py` | what must hold of an outcome, and how two outcomes differ |
+| `terminal.py` | commands run in this process |
 | `logs.py`, `tables.py`, `words.py`, `commands.py`, `groups.py` | the targets |
 | `targets.py` | all of them, by name |
 | `worker.py`, `pool.py` | inputs tried in processes of their own, with limits of time and memory |

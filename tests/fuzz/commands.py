@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-import io
-import sys
-from contextlib import contextmanager
 from copy import deepcopy
-from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import click
 
@@ -21,10 +16,11 @@ from fuzz.documents import LOGS, encode, sentence
 from fuzz.hostile import Pairs
 from fuzz.logs import METRICS, damaged
 from fuzz.mutators import mutate_tree
-from fuzz.oracles import Difference, agree, harmless, outcome, strict_json
+from fuzz.oracles import Difference, agree, outcome, strict_json
 from fuzz.tables import COLUMNS, SCORES, SEGMENTATIONS, yaml_list
+from fuzz.terminal import ended, number_of, run
 from fuzz.words import FIELDS
-from lagging.cli import cli, main
+from lagging.cli import cli
 from lagging.published import read_scores
 
 COMMANDS = ("score", "validate", "convert", "inspect", "compare", "curve", "report", "resegment", "simulate", "metrics")
@@ -51,10 +47,6 @@ RARE = ("like", "column_map", "format_in", "unit")
 """Options that most logs are refused with."""
 
 ENDINGS = ("jsonl", "jsonl", "csv", "tsv", "rw", "slt", "parquet", "arrow", "log", "out", "html")
-WRITERS = ("convert", "resegment", "simulate")
-"""Commands whose standard output is a log, not for people."""
-
-CODES = (0, 1, 2, 3)
 
 
 # ---- making them ------------------------------------------------------------------------------------------------
@@ -218,32 +210,7 @@ def make_command(random: Random) -> Case:
     return Case("command", maker.files, {"arguments": arguments})
 
 
-# ---- running them -----------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def streams(stdin: bytes) -> Any:
-    """Standard streams that are files, as the command line needs them, and what was written to them."""
-    kept = sys.stdin, sys.stdout, sys.stderr
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))  # type: ignore[arg-type]
-    how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "newline": ""}
-    try:
-        with Path(".stdout").open(**how) as sys.stdout, Path(".stderr").open(**how) as sys.stderr:
-            yield
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = kept
-
-
-def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-    """How a command ended, and what it wrote to standard output and standard error."""
-    code: Any = None
-    with streams(stdin):
-        try:
-            main(list(arguments))
-        except SystemExit as ended:
-            code = ended.code
-    out, err = (Path(name).read_bytes().decode("utf-8", "backslashreplace") for name in (".stdout", ".stderr"))
-    return code, out, err
+# ---- what must hold of them ---------------------------------------------------------------------------------------
 
 
 def check_command(case: Case) -> None:
@@ -255,29 +222,8 @@ def check_command(case: Case) -> None:
     wanted = case.options.get("code")
     if wanted is not None:
         agree(f"how the command ended, and should have: {err[-300:]}", code, wanted)
-    for text in case.options.get("says", ()):
-        if text not in out + err:
-            raise Difference(f"{text!r} is not in what was printed: {(out + err)[-600:]!r}")
-
-
-def ended(arguments: list[str], code: Any, out: str, err: str) -> None:
-    """All that must hold of a command that has ended."""
-    if code not in CODES:
-        raise Difference(f"the command ended with {code!r}: {err[-300:]}")
-    for text in (out, err):
-        if "Traceback (most recent call last)" in text:
-            raise Difference(f"a traceback was printed: {text[-900:]}")
-    elsewhere = bool({"-o", "--output"} & {*arguments})
-    if code in (1, 2) and not (out or err or elsewhere):
-        raise Difference(f"the command ended with {code}, and nothing was said")
-    harmless("standard error", err)
-    form = next((b for a, b in pairwise(arguments) if a in ("-f", "--format")), "table")
-    if form in ("table", "text") and arguments[0] not in WRITERS:
-        harmless("standard output", out)
-    if form == "json" and out:
-        strict_json(out)
-    left = sorted(file.name for file in Path().iterdir() if file.name.endswith(".unfinished"))
-    agree("files that are left over", left, [])
+    for name in case.options.get("writes", ()):
+        agree(f"whether {name} was written", Path(name).is_file(), True)
 
 
 # ---- scores made again ------------------------------------------------------------------------------------------
@@ -312,8 +258,3 @@ def check_like(case: Case) -> None:
         Path("scores.json").write_text(out, "utf-8")
         (published,) = read_scores(Path("scores.json"))
         agree(f"{score.signature} and read again", repr(float(score.value)), repr(published.score))
-
-
-def number_of(value: Any) -> float:
-    """A number of our JSON; null is NaN."""
-    return float("nan") if value is None else float(value)

@@ -12,12 +12,12 @@ import numpy as np
 
 import lagging
 from fuzz.cases import Case
-from fuzz.commands import run
 from fuzz.documents import json_lines, parquet, rising, sentence
 from fuzz.hostile import TEXTS, Pairs
 from fuzz.logs import METRICS
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, agree, numbers, outcome, small_parts
+from fuzz.terminal import run
 from lagging import parallel
 from lagging.formats.columns import labels_of
 from lagging.run import Run
@@ -111,7 +111,9 @@ def labels(log: Run) -> None:
     """Two labels are two groups."""
     if log.document is None or log.group is None:
         return
-    groups = {group: {*log.document[log.group == group].tolist()} for group in {*log.group.tolist()}}
+    groups: dict[str, set[str | None]] = {}
+    for group, text in zip(log.group.tolist(), log.document.tolist(), strict=True):
+        groups.setdefault(group, set()).add(text)
     several = {group: texts for group, texts in groups.items() if len(texts) > 1}
     if several:
         raise Difference(f"labels that fall into one group: {several}")

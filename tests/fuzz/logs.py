@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,9 +17,13 @@ from fuzz.documents import LOGS, Document, dump, encode, sentence
 from fuzz.hostile import Pairs
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, read_again, small_parts, sound, values
-from fuzz.parsers import PARSERS, RepeatedKey
+from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, lines_of, outermost
+from fuzz.terminal import scores
+from lagging.defaults import default_metrics
+from lagging.errors import Fault
 from lagging.formats import FORMATS
 from lagging.formats.line import FIELDS
+from lagging.formats.simulstream import READERS
 from lagging.metrics import registered
 from lagging.run import COLUMNS, Run
 from lagging.scoring import Scorer
@@ -90,12 +95,7 @@ def check_log(case: Case) -> None:
     read = outcome(lambda: lagging.read(path, **how))
     validated = outcome(lambda: lagging.validate(path, **how))
     same_faults("read", read, validated)
-    with small_parts():
-        scanned = outcome(lambda: Run.concat(list(lagging.scan(path, **how))))
-        in_parts = outcome(lambda: lagging.validate(path, **how))
-    same_faults("scan in small parts", scanned, in_parts)
-    if not read.faults or not is_arrow(read):  # what a table is, is told by its first parts
-        agree("faults, and those in small parts", faults(read.faults), faults(scanned.faults))
+    scanned = by_parts(path, how, read, validated)
     narrow = outcome(lambda: Run.concat(list(lagging.scan(path, columns=(), **how))))
     outcome(lambda: list(lagging.scan(path, repair=case.options.get("repair", ()), **how)))
     aside: list[Any] = []
@@ -111,9 +111,22 @@ def check_log(case: Case) -> None:
             raise Difference(f"faults, of which nothing is set aside: {faults(read.faults)}")
 
 
-def is_arrow(read: Outcome) -> bool:
-    """Whether a log is a table of Arrow."""
-    return bool(read.faults) and (read.faults[0].path or "").endswith((".parquet", ".arrow"))
+def by_parts(path: Path, how: dict[str, Any], read: Outcome, validated: Outcome) -> Outcome:
+    """A log read in small parts: the same faults; in the format that the whole was recognised to have."""
+    known = [] if validated.error is not None else validated.value.origins
+    if not known:
+        return read
+    with small_parts():
+        how = {**how, "format": known[0].format}
+        scanned = outcome(lambda: Run.concat(list(lagging.scan(path, **how))))
+        same_faults("scan in small parts", scanned, outcome(lambda: lagging.validate(path, **how)))
+    agree("faults, and those in small parts", *(faults(unbroken(one.faults)) for one in (read, scanned)))
+    return scanned
+
+
+def unbroken(found: list[Fault]) -> list[Fault]:
+    """Faults; from where on a damaged table cannot be read depends on how much of it is read at once."""
+    return [replace(fault, line=None, detail="") if fault.kind == "not-arrow" else fault for fault in found]
 
 
 def same_faults(what: str, read: Outcome, validated: Outcome) -> None:
@@ -138,6 +151,7 @@ def accepted(
     agree("columns, and with --on-error quarantine", values(run, COLUMNS), values(Run.concat(kept.value), COLUMNS))
     if not case.options.get("how", {}).get("column_map") and not path.read_bytes().startswith(b"\x1f\x8b"):
         by_second_reading(path, run)
+    by_command(path, run, case.options.get("how", {}))
     by_writing(run, case.options.get("to", "jsonl"))
     by_scoring(run, case.options.get("metrics", ["AL"]))
 
@@ -149,19 +163,21 @@ def by_second_reading(path: Path, run: Run) -> None:
     try:
         rows = PARSERS[run.origin.format](path, run)
     except RepeatedKey as error:
-        if str(error) not in FIELDS:
+        if str(error) not in {*FIELDS, *READERS, *OMNISTEVAL}:
             return
         raise Difference(f"a line has the key {str(error)!r} twice, and is accepted") from None
     read_again(run, rows)
-    agree("speech out, and by the keys", run.durations is not None, any("durations" in row for row in keyed(path, run)))
-
-
-def keyed(path: Path, run: Run) -> list[dict[str, Any]]:
-    """The objects of a SimulEval log, by their keys; durations of its rows, if it is of another format."""
     if run.origin.format in ("simuleval", "jsonl"):
-        rows = PARSERS[run.origin.format](path, run)
-        return [row for row in rows if row.get("durations")]
-    return [] if run.durations is None else [{"durations": True}]
+        speech_by_keys(path, run)
+
+
+def speech_by_keys(path: Path, run: Run) -> None:
+    """What was written is sound if the lines have keys for it, and not if a text speaks of them."""
+    having = [bool({"durations", "intervals"} & {*outermost(line)}) for line in lines_of(path) if line.strip()]
+    if "→ speech" in run.origin.description and not any(having):
+        raise Difference(f"no line has durations or intervals, and it is a {run.origin.description}")
+    if "→ text" in run.origin.description and all(having):
+        raise Difference(f"every line has durations or intervals, and it is a {run.origin.description}")
 
 
 def by_writing(run: Run, format: str) -> None:
@@ -178,6 +194,8 @@ def by_writing(run: Run, format: str) -> None:
     if again.error is not None:
         return
     before, after = bare(run), again.value
+    if run.unit == "none" and "prediction" in lost:
+        lost.append("delays")  # there are as many as words
     held = [c for c in COLUMNS if getattr(before, c) is not None and c not in ("line", "group", *lost)]
     digits = 6 if format in ("sltev", "simulstream") else None  # their times are sums
     agree(f"columns, and written as {format} and read again", *(values(one, held, digits) for one in (before, after)))
@@ -186,6 +204,20 @@ def by_writing(run: Run, format: str) -> None:
     ]
     said = [tuple(getattr(one, setting) for setting in settings) for one in (run, after)]
     agree(f"{settings}, and written as {format} and read again", *said)
+    if not written.value:
+        agree(f"scores, and written as {format} and read again", *(default_scores(one) for one in (run, after)))
+    by_command(file, after, {"format": format, **how})
+
+
+def default_scores(run: Run) -> dict[str, str] | None:
+    """What a log is scored by if nobody says by what."""
+    return outcome(lambda: numbers(lagging.score(run, default_metrics(run)))).value
+
+
+def by_command(path: Path, run: Run, how: dict[str, Any]) -> None:
+    """`lagging score`, which reads some columns only, prints the scores of the whole log."""
+    if not how.get("column_map"):
+        agree("scores, and those of `lagging score`", default_scores(run), scores(path, how))
 
 
 def by_scoring(run: Run, asked: list[str]) -> None:

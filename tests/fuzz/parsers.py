@@ -218,7 +218,7 @@ def listed(cell: str) -> list[float]:
 
 def table(path: Path, run: Run) -> list[Row]:
     """A row per row, by the names of the columns."""
-    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     first = next(line for line in content.split("\n") if line.strip())
     separator = max(",;\t", key=lambda one: len(set(known(next(csv.reader([first], delimiter=one), []))) - {None}))
     rows = [

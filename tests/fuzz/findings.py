@@ -37,7 +37,7 @@ class Findings:
             return None
         case = case_of(request, result)
         self.folder.mkdir(exist_ok=True)
-        name = request.get("seed", f"seed{self.seen[key]}")
+        name = request.get("name", request.get("seed", self.seen[key]))
         path = self.folder / f"{result['kind']}-{result['target']}-{name}.json"
         write(path, case, request, result)
         return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -120,13 +119,13 @@ def by_parts(path: Path, how: dict[str, Any], read: Outcome, validated: Outcome)
         how = {**how, "format": known[0].format}
         scanned = outcome(lambda: Run.concat(list(lagging.scan(path, **how))))
         same_faults("scan in small parts", scanned, outcome(lambda: lagging.validate(path, **how)))
-    agree("faults, and those in small parts", *(faults(unbroken(one.faults)) for one in (read, scanned)))
+    agree("faults, and those in small parts", *(sorted(map(where, one.faults)) for one in (read, scanned)))
     return scanned
 
 
-def unbroken(found: list[Fault]) -> list[Fault]:
-    """Faults; from where on a damaged table cannot be read depends on how much of it is read at once."""
-    return [replace(fault, line=None, detail="") if fault.kind == "not-arrow" else fault for fault in found]
+def where(fault: Fault) -> tuple[str, int, str]:
+    """What is wrong where; from which row on a damaged table cannot be read depends on how much is read at once."""
+    return (fault.kind, 0, "") if fault.kind == "not-arrow" else (fault.kind, fault.line or 0, str(fault.segment))
 
 
 def same_faults(what: str, read: Outcome, validated: Outcome) -> None:

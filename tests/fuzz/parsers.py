@@ -79,7 +79,7 @@ def number(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 # ---- JSON lines -------------------------------------------------------------------------------------------------

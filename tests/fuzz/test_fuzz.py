@@ -25,7 +25,7 @@ from fuzz.targets import TARGETS, make
 from lagging import read
 from lagging.formats import FORMATS
 
-INPUTS = 60
+INPUTS = 40
 """Inputs of a target, where one gets one share."""
 GUARD = 60.0
 """Seconds for an input: far more than any needs, on whatever machine."""

@@ -34,9 +34,12 @@ class Case:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Case:
-        """Read back; the content of a file may be a list of texts, and of texts with how often they are repeated."""
+        """Read back; what a file holds, or the option `text`, may be a list of texts, some with how often they come."""
         files = {name: _content(parts) for name, parts in record.get("files", {}).items()}
-        return cls(record["target"], files, record.get("options", {}), record.get("what", ""))
+        options = dict(record.get("options", {}))
+        if isinstance(options.get("text"), list):
+            options["text"] = _content(options["text"]).decode("latin-1")
+        return cls(record["target"], files, options, record.get("what", ""))
 
     def write(self, folder: Path) -> Path:
         """Write the files into a folder; the path of the first, or of the folder if there is none."""

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,11 +49,11 @@ def rows(random: Random) -> list[Pairs]:
     return made
 
 
-def make_groups(random: Random) -> Case:
-    """A log with labels, as JSON lines or Parquet."""
+def make_groups(random: Random, tables: float = 0.3) -> Case:
+    """A log with labels, as JSON lines, or, as often as is said, as Parquet."""
     made: list[Any] = rows(random)
     asked = random.sample(METRICS, 2)
-    if random.random() < 0.3:
+    if random.random() < tables:
         kinds = {"id": "int64", "delays": "list<float64>", "source_length": "float64"}
         tree = [[key, kinds.get(key, "string"), [dict(row)[key] for row in made]] for key, _ in made[0]]
         return Case("groups", {"base.parquet": parquet(random, tree)}, {"metrics": asked})
@@ -121,7 +123,8 @@ def labels(log: Run) -> None:
 
 def on_spark(path: Path, metric: str) -> None:
     """The bytes that Spark's run prints are those of a local one."""
-    asked = ["score", str(path), "--by", "document", "--unit", "token", "-m", metric, "-f", "json", "-q"]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    asked = ["score", str(path.resolve()), "--by", "document", "--unit", "token", "-m", metric, "-f", "json", "-q"]
     code, out, _ = run(*asked)
     other, printed, err = run(*asked, "--engine", "spark", "--master", "local[2]")
     agree(f"how the command ended here, and on Spark ({err[-200:]})", code, other)

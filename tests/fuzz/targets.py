@@ -48,7 +48,7 @@ TARGETS = {
 
 
 def _spark(random: Random) -> Case:
-    case = make_groups(random)
+    case = make_groups(random, tables=1.0)
     return replace(case, target="spark", options={**case.options, "spark": True})
 
 

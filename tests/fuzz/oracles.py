@@ -29,8 +29,12 @@ def agree(what: str, one: Any, other: Any) -> None:
     Raises:
         Difference: they are not.
     """
-    if one != other:
-        raise Difference(f"{what}: {short(one)} and {short(other)}")
+    if one == other:
+        return
+    if isinstance(one, dict) and isinstance(other, dict):  # what is the same tells nothing
+        differ = [key for key in {**one, **other} if one.get(key) != other.get(key) or (key in one) != (key in other)]
+        one, other = ({key: some[key] for key in differ if key in some} for some in (one, other))
+    raise Difference(f"{what}: {short(one)} and {short(other)}")
 
 
 def short(value: Any) -> str:

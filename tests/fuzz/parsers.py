@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reading of every format: plain, slow, and written from what the documentation says of the format.
+
+Only logs that were accepted are read again, so that nothing here looks for faults. A parser gives a row per segment:
+what it is sure of, by column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lagging.formats.moses import moses
+from lagging.run import LISTS, NUMBERS, Run
+
+Row = dict[str, Any]
+
+OMNISTEVAL = {
+    "emission_cu": "delays",
+    "emission_ca": "elapsed",
+    "docid": "document",
+    "time_to_recording_end": "recording_end",
+}
+ALIASES = {
+    **dict.fromkeys(("index", "idx", "segment", "segment_id", "sentence_id"), "id"),
+    **dict.fromkeys(("source_len", "src_length", "src_len"), "source_length"),
+    **dict.fromkeys(("hypothesis", "hyp", "pred"), "prediction"),
+    "ref": "reference",
+}
+TEXTS = ("prediction", "reference")
+
+
+class RepeatedKey(Exception):
+    """A key of an object that occurs twice."""
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file of text, without their ends; the byte order mark is no part of it."""
+    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    lines = data.decode("utf-8").split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; two values of one key cannot both be what was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKey(next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1))
+    return found
+
+
+def outermost(text: str) -> dict[str, Any]:
+    """The object on a line; what it holds within may repeat keys."""
+    inner: list[list[tuple[str, Any]]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        inner.append(pairs)
+        return dict(pairs)
+
+    json.loads(text, object_pairs_hook=keep)
+    return once(inner[-1])  # the outermost ends last
+
+
+def floats(values: Any, nulls: bool = False) -> list[float] | None:
+    """Numbers, and NaN for null where that may be; None for what is no list of numbers."""
+    if not isinstance(values, list) or not all((v is None and nulls) or type(v) in (int, float) for v in values):
+        return None
+    return [math.nan if v is None else number(v) for v in values]
+
+
+def number(value: Any) -> float:
+    """A number as a float, be it too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+# ---- JSON lines -------------------------------------------------------------------------------------------------
+
+
+def json_lines(path: Path, run: Run) -> list[Row]:
+    """A row per object."""
+    omnisteval = run.origin.format == "omnisteval"
+    found = []
+    for line in filter(str.strip, lines_of(path)):
+        record = outermost(line)
+        if omnisteval:
+            hidden = {*OMNISTEVAL.values()}
+            record = {OMNISTEVAL.get(k, k): v for k, v in record.items() if k not in hidden}
+            record.setdefault("source_length", 0.0)
+        row: Row = {"id": record.get("index", record.get("id", len(found)))}
+        row["delays"] = floats(record.get("delays") or [])
+        row |= {column: number(record[column]) for column in ("source_length",) if record.get(column) is not None}
+        row |= {column: record[column] for column in TEXTS if column in record}
+        lists = {column: floats(record.get(column) or [], nulls=column == "shown") for column in LISTS}
+        row |= {column: times for column, times in lists.items() if times is not None}
+        row |= {column: math.nan if record.get(column) is None else number(record[column]) for column in NUMBERS}
+        found.append(row)
+    return found
+
+
+def simulstream(path: Path, run: Run) -> list[Row]:
+    """A row per stream: how much audio, and which letters stand at the end."""
+    streams: dict[Any, list[dict[str, Any]]] = {}
+    order: list[list[dict[str, Any]]] = []
+    names: dict[Any, Any] = {}
+    for line in filter(str.strip, lines_of(path)):
+        record = outermost(line)
+        if "id" not in record:
+            continue
+        key = record["id"]
+        metadata = record.get("metadata")
+        name = metadata.get("wav_name") if isinstance(metadata, dict) else None
+        if key not in streams or (name is not None and names.get(key) not in (None, name)):
+            streams[key] = []
+            order.append(streams[key])
+            names.pop(key, None)
+        if name is not None:
+            names[key] = name
+        if "metadata" not in record or any(
+            record.get(k) is not None for k in ("total_audio_processed", "generated_tokens")
+        ):
+            streams[key].append(record)
+    found = []
+    for steps in order:
+        stands: list[str] = []
+        for step in steps:
+            gone = [token for token in step.get("deleted_tokens") or () if token]
+            stands = stands[: len(stands) - len(gone)] + [t for t in step.get("generated_tokens") or () if t]
+        audio = [step["total_audio_processed"] for step in steps]
+        found.append(
+            {"source_length": round(1000 * audio[-1], 6) if audio else 0.0, "letters": letters("".join(stands))}
+        )
+    return found
+
+
+def letters(text: str) -> str:
+    """A text without what may stand between or within its sub-words."""
+    return re.sub(r"[\s▁@]|</w>|##", "", text)
+
+
+# ---- lines of other kinds ---------------------------------------------------------------------------------------
+
+
+def rw(path: Path, run: Run) -> list[Row]:
+    """READ and WRITE, one at a time."""
+    found = []
+    for line in path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        reads, delays = 0, []
+        for action in line.decode().upper():
+            reads += action == "R"
+            delays += [float(reads)] * (action == "W")
+        found.append({"delays": delays, "source_length": float(reads)})
+    return found if len(found) == len(run) else found[:-1]
+
+
+def text(path: Path, run: Run) -> list[Row]:
+    """A prediction per line."""
+    return [{"prediction": line} for line in lines_of(path)]
+
+
+def sltev(path: Path, run: Run) -> list[Row]:
+    """A row per line C: since when each token, and all before it, were as they are at the end."""
+    found: list[Row] = []
+    updates: list[tuple[float, list[str]]] = []
+    for line in filter(str.strip, path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8").split("\n")):
+        kind, shown, start, end, *rest = line.strip().split(None, 4)
+        content = rest[0].rstrip() if rest else ""
+        since = max([float(shown), *(time for time, _ in updates)])
+        updates.append((since, moses(f"C 0 {content}")[2:]))
+        if kind == "C":
+            final = updates[-1][1]
+            delays = []
+            for count in range(1, len(final) + 1):
+                first = len(updates)
+                while first and updates[first - 1][1][:count] == final[:count]:
+                    first -= 1
+                delays.append(updates[first][0] - float(start))
+            length = float(end) - float(start)
+            found.append({"delays": delays, "source_length": length, "letters": letters(content)})
+            updates = []
+    return found
+
+
+def fairseq(path: Path, run: Run) -> list[Row]:
+    """A row per sentence that is named: the numbers of its Delay- line."""
+    found: dict[int, Row] = {}
+    for line in path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        told = re.match(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t", bare := line.rstrip(b"\r").rpartition(b"\r")[2])
+        if told is None:
+            continue
+        row = found.setdefault(int(told[2]), {"id": int(told[2])})
+        if told[1] == b"Delay":
+            content = bare.decode().rpartition("\t")[2].strip()
+            inner = content[1:-1] if content.startswith("[[") else content
+            row["delays"] = [float(t) for t in re.split(r"[\s,;]+", inner.strip("[] ")) if t]
+    return list(found.values())
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------
+
+
+def listed(cell: str) -> list[float]:
+    """The numbers in a cell."""
+    try:
+        return [math.nan if v is None else number(v) for v in json.loads(cell)]
+    except (ValueError, TypeError):
+        inner = re.split(r"[\s,;]+", cell.strip().removeprefix("[").removesuffix("]").strip())
+        return [math.nan if text == "null" else float(text) for text in inner if text]
+
+
+def table(path: Path, run: Run) -> list[Row]:
+    """A row per row, by the names of the columns."""
+    content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    first = next(line for line in content.split("\n") if line.strip())
+    separator = max(",;\t", key=lambda one: len(set(known(next(csv.reader([first], delimiter=one), []))) - {None}))
+    rows = [
+        row
+        for row in csv.reader(io.StringIO(content, newline="\n"), delimiter=separator)
+        if row and any(map(str.strip, row))
+    ]
+    names = known(rows[0])
+    found = []
+    for cells in rows[1:]:
+        row: Row = {"id": len(found)}
+        for name, cell in sorted(zip(names, cells, strict=True), key=lambda pair: pair[0] or ""):
+            if name == "delays":
+                row[name] = listed("" if cell == r"\N" else cell)
+            elif name == "source_length" and cell.strip() not in ("", r"\N"):
+                row[name] = float(cell)
+            elif name in ("id", *TEXTS):
+                row[name] = unescaped(cell)
+        row["id"] = len(found) if row["id"] is None else row["id"]
+        found.append(row)
+    return found
+
+
+def known(names: list[str]) -> list[str | None]:
+    """Our names of columns; an alias only where the column's own name is not there, and its first use."""
+    plain = [re.sub(r"[\s-]+", "_", name.strip().lower()) for name in names]
+    taken: list[str | None] = []
+    for name in plain:
+        ours = ALIASES.get(name, name)
+        better = ours != name and (ours in plain or ours in taken)
+        taken.append(None if better or ours not in ("id", "delays", "source_length", *TEXTS) else ours)
+    return taken
+
+
+def unescaped(cell: str) -> str | None:
+    """The text in a cell; None for no text."""
+    if cell == r"\N":
+        return None
+    return cell[1:] if re.fullmatch(r"\\\\+N", cell) else cell
+
+
+def arrow(path: Path, run: Run) -> list[Row]:
+    """A row per row of a table of Arrow."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = pa.BufferReader(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    found = parquet.ParquetFile(file).read() if run.origin.format == "parquet" else pa.ipc.open_file(file).read_all()
+    names = known(found.schema.names)
+    rows: list[Row] = [{"id": place} for place in range(found.num_rows)]
+    for name, column in zip(names, found.columns, strict=True):
+        for row, value in zip(rows, column.to_pylist() if name else (), strict=bool(name)):
+            if name in TEXTS or (name == "id" and value is not None):
+                row[name] = value
+            elif name == "delays":
+                row[name] = [float(time) for time in value or ()]
+            elif name == "source_length" and value is not None:
+                row[name] = float(value)
+    return rows
+
+
+PARSERS: dict[str, Callable[[Path, Run], list[Row]]] = {
+    "simuleval": json_lines,
+    "omnisteval": json_lines,
+    "jsonl": json_lines,
+    "simulstream": simulstream,
+    "rw": rw,
+    "sltev": sltev,
+    "fairseq": fairseq,
+    "text": text,
+    "csv": table,
+    "tsv": table,
+    "parquet": arrow,
+    "arrow": arrow,
+}
+"""By the name of the format."""

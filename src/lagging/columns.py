@@ -53,7 +53,7 @@ class Column:
         >>> score.value, score.segments
         (0.625, array([0.5 , 0.75]))
         >>> print(score.signature)
-        COMET|seg:none|mean:segment|column:ec1a86ea|n:2|v:0.1.0
+        COMET|seg:none|mean:segment|column:ec1a86ea|n:2|v:0.2.0.dev0
     """
 
     name: str

@@ -425,7 +425,7 @@ def score(
         >>> scores["AL"].value, scores["AL"].segments, scores["DAL"].value
         (3.1, array([4. , 2.2]), 4.0)
         >>> print(scores["DAL"].signature)
-        DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:2|v:0.1.0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:2|v:0.2.0.dev0
     """
     if isinstance(run, str | PathLike):
         raise UsageError(f"score takes a Run: lagging.score(lagging.read({str(run)!r}), …)")

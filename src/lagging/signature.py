@@ -42,11 +42,11 @@ class Signature:
     | n, v | number of segments that count, version of lagging |
 
     Example:
-        >>> s = Signature.parse("DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.1.0")
+        >>> s = Signature.parse("DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.2.0.dev0")
         >>> s.metric, s["length"], s.get("repair")
         ('DAL', 'hypothesis', None)
         >>> str(s)
-        'DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.1.0'
+        'DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.2.0.dev0'
     """
 
     metric: str
@@ -77,7 +77,7 @@ class Signature:
         ):
             raise UsageError(
                 f"cannot read the signature {text!r}\n"
-                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.1.0; quote it in the shell."
+                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.2.0.dev0; quote it in the shell."
             )
         keys = [key for key, _, _ in pairs]
         twice = [key for key in keys if keys.count(key) > 1]
@@ -89,8 +89,8 @@ class Signature:
         """How the same number of n segments is made: of those that systems have in common, if that is said.
 
         Example:
-            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.1.0").of(3, "1a2b3c4d"))
-            'DAL|unit:token|common:1a2b3c4d|n:3|v:0.1.0'
+            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0").of(3, "1a2b3c4d"))
+            'DAL|unit:token|common:1a2b3c4d|n:3|v:0.2.0.dev0'
         """
         fields = dict(self.fields) | {"n": str(n)} | ({} if common is None else {"common": common})
         ordered = [key for key in ORDER if key in fields]
@@ -104,9 +104,9 @@ class Signature:
         """The same number, with how its interval was made.
 
         Example:
-            >>> s = Signature.parse("DAL|unit:token|n:5|v:0.1.0")
+            >>> s = Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0")
             >>> str(s.with_interval(ci="95", by="segment", method="bca", bs=10_000, seed=12345))
-            'DAL|unit:token|ci:95|by:segment|method:bca|bs:10000|seed:12345|n:5|v:0.1.0'
+            'DAL|unit:token|ci:95|by:segment|method:bca|bs:10000|seed:12345|n:5|v:0.2.0.dev0'
         """
         plain = self.without_interval().fields
         last = tuple(pair for pair in plain if pair[0] in ("n", "v"))
@@ -137,9 +137,9 @@ def joined(one: Signature, other: Signature) -> Signature:
         UsageError: it does not.
 
     Example:
-        >>> a = Signature.parse("LAAL|unit:ms|noref:2|n:5|v:0.1.0")
-        >>> str(joined(a, Signature.parse("LAAL|unit:ms|repair:clip|n:7|v:0.1.0")))
-        'LAAL|unit:ms|noref:2|repair:clip|n:12|v:0.1.0'
+        >>> a = Signature.parse("LAAL|unit:ms|noref:2|n:5|v:0.2.0.dev0")
+        >>> str(joined(a, Signature.parse("LAAL|unit:ms|repair:clip|n:7|v:0.2.0.dev0")))
+        'LAAL|unit:ms|noref:2|repair:clip|n:12|v:0.2.0.dev0'
     """
     fields, others = dict(one.fields), dict(other.fields)
     fixed, too = ({k: v for k, v in f.items() if k not in ADDED} for f in (fields, others))
@@ -166,8 +166,8 @@ def differing(one: Signature, other: Signature) -> list[str]:
     """The fields by which two numbers were not made alike, so that they cannot be compared.
 
     Example:
-        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.1.0")
-        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.1.0"))
+        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.2.0.dev0")
+        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.2.0.dev0"))
         ['length']
     """
 

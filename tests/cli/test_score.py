@@ -11,7 +11,7 @@ import pytest
 
 import lagging
 
-SIGNED = "|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:2|v:0.1.0"
+SIGNED = "|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:2|v:0.2.0.dev0"
 
 
 def test_table(run, logs) -> None:
@@ -27,7 +27,7 @@ def test_table(run, logs) -> None:
         f"AL{SIGNED}  (cheat)\n"
         f"DAL{SIGNED}  (wait)\n"
         f"DAL{SIGNED}  (cheat)\n"
-    ).replace("n:2|v:0.1.0  (cheat)", "n:3|v:0.1.0  (cheat)")
+    ).replace("n:2|v:0.2.0.dev0  (cheat)", "n:3|v:0.2.0.dev0  (cheat)")
     assert err == (
         "wait: SimulEval log, text → text, delays in source tokens (source_length is the number of source tokens), "
         "target counted in words\n"
@@ -388,7 +388,7 @@ def test_a_signature_that_asks_for_too_much_is_refused_before_anything_is_read(r
     fields = {"ci": "95", "bs": "1000"} | dict([wrong.split(":")])
     interval = f"ci:{fields['ci']}|by:segment|method:{method}|bs:{fields['bs']}|seed:1"
     signature = f"AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|{interval}"
-    done = run("score", tmp_path / "torn.jsonl", "--like", f"{signature}|n:6|v:0.1.0")
+    done = run("score", tmp_path / "torn.jsonl", "--like", f"{signature}|n:6|v:0.2.0.dev0")
     assert done.code == 2
     assert message in done.err
 

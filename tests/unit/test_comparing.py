@@ -563,7 +563,7 @@ def test_one_system_beside_published_scores(tmp_path) -> None:
 
 
 def test_our_own_published_scores_are_compared_by_signature(tmp_path) -> None:
-    line = "AL|unit:token|length:reference|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:9|v:0.1.0"
+    line = "AL|unit:token|length:reference|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:9|v:0.2.0.dev0"
     text = f"system\tmetric\tscore\tunit\tsignature\nold\tAL\t2.5\ttoken\t{line}\n"
     (tmp_path / "old.tsv").write_text(text)
     found = compared(published=lagging.read_scores(tmp_path / "old.tsv"))

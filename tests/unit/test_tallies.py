@@ -333,9 +333,9 @@ def test_a_score_that_pools_is_refused():
 
 
 def test_signatures_join():
-    a = Signature.parse("LAAL|unit:ms|level:word|eos:kept|noref:2|repair:clip|n:5|v:0.1.0")
-    b = Signature.parse("LAAL|unit:ms|level:word|eos:stripped|repair:clip+torn|strip:tags|n:7|v:0.1.0")
-    wanted = "LAAL|unit:ms|level:word|eos:stripped|noref:2|repair:clip+torn|strip:tags|n:12|v:0.1.0"
+    a = Signature.parse("LAAL|unit:ms|level:word|eos:kept|noref:2|repair:clip|n:5|v:0.2.0.dev0")
+    b = Signature.parse("LAAL|unit:ms|level:word|eos:stripped|repair:clip+torn|strip:tags|n:7|v:0.2.0.dev0")
+    wanted = "LAAL|unit:ms|level:word|eos:stripped|noref:2|repair:clip+torn|strip:tags|n:12|v:0.2.0.dev0"
     assert str(joined(a, b)) == str(joined(b, a)) == wanted
     with pytest.raises(UsageError, match="level:word and level:char"):
         joined(a, Signature.parse(str(b).replace("word", "char")))

@@ -46,8 +46,8 @@ def render(
         system      AL ↓ tokens  DAL ↓ tokens  n
         antagonist        2.200         4.000  1
         <BLANKLINE>
-        AL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
-        DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+        AL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
     """
     check_format(format)
     pairs = zip(scores, verdicts, strict=True) if verdicts else ()

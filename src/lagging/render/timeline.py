@@ -91,9 +91,9 @@ def draw(line: Timeline, *, width: int = 100) -> str:
         lag'  █████
         · ideal (t−1)d   ● written g   ○ if writing takes time g'
         ◀ this read went further over budget than any before it
-        AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
-        AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
-        DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.1.0
+        AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
     """
     unit = {"token": "tokens", "ms": "s"}[line.unit]
     scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)

@@ -15,6 +15,7 @@ from lagging.scoring import Scorer, Scores, score, settings
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
 
 times = st.floats(0, 1e17, width=64) | st.floats(0, 1e6) | st.integers(0, 50).map(float) | st.just(-0.0)
+lengths_of_texts = times.filter(lambda value: value == 0 or value >= 1e-18)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ["", "\\N", "\\\\N", "N", "a\nb", "\r", 'quo"ted', "a,b;c\td", "007", "nan", "null", " a ", "▁ab", "Ha@@ us </s>"]
 )
@@ -67,11 +68,12 @@ def runs(draw) -> Run:
         more |= {"due": rows(due), "shown": rows(due, times | st.just(np.nan), rising=False)}
     for column in NUMBERS:
         if draw(st.booleans()):
-            more[column] = draw(st.lists(times | st.just(np.nan), min_size=n, max_size=n))
+            values = lengths_of_texts if column == "reference_length" else times
+            more[column] = draw(st.lists(values | st.just(np.nan), min_size=n, max_size=n))
     ids = draw(names)
     run = Run.from_delays(
         rows(lengths),
-        source_length=draw(st.lists(times, min_size=n, max_size=n)),
+        source_length=draw(st.lists(lengths_of_texts, min_size=n, max_size=n)),
         id=None if ids is None else ids[:n],
         unit=draw(st.sampled_from(["token", "ms"])),
         level=level,

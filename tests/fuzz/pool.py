@@ -54,7 +54,7 @@ class Worker:
         self._folder.cleanup()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        path = os.pathsep.join(filter(None, [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         arguments = [self._folder.name, str(self.guard), str(self.memory)]
         with self._errors.open("wb") as errors:
             process = subprocess.Popen(

@@ -77,7 +77,7 @@ class Signature:
         ):
             raise UsageError(
                 f"cannot read the signature {text!r}\n"
-                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.2.0.dev0; quote it in the shell."
+                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.2.0; quote it in the shell."
             )
         keys = [key for key, _, _ in pairs]
         twice = [key for key in keys if keys.count(key) > 1]

@@ -174,7 +174,9 @@ def flat(random: Random) -> list[Any]:
 def own(random: Random) -> list[Any]:
     """What `lagging score -f json` prints."""
     keys = ("system", "metric", "score", "unit", "signature")
-    some = [("base", label, score(random), "token", f"{label}|n:1|v:0.2.0.dev0") for label in random.sample(LABELS[:6], 2)]
+    some = [
+        ("base", label, score(random), "token", f"{label}|n:1|v:0.2.0.dev0") for label in random.sample(LABELS[:6], 2)
+    ]
     return [Pairs([("schema", 1), ("scores", [Pairs(zip(keys, row, strict=True)) for row in some])])]
 
 

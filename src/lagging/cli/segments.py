@@ -103,5 +103,7 @@ def segments_file(path: str, by: Iterable[str]) -> Iterator[Segments]:
     """A table of the scores of segments, written whole or not at all."""
     with write_whole(path, errors="backslashreplace", binary=is_parquet(path)) as file:
         segments = Segments(file, tuple(by), is_parquet(path))
-        yield segments
-        segments.close()
+        try:
+            yield segments
+        finally:  # Arrow ends a table that was not ended when it is forgotten, and its file is closed then
+            segments.close()

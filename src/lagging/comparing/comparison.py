@@ -191,9 +191,10 @@ class Comparison:
         if not self.pairs:
             return f"{intervals} over {units}, {drawn}"
         tests = len(self.pairs) // len(self.metrics)
-        many = f"p corrected by {CORRECTIONS[self.correction]} for {tests} pairs per metric"
         if self.correction == "none" or tests == 1:
             many = f"p of {counted(tests, 'pair')} per metric, not corrected"
+        else:
+            many = f"p corrected by {CORRECTIONS[self.correction]} for {tests} pairs per metric"
         return f"{TESTS[self.test]} over {units}, {drawn}; {many}; {intervals}"
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Batches", "opened", "recognise", "stretches"]
 
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+LEAST = 1000
+"""How many rows are taken together at least: as many as decide what a log of JSON lines is."""
+
 PARTS = 4
 """How many parts a stretch has at least, if its row groups are small."""
 
@@ -51,7 +55,10 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
     with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
         if options.format == "arrow":
             ipc = pa.ipc.open_file(file)
-            yield ipc.schema, lambda names, *, first=False: _whole(_slices(ipc, names, size), None, source, options)
+            yield (
+                ipc.schema,
+                lambda names, *, first=False: _join(_whole(_slices(ipc, names, size), None, source, options)),
+            )
         else:
             from pyarrow.parquet import ParquetFile
 
@@ -65,7 +72,7 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
                     for some in wanted
                     for batch in parquet.iter_batches(size, range(some.start, some.stop), names, use_threads=False)
                 )
-                return _whole(batches, rows, source, options)
+                return _join(_whole(batches, rows, source, options))
 
             yield parquet.schema_arrow, read
 
@@ -88,6 +95,17 @@ def _stretches(metadata: Any) -> Iterator[Stretch]:
         if rows >= PARTS * jsonl.SEGMENTS_PER_PART or group == metadata.num_row_groups - 1:
             yield Stretch(start, group + 1, first, rows)
             start, first, rows = group + 1, first + rows, 0
+
+
+def _join(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The same rows, at least `LEAST` at a time, so that what a table is does not depend on its row groups."""
+    pa, pending, least = _arrow(), list[Any](), min(LEAST, jsonl.SEGMENTS_PER_PART)
+    for batch in chain(batches, [None]):
+        pending += [] if batch is None else [batch]
+        if pending and (batch is None or sum(part.num_rows for part in pending) >= least):
+            joined = pa.Table.from_batches(pending).unify_dictionaries().combine_chunks().to_batches()
+            yield joined[0] if len(pending) > 1 and joined else pending[0]
+            pending = []
 
 
 def _whole(

@@ -38,6 +38,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     _check(run)
     logged, wavs, compared = _has_steps(run), _recordings(run), _Lost(run)
     vocabulary: set[str] = set()
+    unsaid = np.zeros(len(run), dtype=bool) if run.erased is None else np.isnan(run.erased)
     for row in range(len(run)):
         name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
@@ -50,8 +51,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         file.write(_line({"id": name, "metadata": {"wav_name": wavs[row]}}))
         for step, arrival in enumerate(arrivals.tolist()):
             computed = {} if compute is None else {"computation_time": _seconds(compute[step])}
-            tokens = {"generated_tokens": new[step], "deleted_tokens": []}
-            file.write(_line({"id": name, "total_audio_processed": _seconds(arrival), **computed, **tokens}))
+            line = {"id": name, "total_audio_processed": _seconds(arrival), **computed, "generated_tokens": new[step]}
+            file.write(_line(line if unsaid[row] else {**line, "deleted_tokens": []}))
     return compared.told(wavs, logged, vocabulary)
 
 

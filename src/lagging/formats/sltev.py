@@ -28,7 +28,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from lagging.decimals import decimal
-from lagging.errors import DataError, Fault, Note
+from lagging.errors import DataError, Fault, Note, counted
 from lagging.formats.lost import lost
 from lagging.formats.moses import moses
 from lagging.formats.options import Options
@@ -293,6 +293,10 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
     others = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    texts = [] if run.prediction is None else run.prediction.tolist()
+    others += ["prediction (none, read back as empty)"] if None in texts else []
+    changed = sum(text != " ".join(text.split()) for text in texts if text)
+    others += [f"prediction (the white space of {counted(changed, 'text')})"] if changed else []
     return lost(run, kept | empty, *others, unit="ms", level="token", seg="given")
 
 

@@ -27,7 +27,8 @@ def _plain(values: Iterable[float]) -> list[int | float | None]:
 def write_simuleval(run: Run, file: TextIO) -> list[str]:
     """Write an `instances.log` with the keys of SimulEval 1.1, in its order. Returns what it could not hold."""
     as_numbers = _plain if run.unit == "token" else list
-    elapsed = run.elapsed
+    falls = run.elapsed is not None and len(run.elapsed.falls()) > 0  # of simulstream; SimulEval's never decrease
+    elapsed = None if falls else run.elapsed
     no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be a lie
     for row in range(len(run)):
         delays = run.delays[row].tolist()
@@ -50,7 +51,8 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     first = next((text for text in run.source if text), None) if run.source is not None else None
     unit = "none" if run.unit == "none" else guess_unit(first, run.source_length.tolist())[0]
     level = _guessed_level(run) if run.durations is None else "token"
-    return lost(run, kept, *_no_text(run), unit=unit, level=level, seg="none")
+    others = ["elapsed (left out: it decreases, which is a fault when read back)"] if falls else []
+    return lost(run, kept, *others, *_no_text(run), unit=unit, level=level, seg="none")
 
 
 def _no_text(run: Run) -> list[str]:

@@ -26,6 +26,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "A log is UTF-8 text.",
         "convert the file, e.g. `iconv -f latin1 -t utf8`.",
     ),
+    "too-large": (
+        "more than is taken into memory",
+        "A log is read line by line, and the files beside it whole; what is larger has no lines, or no end.",
+        "check that it is the right file, and one object on each line; LAGGING_LONGEST_LINE=BYTES sets another limit.",
+    ),
     "not-json": (
         "not valid JSON",
         "Each line of this format is one JSON object.",

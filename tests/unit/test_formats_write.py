@@ -14,7 +14,7 @@ import pytest
 import lagging
 from lagging import Run
 from lagging.errors import DataError, UsageError
-from lagging.formats import read, write
+from lagging.formats import read, validate, write
 from lagging.scoring import DEFAULT_METRICS
 from lagging.validation import is_length
 
@@ -377,3 +377,25 @@ def test_ids_are_numbers_again(tmp_path):
 
 def test_ids_may_come_as_an_array():
     assert run_of_text(id=np.array([3, 1])).id.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("form", ["simuleval", "omnisteval"])
+def test_elapsed_times_that_decrease_are_named_and_not_written_where_they_would_be_a_fault(form, tmp_path):
+    """simulstream counts the computing of each step alone; without the steps, such times are refused."""
+    chunks = [(1.0, 0.9, ["▁a"]), (1.5, 0.1, ["▁b"])]
+    lines = [{"id": 0, "metadata": {"wav_name": "a.wav"}}]
+    lines += [
+        {"id": 0, "total_audio_processed": t, "computation_time": c, "generated_tokens": new, "deleted_tokens": []}
+        for t, c, new in chunks
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = read(tmp_path / "metrics.jsonl")
+    assert run.elapsed.tolist() == [[1900, 1600]]
+    lost = write(run, tmp_path / "a.log", format=form)
+    assert "elapsed (it decreases, which is a fault without the steps)" in lost
+    assert validate(tmp_path / "a.log", format=form).ok
+    back = read(tmp_path / "a.log", format=form, unit="ms")
+    assert back.elapsed is None
+    assert back.delays == run.delays
+    assert write(replace(run, elapsed=run.delays), tmp_path / "b.log", format=form).count("elapsed") == 0
+    assert read(tmp_path / "b.log", format=form, unit="ms").elapsed == run.delays

@@ -113,6 +113,9 @@ def main(args: list[str] | None = None) -> None:
         click.echo(f"error: {printable(error.strerror or str(error))}", err=True)
         code = 1
         _discard_stdout()
+    except MemoryError:
+        click.echo("error: there is not enough memory\n  fix: check that the file is the right one.", err=True)
+        code = 1
     except Terminated:
         click.echo("terminated", err=True)
         code = 143

@@ -10,6 +10,7 @@ import click
 from lagging.cli.common import Talk, not_a_run, talking
 from lagging.errors import UsageError
 from lagging.formats import FORMATS, write
+from lagging.formats.source import Source
 from lagging.policies import NAMES, policy
 
 __all__ = ["command"]
@@ -54,13 +55,6 @@ def command(
 
 def _lines(path: str) -> list[str]:
     try:
-        raw = Path(path).read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            import gzip
-
-            raw = gzip.decompress(raw)
-        return raw.decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        return Source(path, Path(path)).whole().decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8: byte {error.start + 1}") from None

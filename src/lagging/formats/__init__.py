@@ -138,7 +138,10 @@ def _parts(source: Source, options: Options, chosen: Format | None) -> Iterator[
         return
     if (options.by or options.column_map) and not known.columns:
         raise UsageError(f"{source.path}: --by and --column-map need columns with names, and {known.name} has none")
-    yield from known.scan(source, replace(options, format=known.name))
+    try:
+        yield from known.scan(source, replace(options, format=known.name))
+    except DataError as error:  # what makes the rest of a file unreadable, beside what was wrong before
+        options.faults.add(*error.faults)
 
 
 def _unlike(part: Run, first: Run) -> Iterator[Fault]:

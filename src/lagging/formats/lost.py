@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from lagging.ragged import Ragged
 from lagging.run import Run
 from lagging.text import is_spm
 
-__all__ = ["lost"]
+__all__ = ["elapsed_without_steps", "lost"]
 
 
 def lost(
@@ -44,3 +45,19 @@ def lost(
         if seg == "none" and "delays" in kept and (run.delays.values < 0).any():
             said.append("negative delays (a fault when read back)")
     return said
+
+
+def elapsed_without_steps(run: Run) -> tuple[Ragged | None, list[str]]:
+    """The elapsed times for a format without steps, and what is lost.
+
+    Where each counts the computing of its own step alone they may decrease; without the steps that is a fault.
+
+    Example:
+        >>> steps = {"arrivals": [[1000, 2000]], "compute": [[900, 50]], "steps": [[0, 1]]}
+        >>> run = Run.from_delays([[1000, 1800]], source_length=[2000], elapsed=[[1900, 1850]], unit="ms", **steps)
+        >>> elapsed_without_steps(run)
+        (None, ['elapsed (it decreases, which is a fault without the steps)'])
+    """
+    if run.elapsed is None or run.unit != "ms" or not len(run.elapsed.falls()):
+        return run.elapsed, []
+    return None, ["elapsed (it decreases, which is a fault without the steps)"]

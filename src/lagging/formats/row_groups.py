@@ -52,7 +52,7 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
     pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or what is compressed, is taken into memory
     plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
-    with pa.OSFile(str(source.file)) if plain else pa.BufferReader(_all(source)) as file:
+    with pa.OSFile(str(source.file)) if plain else pa.BufferReader(source.whole()) as file:
         if options.format == "arrow":
             ipc = pa.ipc.open_file(file)
             yield (
@@ -126,10 +126,6 @@ def _whole(
 def _start(file: Path) -> bytes:
     with file.open("rb") as stream:
         return stream.read(8)
-
-
-def _all(source: Source) -> bytes:
-    return b"".join(batch.text for batch in source.batches())
 
 
 def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -16,13 +17,25 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from lagging.errors import UsageError
+from lagging.errors import DataError, Fault, UsageError
 from lagging.ragged import Ints
 
 __all__ = ["Batch", "Source", "Stretch", "first_line", "resolve"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
+
+LONGEST_LINE = 1 << 28
+"""Bytes: beyond it, a file has no lines, or is endless. The line of a recording of a day has some millions."""
+
+VARIABLE = "LAGGING_LONGEST_LINE"
+"""What may set another limit, in bytes."""
+
+LONGEST_BLANK = 1 << 24
+"""Bytes of blank lines before the first that is not."""
+
+LARGEST_TEXT = 4
+"""How many times the longest line may be in a file that is taken into memory whole."""
 
 LOG_NAMES = (
     "instances.log",
@@ -116,6 +129,9 @@ class Source:
             seen.append(batch)
             if batch.text.strip():
                 break
+            if sum(len(one.text) for one in seen) > LONGEST_BLANK:
+                detail = f"nothing but blank lines in the first {LONGEST_BLANK >> 20} MiB"
+                raise DataError(Fault("empty-log", detail, self.path))
         self._resumed = chain(seen, batches)  # a pipe can be read only once
         return seen[-1].text if seen else b""
 
@@ -123,6 +139,26 @@ class Source:
         """The lines, in order."""
         resumed, self._resumed = self._resumed, None
         return self._read() if resumed is None else resumed
+
+    def whole(self) -> bytes:
+        """All of a file that is needed whole, if it is not endless."""
+        limit, texts, size = LARGEST_TEXT * longest_line(), list[bytes](), 0
+        for batch in self.batches():
+            texts.append(batch.text)
+            size += len(batch.text)
+            if size > limit:
+                raise DataError(Fault("too-large", f"more than {limit} bytes", self.path, batch.first))
+        return b"".join(texts)
+
+    def _rest(self, stream: BinaryIO, text: bytes, line: int) -> bytes:
+        """The rest of the last line of a text; `line` is the number of its first."""
+        limit, begun = longest_line(), len(text) - text.rfind(b"\n") - 1
+        rest = stream.readline(max(limit - begun, 0) + 1)
+        if begun + len(rest) > limit:
+            raise DataError(
+                Fault("too-large", f"a line of more than {limit} bytes", self.path, line + text.count(b"\n"))
+            )
+        return rest
 
     def enter(self) -> None:
         """Have `batches` give the lines of the stretch next."""
@@ -137,7 +173,7 @@ class Source:
                     yield Stretch(start, stop, first, count)
                     start, first, count = stop, first + count, 0
                 torn = not text.endswith(b"\n")
-                stop += len(text) + (len(stream.readline()) if torn else 0)
+                stop += len(text) + (len(self._rest(stream, text, first + count)) if torn else 0)
                 count += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))) + torn
             yield Stretch(start, stop, first, count)
 
@@ -147,10 +183,14 @@ class Source:
             if stretch is not None:
                 stream.seek(stretch.start)
                 first, left = stretch.first, stretch.stop - stretch.start
-            while text := stream.read(min(BATCH_BYTES, left)):
+            endless: DataError | None = None
+            while endless is None and (text := stream.read(min(BATCH_BYTES, left))):
                 left -= len(text)
                 if not text.endswith(b"\n"):
-                    rest = stream.readline()
+                    try:
+                        rest = self._rest(stream, text, first)
+                    except DataError as error:  # told when the lines before have been looked at
+                        endless, rest, text = error, b"", text[: text.rfind(b"\n") + 1]
                     text += rest
                     left -= len(rest)
                 if self.progress is not None:
@@ -158,6 +198,8 @@ class Source:
                 if first == 1 and text.startswith(BOM):
                     self.bom = True
                     text = text[len(BOM) :]
+                if endless is not None and not text:
+                    break
                 ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
                 whole = text.endswith(b"\n")
                 starts = np.concatenate([[0], ends[:-1] + 1 if whole else ends + 1])
@@ -165,11 +207,23 @@ class Source:
                 first += len(starts)
                 if not whole:
                     return  # the end; what a writer appends meanwhile is not half of another line
+            if endless is not None:
+                raise endless
 
     @property
     def size(self) -> int | None:
         """Bytes in the file, where it can be known."""
         return self.file.stat().st_size if self.file is not None else None
+
+
+def longest_line() -> int:
+    """How many bytes a line may have."""
+    given = os.environ.get(VARIABLE, "")
+    if not given:
+        return LONGEST_LINE
+    if not given.isdecimal() or not 0 < len(given) <= 18 or int(given) == 0:
+        raise UsageError(f"{VARIABLE} is a number of bytes, but is {given!r}")
+    return int(given)
 
 
 def first_line(head: bytes) -> bytes:

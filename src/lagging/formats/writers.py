@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from lagging.formats.facts import SAMPLE, find_level, guess_unit
-from lagging.formats.lost import lost
+from lagging.formats.lost import elapsed_without_steps, lost
 from lagging.ragged import Ragged
 from lagging.run import Run
 from lagging.text import text_level
@@ -27,8 +27,7 @@ def _plain(values: Iterable[float]) -> list[int | float | None]:
 def write_simuleval(run: Run, file: TextIO) -> list[str]:
     """Write an `instances.log` with the keys of SimulEval 1.1, in its order. Returns what it could not hold."""
     as_numbers = _plain if run.unit == "token" else list
-    falls = run.elapsed is not None and len(run.elapsed.falls()) > 0  # of simulstream; SimulEval's never decrease
-    elapsed = None if falls else run.elapsed
+    elapsed, gone = elapsed_without_steps(run)
     no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be a lie
     for row in range(len(run)):
         delays = run.delays[row].tolist()
@@ -51,8 +50,7 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     first = next((text for text in run.source if text), None) if run.source is not None else None
     unit = "none" if run.unit == "none" else guess_unit(first, run.source_length.tolist())[0]
     level = _guessed_level(run) if run.durations is None else "token"
-    others = ["elapsed (left out: it decreases, which is a fault when read back)"] if falls else []
-    return lost(run, kept, *others, *_no_text(run), unit=unit, level=level, seg="none")
+    return lost(run, kept, *gone, *_no_text(run), unit=unit, level=level, seg="none")
 
 
 def _no_text(run: Run) -> list[str]:
@@ -110,6 +108,7 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
     names = [None] * len(run) if run.document is None else run.document.tolist()
     documents = {name: number for number, name in enumerate(dict.fromkeys(names))}
     within: dict[int, int] = {}
+    elapsed, gone = elapsed_without_steps(run)
     for row, name in enumerate(names):
         document = documents[name]
         within[document] = within.get(document, -1) + 1
@@ -122,8 +121,8 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
         }
         if run.unit != "none":
             record |= {"source_length": float(run.source_length[row]), "emission_cu": run.delays[row].tolist()}
-        if run.elapsed is not None:
-            record["emission_ca"] = run.elapsed[row].tolist()
+        if elapsed is not None:
+            record["emission_ca"] = elapsed[row].tolist()
         if run.recording_end is not None and not math.isnan(run.recording_end[row]):
             record["time_to_recording_end"] = float(run.recording_end[row])
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -131,4 +130,4 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
     instead = "numbered instead" if run.document is not None else "none, read back as 0"
     numbered = [f"document ({instead})"] if [str(n) for n in documents.values()] != list(documents) else []
     unit = "none" if run.unit == "none" else "ms"
-    return lost(run, kept, *numbered, *_no_text(run), unit=unit, level=_guessed_level(run), seg="given")
+    return lost(run, kept, *numbered, *gone, *_no_text(run), unit=unit, level=_guessed_level(run), seg="given")

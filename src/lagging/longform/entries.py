@@ -33,7 +33,7 @@ Entry = tuple[int, Any]
 def read_lines(path: str | Path, options: Options) -> tuple[str, list[str]]:
     """The name of a file, and its lines; the end of the file ends the last one."""
     source = Source("<stdin>", None) if str(path) == "-" else Source(str(path), Path(path))
-    raw = b"".join(batch.text for batch in source.batches())
+    raw = source.whole()
     options.marked(source)
     lines = []
     for line, part in enumerate(raw.removesuffix(b"\n").split(b"\n") if raw else (), 1):

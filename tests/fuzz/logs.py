@@ -19,7 +19,7 @@ from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, r
 from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, lines_of, outermost
 from fuzz.terminal import scores
 from lagging.defaults import default_metrics
-from lagging.errors import Fault, Faults
+from lagging.errors import Fault
 from lagging.formats import FORMATS
 from lagging.formats.line import FIELDS
 from lagging.formats.simulstream import READERS
@@ -30,6 +30,9 @@ from runs import bare
 
 DAMAGES = (0, 0, 1, 1, 1, 2, 3)
 """How often a tree is damaged."""
+
+FAULTS = 1000
+"""Of more faults, not all are told."""
 
 METRICS = sorted(m.name for m in registered())
 
@@ -119,8 +122,9 @@ def by_parts(path: Path, how: dict[str, Any], read: Outcome, validated: Outcome)
         how = {**how, "format": known[0].format}
         scanned = outcome(lambda: Run.concat(list(lagging.scan(path, **how))))
         same_faults("scan in small parts", scanned, outcome(lambda: lagging.validate(path, **how)))
-    if len(read.faults) < Faults.limit:  # of more, the first that are found are kept
+    if len(read.faults) < FAULTS:
         agree("faults, and those in small parts", *(sorted(map(where, one.faults)) for one in (read, scanned)))
+    agree("numbers of faults, and in small parts", *(getattr(one.error, "counts", {}) for one in (read, scanned)))
     return scanned
 
 
@@ -206,7 +210,7 @@ def by_writing(run: Run, format: str) -> None:
     ]
     said = [tuple(getattr(one, setting) for setting in settings) for one in (run, after)]
     agree(f"{settings}, and written as {format} and read again", *said)
-    if not written.value:
+    if not written.value and len(run.delays.values):
         agree(f"scores, and written as {format} and read again", *(default_scores(one) for one in (run, after)))
     by_command(file, after, {"format": format, **how})
 

@@ -97,7 +97,7 @@ def check_segmentation(case: Case) -> None:
 
 def _said(made: Segmentation, again: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = zip(made.document.tolist(), made.offset.tolist(), made.duration.tolist(), strict=True)
-    said = [{"wav": name, "offset": repr(start), "duration": repr(length)} for name, start, length in rows]
+    said = [{"wav": name.strip(), "offset": repr(start), "duration": repr(length)} for name, start, length in rows]
     return [{key: row[key] for key in (again[0] if again else row)} for row in said]
 
 
@@ -118,11 +118,10 @@ def _segments(path: Path) -> list[dict[str, Any]] | None:
         elif path.suffix == ".json" or first.startswith("["):
             found = json.loads("\n".join(lines), object_pairs_hook=once)
         else:
-            numbered = re.match(r"\s*docid=", lines[0] if lines else "") is not None
-            docid = [re.fullmatch(r"\s*docid=(.+?)\s*,\s*segid=.*", line) for line in lines] if numbered else []
-            if numbered and not all(docid):
-                return None
-            return [{"wav": match[1]} for match in docid] if numbered else [{"wav": line.strip()} for line in lines]
+            told = [re.fullmatch(r"\s*docid=(.+?)\s*,\s*segid=.+", line) for line in lines]
+            return [
+                {"wav": line.strip() if match is None else match[1]} for line, match in zip(lines, told, strict=True)
+            ]
     except RepeatedKey as error:
         if str(error) not in ("wav", "offset", "duration"):
             return None
@@ -133,7 +132,7 @@ def _segments(path: Path) -> list[dict[str, Any]] | None:
 
 def _segment(entry: dict[str, Any], timed: bool) -> dict[str, Any]:
     times = {key: repr(round(number(float(entry[key])) * 1000, 6)) for key in ("offset", "duration")} if timed else {}
-    return {"wav": str(entry["wav"]), **times}
+    return {"wav": str(entry["wav"]).strip(), **times}
 
 
 # ---- scores of other tools --------------------------------------------------------------------------------------
@@ -276,7 +275,7 @@ def check_column(case: Case) -> None:
         lines.pop()
     values = list(map(repr, found.value.values.tolist()))
     if found.value.ids is None and all(re.fullmatch(r"[-+.\deE]+|nan", line.strip(), re.ASCII) for line in lines):
-        agree("scores, and the lines", values, [repr(float(line)) for line in lines])
+        agree("scores, and the lines", values, [repr(float(line.strip())) for line in lines])
     if lines and lines[0].lstrip().startswith("{"):
         records = [json.loads(line) for line in lines]
         said = floats([record.get("score") for record in records], nulls=True)

@@ -110,7 +110,9 @@ def check_gate(case: Case) -> None:
     """A gate as it is written is the same gate."""
     found = outcome(lambda: gate(case.options["text"]))
     if found.error is None:
-        again = gate(str(found.value))
+        written = outcome(lambda: gate(str(found.value)))
+        agree("why the text of a gate is refused", written.refusal, None)
+        again = written.value
         agree("a gate, and its text read", (again.system, again.metric, again.of, again.sign), _parts(found.value))
         agree("the limit of a gate", f"{again.limit:.15g}", f"{found.value.limit:.15g}")
 

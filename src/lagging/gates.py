@@ -24,7 +24,7 @@ from lagging.units import COUNTED
 
 __all__ = ["Gate", "failed", "gate", "worse"]
 
-GATE = re.compile(r"(?:(?P<system>.+):)?(?P<metric>[^:<>]++)(?P<sign>[<>]=?+)(?P<limit>[^<>=]++)")
+GATE = re.compile(r"(?:(?P<system>.+):)?(?P<metric>\s*+[^\s:<>][^:<>]*+)(?P<sign>[<>]=?+)(?P<limit>[^<>=]++)")
 PARTS = ("low", "high", "undefined")
 """What of a score a gate may be about, if not about its value."""
 SIGNS: dict[str, Callable[[float, float], bool]] = {

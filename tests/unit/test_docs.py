@@ -216,7 +216,7 @@ def test_python_examples(page: Path) -> None:
     if "pandas" in page.read_text("utf-8"):
         pytest.importorskip("pandas")
     examples = re.findall(r"^```pycon\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    source = re.sub(r"v:0\.\d+\.\d+\w*", f"v:{lagging.__version__}", "\n".join(examples))
+    source = re.sub(r"v:\d[\w.+-]*", f"v:{lagging.__version__}", "\n".join(examples))
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     with shown.inside(shown.PAGES[page]):
         report = io.StringIO()

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from lagging.errors import DataError, Fault, UsageError
+from lagging.errors import DataError, Fault, UsageError, counted
 from lagging.formats.lost import lost
 from lagging.formats.simulstream import DIGITS, file_name, to_ms
 from lagging.formats.subwords import MARK, usual_level
 from lagging.ragged import Floats, Ints, Ragged
 from lagging.run import Run
-from lagging.text import EOS
+from lagging.text import EOS, noun
 
 __all__ = ["write"]
 
@@ -42,6 +42,9 @@ def write(run: Run, file: TextIO) -> list[str]:
     for row in range(len(run)):
         name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
+        if len(pieces) != len(run.delays[row]):
+            detail = f"{counted(len(run.delays[row]), 'delay')}, {counted(len(pieces), noun(run.level))}"
+            raise DataError(Fault("token-count", detail, run.origin.path, segment=name))
         vocabulary.update(token for piece in pieces for token in piece)
         arrivals, compute, steps = _logged(run, row) if logged else _derived(run, row)
         compared.look(row, arrivals, compute, steps)

@@ -115,8 +115,8 @@ def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:
 
 
 def _names(path: str, lines: list[str], options: Options) -> list[Entry]:
-    """Lines `docid=…,segid=…`, or the names of recordings: what the first line is, the others are too."""
-    numbered = bool(lines) and DOCID.fullmatch(lines[0].strip()) is not None
+    """Lines `docid=…,segid=…`, or the names of recordings: what one line is, the others are too."""
+    numbered = any(DOCID.fullmatch(text.strip()) for text in lines)
     entries: list[Entry] = []
     seen: dict[tuple[str, ...], int] = {}
     latest: dict[str, int] = {}

@@ -213,55 +213,64 @@ class _Front:
 
     def begin(self, high: int) -> None:
         """Row 0: all columns can be reached, and nothing has been earned."""
-        self.high = high
         self.row[0, : high + 1] = 0.0
         if self.far is not None:
             self.far[high // self.width + 1 :] = 0.0
+        self._look(0, high)
 
     def continue_from(self, low: int, values: Floats) -> None:
         """A row whose values are known."""
-        self.low, self.high = low, low + len(values) - 1
-        self.row[0, low : self.high + 1] = values
+        self.row[0, low : low + len(values)] = values
+        self._look(low, low + len(values) - 1)
 
     def inside(self) -> Floats:
         """The values of paths that never left the corridor."""
-        values: Floats = self.row[0, self.low : self.high + 1]
+        values: Floats = self.here[0]
         return values
 
     def ends(self) -> tuple[float, float]:
         """What the best path inside earned at the end, and the bound for the others."""
         return float(self.row[0, -1]), float(self.row[1, -1]) if len(self.row) > 1 else -np.inf
 
+    def _look(self, low: int, high: int) -> None:
+        """Keep views of the row between two walls, and of what lies beyond them: walls stay for many rows."""
+        self.low, self.high, first = low, high, max(low, 1)
+        self.here = self.row[:, low : high + 1]
+        self.after, self.before = self.row[:, first : high + 1], self.row[:, first - 1 : high]
+        self.first, self.beyond = low // self.width, high // self.width + 1
+        if self.far is not None:
+            self.left, self.right = self.far[: self.first], self.far[self.beyond :]
+
     def step(self, low: int, high: int, worth: Any, most: Any) -> None:
         """Go to the next row."""
-        row, far, first = self.row, self.far, max(low, 1)
-        if far is not None:
+        old = self.low
+        if low != old or high != self.high:
             self._move(low, high)
-        paired = row[:, first - 1 : high] + worth
-        here = row[:, low : high + 1]
-        np.maximum(here[:, first - low :], paired, out=here[:, first - low :])
-        if far is not None:
-            far[: low // self.width] += most[: low // self.width]
-            far[high // self.width + 1 :] += most[high // self.width + 1 :]
-        row[:, self.low : low] = -np.inf
-        self.low, self.high = low, high
+            self._look(low, high)
+        if most is not None:
+            if low:
+                self.row[1, low - 1] = self.far[self.first - 1]  # type: ignore[index]  # a pair may lead back inside
+            self.left += most[: self.first]
+            self.right += most[self.beyond :]
+        np.maximum(self.after, self.before + worth, out=self.after)
+        if low != old:
+            self.row[:, old:low] = -np.inf
         self._spread()
 
     def cross(self, k: int, potential: Potential) -> Floats:
         """Cross the end of segment k; what each column has earned if it is crossed there."""
-        low, high, far = self.low, self.high, self.far
-        here = self.row[:, low : high + 1]
-        here += potential.at(k, slice(low, high + 1))
-        gains: Floats = here[0].copy()
-        if far is not None:
-            far += potential.most(k, self.width)
+        self.here += potential.at(k, slice(self.low, self.high + 1))
+        gains: Floats = self.here[0].copy()
+        if self.far is not None:
+            self.far += potential.most(k, self.width)
         self._spread()
         return gains
 
     def _move(self, low: int, high: int) -> None:
         """Let blocks come into the corridor on the right, and leave it on the left."""
         row, far, width = self.row, self.far, self.width
-        assert far is not None
+        if far is None:
+            return
         begin, end = self.high // width + 1, high // width + 1
         if end > begin:
             row[1, self.high + 1 : high + 1] = np.repeat(far[begin:end], width)[: high - self.high]
@@ -269,19 +278,14 @@ class _Front:
         begin, end = self.low // width, low // width
         if end > begin:
             far[begin:end] = row[:, begin * width + width - 1 : end * width : width].max(axis=0)
-        if low:
-            row[1, low - 1] = far[end - 1]  # from where a pair may lead back inside
 
     def _spread(self) -> None:
         """Steps to the right are free, within the corridor and over its walls."""
-        low, high, far = self.low, self.high, self.far
-        here = self.row[:, low : high + 1]
-        if far is not None and low:
-            left = far[: low // self.width]
-            np.maximum.accumulate(left, out=left)
-            here[1, 0] = max(here[1, 0], left[-1])
+        here, outside = self.here, self.far is not None
+        if outside and self.first:
+            np.maximum.accumulate(self.left, out=self.left)
+            here[1, 0] = max(here[1, 0], self.left[-1])
         np.maximum.accumulate(here, axis=1, out=here)
-        if far is not None and (end := high // self.width + 1) < len(far):
-            right = far[end:]
-            right[0] = max(right[0], here[0, -1], here[1, -1])
-            np.maximum.accumulate(right, out=right)
+        if outside and len(self.right):
+            self.right[0] = max(self.right[0], here[0, -1], here[1, -1])
+            np.maximum.accumulate(self.right, out=self.right)

@@ -56,8 +56,8 @@ def fold(token: str) -> str:
 Table = Callable[[list[str], list[str]], Any]
 """What each of some tokens is worth beside each of others."""
 
-BLOCK, CEILINGS = 16, 1 << 24
-"""Columns of a block: at least so many, and more where there would be more ceilings than these."""
+BLOCK, BLOCKS, CEILINGS = 16, 1536, 1 << 24
+"""Columns of a block: at least so many, and more where there would be more blocks, or ceilings, than these."""
 
 CELLS = 1 << 21
 """How many cells of a table are worked out together."""
@@ -105,7 +105,8 @@ class WordPairs:
     @property
     def width(self) -> int:
         """How many columns make a block, outside of a corridor."""
-        return max(BLOCK, -(-len(self._kinds[0]) * len(self.hypothesis) // CEILINGS))
+        columns = len(self.hypothesis)
+        return max(BLOCK, columns // BLOCKS, -(-len(self._kinds[0]) * columns // CEILINGS))
 
     def rows(self, first: int, low: Sequence[int], high: Sequence[int]) -> list[Any]:
         """Of row `first` and those after it, the worth of the pairs in the columns from max(low, 1) to high."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +137,7 @@ def settle(source: Source, options: Options, rows: list[Line], speech_out: bool)
         options.notes.append(unmatched_tokens(texts, lengths))
 
     asked = [c for c in OPTIONAL if wanted(c, options, unit) and not (untimed and c in TIMED)]
+    options.notes.extend(_not_checked(c for c in LISTS if c not in (*asked, *TIMED * untimed) and _present(c, rows)))
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
@@ -191,6 +192,17 @@ def wanted(column: str, options: Options, unit: str) -> bool:
     if options.columns is None or column in options.columns:
         return True
     return (column in ("elapsed", "compute") and unit == "ms") or column in (*NUMBERS, *SETTINGS)
+
+
+def _not_checked(columns: Iterable[str]) -> Iterator[Note]:
+    """A note about columns of lists that are not read because no metric needs them.
+
+    Whatever is scored is checked alike, whoever reads it; the rest is checked by whoever reads all. Elapsed times
+    beside source tokens are of no use to any metric, and nobody checks them.
+    """
+    names = [column for column in columns if column != "elapsed"]
+    if names:
+        yield Note("not checked", f"{', '.join(names)}: no metric here needs them; `lagging validate` checks all")
 
 
 def _counted(level: str) -> str:

@@ -36,7 +36,7 @@ def command(
 ) -> int:
     """List everything that is wrong with a log: file and line, segment, token, what it is, and how to mend it.
 
-    Exit code 1 if anything is; `lagging score` refuses the same faults with the same words.
+    Exit code 1 if anything is; `lagging score` refuses the same faults with the same words, in what it reads.
     """
     how: dict[str, Any] = {"format": format_in, "level": level, "unit": unit, "spm_model": spm_model}
     how["column_map"] = mapped(column_map)

@@ -41,7 +41,7 @@ from lagging.formats.columns import (
 )
 from lagging.formats.facts import OPTIONAL, SETTINGS, TELLING, wanted
 from lagging.formats.jsonl import Rows, collect
-from lagging.formats.line import Line, name_of, shown
+from lagging.formats.line import UNREAD, Line, name_of, shown
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source, first_line
 from lagging.ragged import Floats, Ragged
@@ -199,10 +199,10 @@ class _Decoder:
             return row, [(kind, f"{counted(len(cells), 'cell')}, but {width} columns", None)]
         for column, at in matched.places.items():
             cell = cells[at]
-            if column in self._unwanted:
-                continue
             if not cell.isascii() and NO_TEXT.search(cell):
                 trouble.append(("not-utf8", f"{column} has the byte {_byte(cell)}", None))
+            elif column in self._unwanted:
+                setattr(row, column, UNREAD if cell else UNSET)
             elif column == "id":
                 name = _text(cell)
                 row.id = UNSET if name is None else int(name) if WHOLE.fullmatch(name) else name

@@ -159,6 +159,7 @@ def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
         options.notes.append(unmatched_tokens(texts, lengths))
 
     asked = [c for c in OPTIONAL if wanted(c, options, unit) and not (untimed and c in TIMED)]
+    options.notes.extend(_not_checked(c for c in LISTS if c not in (*asked, *TIMED * untimed) and _present(c, rows)))
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
@@ -211,6 +212,17 @@ def wanted(column: str, options: Options, unit: str) -> bool:
     if options.columns is None or column in options.columns:
         return True
     return (column in ("elapsed", "compute") and unit == "ms") or column in (*NUMBERS, *SETTINGS)
+
+
+def _not_checked(columns: Iterable[str]) -> Iterator[Note]:
+    """A note about columns of lists that are not read because no metric needs them.
+
+    Whatever is scored is checked alike, whoever reads it; the rest is checked by whoever reads all. Elapsed times
+    beside source tokens are of no use to any metric, and nobody checks them.
+    """
+    names = [column for column in columns if column != "elapsed"]
+    if names:
+        yield Note("not checked", f"{', '.join(names)}: no metric here needs them; `lagging validate` checks all")
 
 
 def _counted(level: str) -> str:

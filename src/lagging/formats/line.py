@@ -21,6 +21,7 @@ from lagging.trees import json_decoder
 
 __all__ = [
     "FIELDS",
+    "UNREAD",
     "Line",
     "brief",
     "decode",
@@ -32,6 +33,10 @@ __all__ = [
     "shown",
     "torn",
 ]
+
+
+UNREAD: Any = ...
+"""What a row has in a column that is there, and is not read."""
 
 
 class Line(msgspec.Struct, gc=False):

@@ -34,7 +34,7 @@ from lagging.formats.columns import (
     usable,
 )
 from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
-from lagging.formats.line import Line
+from lagging.formats.line import UNREAD, Line
 from lagging.formats.options import Options, Trouble
 from lagging.formats.row_groups import Batches, opened, recognise
 from lagging.formats.source import Source
@@ -125,11 +125,12 @@ def _runs(
     asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or wanted(c, options, "ms"))]
     names = {column: schema.names[matched.places[column]] for column in asked}
     by = tuple(schema.names[place] for place in matched.by)
+    unread = tuple(column for column in types if column in LISTS and column not in asked)
     stretch = source.stretch
 
     def read(rows: int = 0, *, first: bool = False) -> Iterator[_Table]:
         parts = _numbered(batches(list(dict.fromkeys((*names.values(), *by))), first=first), rows, source)
-        return (_Table(source, options, said, names, by, row, batch) for row, batch in parts)
+        return (_Table(source, options, said, names, by, unread, row, batch) for row, batch in parts)
 
     tables = read(0 if stretch is None else stretch.first - 1)
     facts, sample = source.told, list[_Table]()
@@ -260,13 +261,17 @@ def _decoded(value: bytes) -> str | bytes:
 
 @dataclass
 class _Table:
-    """Some rows of a file, by column: `read` says what the file calls each that is read, `by` those of the groups."""
+    """Some rows of a file, by column.
+
+    `read` says what the file calls each that is read, `by` those of the groups; `unread` are there, too.
+    """
 
     source: Source
     options: Options
     said: dict[str, Any]
     read: dict[str, str]
     by: tuple[str, ...]
+    unread: tuple[str, ...]
     before: int
     batch: Any
 
@@ -318,6 +323,7 @@ class _Table:
     def line(self, row: int) -> Line:
         """One row by itself."""
         values: dict[str, Any] = {setting: self.said.get(setting, UNSET) for setting in SETTINGS}
+        values |= dict.fromkeys(self.unread, UNREAD)
         for column in self.read:
             value = self.columns[column][row]
             if column in self.missing:

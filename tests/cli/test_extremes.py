@@ -5,30 +5,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lagging
-from lagging.cli import main
 from lagging.columns import read_column
 
 LINE: dict[str, Any] = {"index": 0, "prediction": "a b", "delays": [1, 2], "source_length": 2}
 DIGITS = "9" * 5000
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def call(*args: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        return (int(ended.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 def log(path: str, *indices: object, **changes: Any) -> None:

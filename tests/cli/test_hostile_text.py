@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.cli import main
 from lagging.errors import Fault, Note
 from lagging.printable import field, printable, text_of_field
 
@@ -27,16 +26,9 @@ LINE: dict[str, Any] = {"prediction": "a b", "delays": [1, 2], "source_length": 
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def call(*args: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        return (int(ended.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 def is_harmless(text: str) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import lagging
-from lagging.cli import main
 from lagging.run import LISTS
 
 SPEECH: dict[str, Any] = {
@@ -38,16 +37,9 @@ WRONG = {column: [1, -(10.0**19)] for column in LISTS}
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def call(*args: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        return (int(ended.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 def unchecked(err: str) -> set[str]:

@@ -251,7 +251,7 @@ def _number(value: object) -> float | None:
     if value is None:
         return np.nan
     if isinstance(value, str):
-        found = np.inf if (number := decimal(value.strip(" \t\r"), NAN)) is None else number
+        found = np.inf if (number := decimal(value.strip(), NAN)) is None else number
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
             found = float(value)

@@ -68,7 +68,8 @@ def is_length(x: npt.NDArray[np.float64] | float) -> npt.NDArray[np.bool_]:
         >>> is_length(np.array([0, 3, 1e-320, -1, 1e300, np.nan])).tolist()
         [True, True, False, False, False, False]
     """
-    return np.asarray((np.equal(x, 0)) | (np.greater_equal(x, 1 / FAR) & np.less(x, FAR)))
+    lengths = np.asarray(x, dtype=np.float64)
+    return np.asarray((lengths == 0) | ((lengths >= 1 / FAR) & (lengths < FAR)))
 
 
 def check(run: Run, token_counts: npt.NDArray[np.int64] | None = None) -> Iterator[Fault]:

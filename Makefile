@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 MINUTES ?= 60
+BASE ?= HEAD
 MULTI30K ?= $(if $(LAGGING_TEST_DATA),$(LAGGING_TEST_DATA)/multi30k)
 # mkdocs-material announces the end of its life in colour on every build
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core fuzz bench docs web lab clean
+.PHONY: help demo test test-core ledger fuzz bench docs web lab clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +36,9 @@ test: $(STAMP) ## every check: style, types, tests, documentation, package
 
 test-core: $(STAMP) ## style, types and tests alone
 	@$(BIN)/python tools/check.py style types tests
+
+ledger: $(STAMP) ## run every command with the code of a commit and with this code; no number may differ (BASE=main, ARGS=--no-data)
+	@$(BIN)/python tools/ledger.py against $(BASE) $(ARGS)
 
 fuzz: $(STAMP) ## hostile inputs on all cores, an hour of them (MINUTES=60, ARGS='--seed 1000000'); what is found is in tests/fuzz/findings
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)

@@ -28,10 +28,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import wait_three
-from lagging.agents.jobs import Desk, Settings
 from lagging.agents.loading import Spec
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Traits
+from lagging.agents.runner.jobs import Desk, Settings
 from lagging.agents.sentence import Sentence
 from lagging.agents.sources import Text, Written
 from scoring import Bench, Cost, Row, at_least, run, show

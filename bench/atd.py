@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 import lagging
-from lagging.ragged import Ragged
+from lagging.data.ragged import Ragged
 
 KINDS = ("text → text", "speech → text", "speech → speech")
 LIMIT = 1.5

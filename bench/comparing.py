@@ -19,10 +19,10 @@ from itertools import combinations
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.metrics import metric
-from lagging.ragged import Floats
-from lagging.scoring import Score, Scores, Undefined
-from lagging.signature import Signature
+from lagging.scoring.scores import Score, Scores, Undefined
+from lagging.scoring.signature import Signature
 from lagging.stats import paired, with_intervals
 
 METRICS = ("AP", "AL", "LAAL", "DAL", "YAAL", "CW", "SWF", "BLEU")

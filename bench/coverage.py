@@ -20,10 +20,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats
 from lagging.metrics import metric
-from lagging.ragged import Floats
-from lagging.scoring import Score, Scores, Undefined
-from lagging.signature import Signature
+from lagging.scoring.scores import Score, Scores, Undefined
+from lagging.scoring.signature import Signature
 from lagging.stats import DEFAULTS, interval, intervals, paired
 
 MEAN = 3.0

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 
 import lagging
-from lagging.ragged import Floats, Ragged
-from lagging.schedule import Schedules
+from lagging.data.ragged import Floats, Ragged
+from lagging.metrics.schedule import Schedules
 
 METRICS = ("AP", "AL", "LAAL", "DAL", "CW", "ATD")
 LIMIT = 50.0

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lagging.spark import score, session, tasks
-from lagging.spark.reading import ADDED, Task
+from lagging.scoring.spark import score, session, tasks
+from lagging.scoring.spark.batches import ADDED, Task
 
 METRICS = ("AP", "AL", "LAAL", "DAL")
 GROUPS = 8

@@ -24,20 +24,20 @@ from mkdocs.structure.pages import Page
 
 import lagging
 from lagging.agents.failures import FAILURES
-from lagging.conventions import CONVENTIONS
+from lagging.data.checks import REPAIRS
+from lagging.data.run import COLUMNS
 from lagging.errors import MetricError
-from lagging.kinds import KINDS
+from lagging.errors.catalogue import KINDS
 from lagging.metrics import Metric, Param, metric, registered
+from lagging.metrics.conventions import CONVENTIONS
 from lagging.policies import policy
 from lagging.render.card import DIRECTIONS, UNITS
 from lagging.render.cells import ARROWS
-from lagging.reporting import report
-from lagging.run import COLUMNS
-from lagging.validation import REPAIRS
+from lagging.render.report import report
 
 GROUPS = {
     "The paper's own": ("lagging.metrics.paper",),
-    "Since the paper": ("lagging.metrics.longest", "lagging.metrics.atd", "lagging.metrics.offsets"),
+    "Since the paper": ("lagging.metrics.laal", "lagging.metrics.atd", "lagging.metrics.offsets"),
     "Segments cut from a stream": ("lagging.metrics.longform",),
     "Tails, drift, and what AL hides": ("lagging.metrics.tail", "lagging.metrics.degenerate"),
     "Texts that are revised": ("lagging.metrics.revision",),
@@ -365,7 +365,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {f"{m.name}.md": metric_page(m) for m in all_of} | {"index.md": index_page(all_of)}
     for name, text in pages.items():
         files.append(File.generated(config, f"metrics/{name}", content=text))
-    page = resources.files("lagging") / "web" / "playground.html"
+    page = resources.files("lagging.render") / "web" / "playground.html"
     files.append(File.generated(config, "live/playground.html", content=page.read_bytes()))
     files.append(File.generated(config, "live/report.html", content=example_report()))
     for name, picture in figures(Path(config.docs_dir) / "figures.md").items():

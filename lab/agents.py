@@ -21,7 +21,7 @@ from lab.model import Translator, load
 from lagging import policies
 from lagging.agents import DONE, Answer, Settings, State, Write
 from lagging.agents.criteria import CRITERIA
-from lagging.ragged import Floats
+from lagging.data.ragged import Floats
 
 __all__ = ["READING", "Simultaneous"]
 

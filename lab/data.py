@@ -14,7 +14,7 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from lagging.files import write_whole
+from lagging.data.files import write_whole
 
 __all__ = ["Corpus", "Pair", "Pieces", "batches", "padded", "read_multi30k", "verb_final"]
 

@@ -19,11 +19,11 @@ from lab import tables
 from lab.results import Result, read_results
 from lagging import plots
 from lagging.curves import Curves, Setting, curves
-from lagging.disagreement import Lines, lines
-from lagging.files import write_whole
-from lagging.ragged import Floats
-from lagging.run import Run
-from lagging.timeline import timeline
+from lagging.curves.ranking import Lines, lines
+from lagging.data.files import write_whole
+from lagging.data.ragged import Floats
+from lagging.data.run import Run
+from lagging.render.timeline import timeline
 
 __all__ = ["against", "draw", "early", "fill", "hidden", "made"]
 

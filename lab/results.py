@@ -17,11 +17,11 @@ import numpy as np
 
 import lagging
 from lab.experiments import Setting
-from lagging.files import write_whole
-from lagging.ragged import Ragged
-from lagging.run import Run
-from lagging.scoring import Score, Scores, Undefined
-from lagging.signature import Signature
+from lagging.data.files import write_whole
+from lagging.data.ragged import Ragged
+from lagging.data.run import Run
+from lagging.scoring.scores import Score, Scores, Undefined
+from lagging.scoring.signature import Signature
 
 __all__ = ["HIDDEN", "METRICS", "Result", "Trained", "keep", "read_results"]
 

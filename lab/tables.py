@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from lab.results import HIDDEN, METRICS, Result
+from lagging.comparison.derived import Derived
 from lagging.curves import Curves
-from lagging.derived import Derived
-from lagging.disagreement import Lines
+from lagging.curves.ranking import Lines
 from lagging.stats import interval
 
 __all__ = [

@@ -26,7 +26,7 @@ from lab.data import BEGIN, PAD, Corpus, Pair, Pieces, batches
 from lab.experiments import Experiment, Plan, Scale
 from lab.model import Size, Translator, kept
 from lagging.agents import run
-from lagging.files import write_whole
+from lagging.data.files import write_whole
 from lagging.losses.torch import (
     LatencyController,
     al,

@@ -28,8 +28,8 @@ from lab.data import Corpus, Pieces, read_multi30k, verb_final
 from lab.experiments import Plan, Setting
 from lab.model import load
 from lab.training import Epoch, Training, expected
-from lagging.agents.locks import Lock
-from lagging.files import write_whole
+from lagging.agents.runner.locks import Lock
+from lagging.data.files import write_whole
 
 __all__ = ["Work"]
 

@@ -471,9 +471,9 @@ def theirs(folder: Path, case: Case) -> None:
 
 def ours(folder: Path, case: Case, kind: str = "simuleval", where: str = "ours") -> list[dict]:
     """Run it by ours."""
-    from lagging.agents.jobs import Desk, Settings
     from lagging.agents.loading import Spec
     from lagging.agents.protocol import Traits
+    from lagging.agents.runner.jobs import Desk, Settings
 
     joined_by, level = {"word": ("word", "word"), "char": ("none", "char"), "spm": ("spm", "token")}[case.unit]
     options = case.options | {key: value.format(folder=folder) for key, value in case.only_ours.items()}

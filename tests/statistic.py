@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 import lagging
-from lagging.ragged import Ragged
-from lagging.scoring import Score, Undefined
-from lagging.signature import Signature
+from lagging.data.ragged import Ragged
+from lagging.scoring.scores import Score, Undefined
+from lagging.scoring.signature import Signature
 
 
 def made(

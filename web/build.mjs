@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "vite";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const OUT = join(HERE, "..", "src", "lagging", "web");
+const OUT = join(HERE, "..", "src", "lagging", "render", "web");
 const ALL = ["playground", "report"].filter((page) => existsSync(join(HERE, page, "index.html")));
 const ASKED = process.argv.slice(2).filter((arg) => arg !== "--check");
 const PAGES = ASKED.length ? ASKED : ALL;
@@ -102,12 +102,12 @@ if (!ASKED.length) files.set(NOTICES, notices(found)); // they are about all pag
 
 if (process.argv.includes("--check")) {
   const stale = [...files].filter(([name, text]) => !existsSync(join(OUT, name)) || readFileSync(join(OUT, name), "utf8") !== text);
-  for (const [name] of stale) console.error(`src/lagging/web/${name} is stale: make web`);
+  for (const [name] of stale) console.error(`src/lagging/render/web/${name} is stale: make web`);
   if (!stale.length) console.log(`${[...files.keys()].join(", ")}: fresh`);
   process.exit(stale.length ? 1 : 0);
 }
 mkdirSync(OUT, { recursive: true });
 for (const [name, text] of files) {
   writeFileSync(join(OUT, name), text);
-  console.log(`src/lagging/web/${name}  ${Buffer.byteLength(text)} bytes`);
+  console.log(`src/lagging/render/web/${name}  ${Buffer.byteLength(text)} bytes`);
 }

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from lagging.version import __version__
 
 if TYPE_CHECKING:
-    from lagging import agents, longform, metrics, plots, policies, stats
-    from lagging.comparing import Comparison, compare
-    from lagging.conventions import CONVENTIONS, Convention, convention
-    from lagging.edits import strip
+    from lagging import agents, longform, metrics, policies, stats
+    from lagging.comparison import Comparison, compare
+    from lagging.comparison.published import PublishedScore, read_scores
+    from lagging.data.ragged import Ragged
+    from lagging.data.run import Run
+    from lagging.data.strip import strip
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
     from lagging.formats import read, scan, validate, write
-    from lagging.merging import merge
+    from lagging.formats.merge import merge
     from lagging.metrics import Metric, metric, register
     from lagging.metrics.atd import atd
+    from lagging.metrics.conventions import CONVENTIONS, Convention, convention
     from lagging.metrics.sentence import (
         al,
         al_y,
@@ -35,20 +38,18 @@ if TYPE_CHECKING:
         waits,
         yaal,
     )
-    from lagging.published import PublishedScore, read_scores
-    from lagging.ragged import Ragged
-    from lagging.reporting import Report, report
-    from lagging.run import Run
-    from lagging.scoring import Score, Scores, score
-    from lagging.signature import Signature
+    from lagging.render.report import Report, report
+    from lagging.scoring.scores import Score, Scores
+    from lagging.scoring.serial import score
+    from lagging.scoring.signature import Signature
 
 _HOMES = {
-    "lagging.comparing": ("Comparison", "compare"),
-    "lagging.conventions": ("CONVENTIONS", "Convention", "convention"),
+    "lagging.comparison": ("Comparison", "compare"),
+    "lagging.metrics.conventions": ("CONVENTIONS", "Convention", "convention"),
     "lagging.errors": ("DataError", "LaggingError", "MetricError", "MissingExtraError", "UsageError"),
-    "lagging.edits": ("strip",),
+    "lagging.data.strip": ("strip",),
     "lagging.formats": ("read", "scan", "validate", "write"),
-    "lagging.merging": ("merge",),
+    "lagging.formats.merge": ("merge",),
     "lagging.metrics": ("Metric", "metric", "register"),
     "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
@@ -64,12 +65,21 @@ _HOMES = {
         "waits",
         "yaal",
     ),
-    "lagging.published": ("PublishedScore", "read_scores"),
-    "lagging.ragged": ("Ragged",),
-    "lagging.reporting": ("Report", "report"),
-    "lagging.run": ("Run",),
-    "lagging.scoring": ("Score", "Scores", "score"),
-    "lagging.signature": ("Signature",),
+    "lagging.comparison.published": ("PublishedScore", "read_scores"),
+    "lagging.data.ragged": ("Ragged",),
+    "lagging.render.report": ("Report", "report"),
+    "lagging.data.run": ("Run",),
+    "lagging.scoring.scores": ("Score", "Scores"),
+    "lagging.scoring.serial": ("score",),
+    "lagging.scoring.signature": ("Signature",),
+}
+_PACKAGES = {
+    "agents": "lagging.agents",
+    "longform": "lagging.longform",
+    "metrics": "lagging.metrics",
+    "plots": "lagging.render.plots",
+    "policies": "lagging.policies",
+    "stats": "lagging.stats",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -128,8 +138,8 @@ logging.getLogger("lagging").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("agents", "longform", "metrics", "plots", "policies", "stats"):
-        return importlib.import_module(f"lagging.{name}")
+    if name in _PACKAGES:
+        return importlib.import_module(_PACKAGES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'lagging' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

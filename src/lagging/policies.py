@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.checks import number
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import Run
 from lagging.errors import UsageError, did_you_mean
-from lagging.ragged import Floats, Ragged
-from lagging.run import Run
-from lagging.validation import number
 
 __all__ = ["Policy", "antagonist", "offline", "policy", "prescient", "punctuation", "segmentwise", "wait_k"]
 

@@ -11,8 +11,8 @@ import pytest
 
 from lagging.agents.failures import Failure
 from lagging.agents.hypothesis import JOINTS, LEVELS
-from lagging.agents.jobs import Desk, Settings
 from lagging.agents.protocol import State, Traits
+from lagging.agents.runner.jobs import Desk, Settings
 from lagging.agents.sources import SOURCE_LEVELS, Speech, Text
 
 ROOT = Path(__file__).parents[2]

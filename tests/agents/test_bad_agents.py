@@ -157,7 +157,7 @@ def test_an_agent_that_cannot_be_made_is_told_at_once_and_nothing_is_recorded(tm
     with pytest.raises(LaggingError) as error:
         run_job(job)
     assert said in str(error.value)
-    assert "lagging/agents/working.py" not in str(error.value)  # the traceback is the agent's own
+    assert "lagging/agents/runner/worker.py" not in str(error.value)  # the traceback is the agent's own
     assert hashes(out) == {}
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lagging.agents import Job, Settings, Spec, run_job
-from lagging.agents.locks import Descriptor, Lock
+from lagging.agents.runner.locks import Descriptor, Lock
 from lagging.errors import LaggingError, UsageError
 from running import arguments, hashes, is_alive, lines, manifest, ran, size, started, until, workers_of
 

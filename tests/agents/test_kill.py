@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from lagging.agents import Job, Settings, Spec, run_job
-from lagging.agents.board import Board
-from lagging.agents.journal import Journal
-from lagging.agents.records import TIMES
+from lagging.agents.runner.journal import Journal
+from lagging.agents.runner.records import TIMES
+from lagging.agents.runner.shared import Board
 from lagging.errors import LaggingError
 from running import PATIENCE, is_alive, manifest, ran, size, started, until, workers_of
 

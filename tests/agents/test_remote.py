@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from lagging import UsageError
 from lagging.agents import DONE, Revise, State, Traits, Write
 from lagging.agents.failures import Failure
-from lagging.agents.jobs import Desk, Settings
 from lagging.agents.protocol import Timed, as_agent
 from lagging.agents.remote import AgentServer, RemoteAgent, client, from_address
 from lagging.agents.remote.messages import Declared
+from lagging.agents.runner.jobs import Desk, Settings
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import Speech, Text
 from lagging.errors import MissingExtraError

@@ -15,7 +15,7 @@ from lagging import UsageError
 from lagging.agents.remote import AgentServer, RemoteAgent
 from lagging.agents.remote import messages as wire
 from lagging.agents.remote.client import OPTIONS
-from lagging.agents.running import run
+from lagging.agents.runner.run import run
 
 pytest.importorskip("websockets")
 from websockets.sync.client import connect

@@ -466,7 +466,7 @@ def test_progress_tells_how_far_it_is(place: Path) -> None:
 
 
 def test_progress_reads_lines_of_any_length(tmp_path: Path) -> None:
-    from lagging.agents.journal import Contents
+    from lagging.agents.runner.journal import Contents
 
     path = tmp_path / "instances.log"
     path.touch()

@@ -12,7 +12,7 @@ from lagging.agents import DONE, Limits, Revise, Traits, Write, as_agent
 from lagging.agents.failures import FAILURES, Failure, raised
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Timed
-from lagging.agents.records import record
+from lagging.agents.runner.records import record
 from lagging.agents.sentence import NS, Sentence, Wall
 from lagging.agents.sources import Spoken, Written
 

@@ -18,8 +18,8 @@ from lagging.agents.protocol import Revise, State, Traits, Write
 from lagging.agents.sentence import Sentence
 from lagging.agents.simuleval import NotInStandIn, Wrapped, for_simuleval, from_file, standin
 from lagging.agents.simuleval.arguments import Arguments, parse
-from lagging.agents.simuleval.inside import _Course
-from lagging.agents.simuleval.providing import provide
+from lagging.agents.simuleval.export import _Course
+from lagging.agents.simuleval.package import provide
 from lagging.agents.simuleval.standin import agents, pipelines, segments
 from lagging.agents.sources import Spoken, Written
 from lagging.errors import LaggingError, UsageError
@@ -33,7 +33,7 @@ def _without(monkeypatch):
     found = {name for name in sys.modules if name.split(".")[0] == "simuleval"}
     for name in found:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("lagging.agents.simuleval.providing._installed", lambda: None)
+    monkeypatch.setattr("lagging.agents.simuleval.package._installed", lambda: None)
     with peer.left_as_it_was():
         yield
 

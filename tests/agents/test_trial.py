@@ -15,12 +15,12 @@ import pytest
 import lagging
 from lagging.agents import Settings, run
 from lagging.agents.loading import Spec
-from lagging.agents.manifest import Manifest
+from lagging.agents.runner.manifest import Manifest
 from lagging.agents.sources import chunk_size, open_source
 from lagging.cli import main
+from lagging.data.files import write_whole
 from lagging.errors import LaggingError, UsageError
-from lagging.files import write_whole
-from lagging.parallel import score
+from lagging.scoring.processes import score
 
 LINE = {"index": 0, "prediction": "A B", "delays": [1, 2], "source_length": 2, "reference": "A B"}
 

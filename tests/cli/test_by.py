@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.formats import scan
-from lagging.formats.columns import joined_labels, labels_of
+from lagging.formats.tables import joined_labels, labels_of
 
 FORMATS = ["parquet", "arrow", "csv", "tsv", "jsonl"]
 
@@ -65,7 +65,7 @@ def lake(folder: Path, ending: str = "parquet", files: int = 3) -> list[dict[str
     return every
 
 
-def alone(some: list[dict[str, Any]], metric: str) -> lagging.scoring.Score:
+def alone(some: list[dict[str, Any]], metric: str) -> lagging.scoring.scores.Score:
     """What `lagging.score` says of these rows."""
     columns = {name: [row[name] for row in some] for name in ("delays", "source_length", "id")}
     return lagging.score(lagging.Run.from_delays(**columns), [metric])[metric]

@@ -156,7 +156,7 @@ def test_a_signature_needs_its_model(run, model, monkeypatch) -> None:
         done = run(*args, other, "--spm-model", model, *extra)
         assert (done.code, done.out) == (2, "")
         assert "but spm-00000000 is needed" in done.err
-    monkeypatch.setattr("lagging.text._MODELS", {})
+    monkeypatch.setattr("lagging.data.tokens._MODELS", {})
     done = run(*args, signature)
     assert (done.code, done.out) == (2, "")
     assert "which has not been given" in done.err

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from lagging.data.files import write_whole
 from lagging.errors import LaggingError
-from lagging.files import write_whole
 
 COMMAND = [sys.executable, "-m", "lagging"]
 GUARD = 120

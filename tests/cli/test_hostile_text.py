@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.errors import Fault, Note
-from lagging.printable import field, printable, text_of_field
+from lagging.errors.printable import field, printable, text_of_field
 
 HOSTILE = "x\x1b]0;owned\x07\x1b[31m\r\nerror: forged\n\u202eevil\u2066\x9b2J\u2028\x85note: forged\x00\x7f\U000e0041"
 LINE: dict[str, Any] = {"prediction": "a b", "delays": [1, 2], "source_length": 2, "reference": "a b"}
@@ -61,7 +61,7 @@ COMMANDS = (
     ["validate", "a.log"],
     ["validate", "a.log", "-f", "json"],
     ["score", "a.log", "-v"],
-    *(["score", "a.log", "-f", form, "--by", "index"] for form in ("table", "json", "tsv", "md", "latex")),
+    *(["score", "a.log", "-f", form, "--by", "index"] for form in ("table", "json", "tsv", "markdown", "latex")),
     ["score", "a.log", "--on-error", "quarantine"],
     ["score", "a.log", "--unit", "token", "--level", "token", "-f", "json"],
     ["compare", "a.log", "a.log", "--subset"],
@@ -191,7 +191,7 @@ def test_cells_that_a_spreadsheet_takes_for_formulas_are_what_they_were(run: Run
 
 def test_workers_say_nothing_that_a_terminal_obeys() -> None:
     code = (
-        "import logging; from lagging.agents.working import _Handler; "
+        "import logging; from lagging.agents.runner.worker import _Handler; "
         "log = logging.getLogger('lagging'); log.addHandler(_Handler()); log.warning('a\\x1b[31m\\nb')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 import lagging as lag
 from lagging.longform import ALIGNERS
-from lagging.repeating import ALIGNERS as NAMES
+from lagging.scoring.signature import ALIGNERS as NAMES
 
 TALKS = {
     "a.wav": [(0.5, 2.0, "Guten Morgen, meine Damen."), (2.5, 2.0, "Heute reden wir über Zeit."), (5.0, 1.5, "Danke!")],

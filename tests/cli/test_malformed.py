@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lagging.cli import main
-from lagging.kinds import KINDS
+from lagging.errors.catalogue import KINDS
 
 NAN, INF = float("nan"), float("inf")
 ABSENT = object()

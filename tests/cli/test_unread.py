@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lagging
-from lagging.run import LISTS
+from lagging.data.run import LISTS
 
 SPEECH: dict[str, Any] = {
     "id": 0,

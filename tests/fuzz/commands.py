@@ -21,7 +21,7 @@ from fuzz.tables import COLUMNS, SCORES, SEGMENTATIONS, yaml_list
 from fuzz.terminal import ended, number_of, run
 from fuzz.words import FIELDS
 from lagging.cli import cli
-from lagging.published import read_scores
+from lagging.comparison.published import read_scores
 
 COMMANDS = ("score", "validate", "convert", "inspect", "compare", "curve", "report", "resegment", "simulate", "metrics")
 """Those that end by themselves."""

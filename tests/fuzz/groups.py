@@ -20,10 +20,10 @@ from fuzz.logs import METRICS
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, agree, numbers, outcome, small_parts
 from fuzz.terminal import run
-from lagging import parallel
-from lagging.formats.columns import labels_of
-from lagging.run import Run
-from lagging.tallies import Tallies
+from lagging.data.run import Run
+from lagging.formats.tables import labels_of
+from lagging.scoring import processes
+from lagging.scoring.tallies import Tallies
 
 
 def rows(random: Random) -> list[Pairs]:
@@ -71,7 +71,7 @@ def check_groups(case: Case) -> None:
     whole = outcome(lambda: Run.concat(list(lagging.scan(path, by=["document"]))))
     for name in case.options["metrics"]:
         with small_parts(5):
-            alone, both = (outcome(lambda j=jobs, n=name: parallel.score(path, [n], jobs=j)) for jobs in (1, 2))
+            alone, both = (outcome(lambda j=jobs, n=name: processes.score(path, [n], jobs=j)) for jobs in (1, 2))
         agree("why one process and two refuse", alone.refusal, both.refusal)
         agree(f"{name} by one process, and by two", numbers(alone.value or ()), numbers(both.value or ()))
         if whole.error is None:

@@ -18,14 +18,14 @@ from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, read_again, small_parts, sound, values
 from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, lines_of, outermost
 from fuzz.terminal import scores
-from lagging.defaults import default_metrics
+from lagging.data.run import COLUMNS, Run
 from lagging.errors import Fault
 from lagging.formats import FORMATS
 from lagging.formats.line import FIELDS
 from lagging.formats.simulstream import READERS
 from lagging.metrics import registered
-from lagging.run import COLUMNS, Run
-from lagging.scoring import Scorer
+from lagging.scoring.plan import default_metrics
+from lagging.scoring.scores import Scorer
 from runs import bare
 
 DAMAGES = (0, 0, 1, 1, 1, 2, 3)

@@ -14,9 +14,9 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.parsers import Row, letters
+from lagging.data.ragged import Ragged
+from lagging.data.run import Run
 from lagging.errors import DataError, Fault, LaggingError
-from lagging.ragged import Ragged
-from lagging.run import Run
 
 
 class Difference(AssertionError):

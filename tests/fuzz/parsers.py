@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lagging.data.run import LISTS, NUMBERS, Run
 from lagging.formats.moses import moses
-from lagging.run import LISTS, NUMBERS, Run
 
 Row = dict[str, Any]
 

@@ -12,10 +12,10 @@ from fuzz.cases import Case
 from fuzz.logs import METRICS
 from fuzz.mutators import mutate_bytes
 from fuzz.oracles import Difference, agree, outcome
-from lagging.gates import gate
+from lagging.comparison.gates import gate
 from lagging.metrics import metric
-from lagging.repeating import settings
-from lagging.signature import Signature
+from lagging.scoring.signature import settings
+from lagging.scoring.signature import Signature
 
 FIELDS = {
     "unit": ("token", "ms", "none"),

@@ -12,10 +12,10 @@ import pytest
 
 import lagging
 from lagging import Run
+from lagging.data.ragged import Ragged
+from lagging.data.run import make_texts
 from lagging.longform import ALIGNERS, Segmentation, cut, read_segmentation, resegment
 from lagging.longform.recordings import recording_names
-from lagging.ragged import Ragged
-from lagging.run import make_texts
 
 pytestmark = pytest.mark.data
 

@@ -11,8 +11,8 @@ import yaml
 
 import lagging
 import oracle
-from lagging.clocks import clock
-from lagging.run import make_texts
+from lagging.data.run import make_texts
+from lagging.metrics.clocks import clock
 
 pytestmark = pytest.mark.data
 

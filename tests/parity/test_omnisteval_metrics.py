@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import lagging
 import oracle
 from lagging.cli import cli
-from lagging.clocks import clock
+from lagging.metrics.clocks import clock
 
 pytestmark = pytest.mark.data
 

@@ -8,8 +8,8 @@ import pytest
 import scipy.stats
 
 import lagging
-from lagging.disagreement import lines
-from lagging.published.rows import read_rows
+from lagging.comparison.published.rows import read_rows
+from lagging.curves.ranking import lines
 
 pytestmark = pytest.mark.data
 

@@ -9,7 +9,7 @@ import pytest
 
 import lagging
 from lagging.formats.moses import moses
-from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
 
 pytestmark = pytest.mark.data
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagging import Run
+from lagging.data.run import Origin
 from lagging.formats.ids import SeenIds
-from lagging.run import Origin
 
 WHOLE = st.lists(st.integers(0, 40), min_size=1, max_size=8)
 GROWING = st.lists(st.integers(0, 40), min_size=1, max_size=8, unique=True).map(sorted)

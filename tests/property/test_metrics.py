@@ -15,7 +15,7 @@ import oracle
 from lagging import policies
 from lagging.metrics import kernels
 from lagging.metrics.registry import registered
-from lagging.scoring import Scorer
+from lagging.scoring.scores import Scorer
 
 TOLERANCE = Fraction(1, 10**12)
 LENGTHS = ("hypothesis", "reference", "longest")
@@ -676,7 +676,7 @@ def test_the_signature_of_a_score_parses_back_and_names_its_metric(m, segments):
 @settings(max_examples=100)
 @given(runs_with_text(), st.sampled_from(["paper", "simuleval", "omnisteval", "fbk"]))
 def test_a_signature_says_how_to_make_the_score_again(run, convention):
-    from lagging.scoring import settings as settings_of
+    from lagging.scoring.signature import settings as settings_of
 
     names = ["AP", "AL", "DAL", "LAAL", "YAAL", "AL_CA", "DAL(mean=token)", "CW", "AL(empty=source)"]
     for score in lagging.score(run, names, convention=convention):

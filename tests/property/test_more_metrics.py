@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import lagging
 import oracle
-from lagging.clocks import clock, steps
-from lagging.ragged import Ragged
-from lagging.scoring import Scorer
-from lagging.scoring import settings as settings_of
+from lagging.data.ragged import Ragged
+from lagging.metrics.clocks import clock, steps
+from lagging.scoring.scores import Scorer
+from lagging.scoring.signature import settings as settings_of
 
 TOLERANCE = Fraction(1, 10**12)
 LENGTHS = ("hypothesis", "reference", "longest")

@@ -143,7 +143,7 @@ def test_several_ragged_side_by_side(rows, made):
 
     expected = [[v - 2 * v + 10 * t + 100 * r for t, v in enumerate(row)] for r, row in enumerate(rows)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lagging.ragged.TOKENS_PER_RECTANGLE", 7)
+        patch.setattr("lagging.data.ragged.TOKENS_PER_RECTANGLE", 7)
         small = [Ragged(r.values, r.offsets) for r in (ragged, other, third)]
         in_small = small[0].by_token(kernel, *small[1:], column).tolist()
     for got in (ragged.by_token(kernel, other, third, column).tolist(), in_small):

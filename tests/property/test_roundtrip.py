@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
+from lagging.data.ragged import Ragged
 from lagging.formats import FORMATS
-from lagging.ragged import Ragged
 from runs import runs, same, texts
 
 NOT_IN_A_LOG = ("name", "repaired", "stripped")

@@ -18,7 +18,7 @@ import pytest
 
 from lagging.cli import main
 from lagging.metrics.registry import registered
-from lagging.signature import Signature
+from lagging.scoring.signature import Signature
 
 Value = tuple[float | None, float | None, float | None]
 

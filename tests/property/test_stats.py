@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from lagging.ragged import Ragged
-from lagging.scoring import Scores
+from lagging.data.ragged import Ragged
+from lagging.scoring.scores import Scores
 from lagging.stats import interval, paired
 from lagging.stats.estimators import Quantile, Units
 from lagging.stats.resamples import on_grid

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.cli import cli
+from lagging.data.run import Run
 from lagging.errors import MetricError
 from lagging.formats import jsonl, source
 from lagging.metrics import registered
-from lagging.run import Run
-from lagging.scoring import Scorer, Scores
-from lagging.stacking import Sums, keys
+from lagging.scoring.accumulator import Sums
+from lagging.scoring.hashes import segment_keys
+from lagging.scoring.scores import Scorer, Scores
 from runs import runs, texts
 
 

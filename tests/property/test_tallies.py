@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging import Run
-from lagging.tallies import Tallies, Tally
+from lagging.scoring.tallies import Tallies
+from lagging.scoring.tally import Tally
 
 METRICS = ["AP", "AL", "DAL", "DAL(mean=token)", "LAAL"]
 NUMBER = st.floats(0, 1e6, allow_nan=False)

@@ -14,7 +14,7 @@ from lab import figures
 from lab.experiments import Setting, read_plan
 from lab.results import read_results
 from lab.tables import families
-from lagging.run import Run
+from lagging.data.run import Run
 from lagging.stats import interval
 
 ROOT = Path(__file__).parents[2]

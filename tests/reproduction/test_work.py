@@ -77,7 +77,7 @@ def test_a_task_that_fails_stops_the_others(work):
 
 
 def test_two_labs_do_not_work_in_one_folder(work):
-    held = "from lagging.agents.locks import Lock; from pathlib import Path; import sys, time; "
+    held = "from lagging.agents.runner.locks import Lock; from pathlib import Path; import sys, time; "
     held += "lock = Lock(Path(sys.argv[1])); lock.take(); print('held', flush=True); time.sleep(60)"
     other = subprocess.Popen([sys.executable, "-c", held, str(work.folder / ".lab.lock")], stdout=subprocess.PIPE)
     try:

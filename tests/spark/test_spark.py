@@ -21,8 +21,8 @@ from click.testing import CliRunner
 import lagging
 from lagging.cli import cli
 from lagging.errors import DataError, MetricError, UsageError
-from lagging.spark import score, score_files
-from lagging.spark.frames import explained
+from lagging.scoring.spark import score, score_files
+from lagging.scoring.spark.frames import explained
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

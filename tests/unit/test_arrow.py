@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import lagging
-from lagging.arrow import (
+from lagging.errors import DataError, MetricError, UsageError
+from lagging.scoring.arrow import (
     finish_tallies,
     merge_tallies,
     score_batch,
@@ -23,7 +24,6 @@ from lagging.arrow import (
     tally_batch,
     totals_schema,
 )
-from lagging.errors import DataError, MetricError, UsageError
 
 METRICS = ["AP", "AL", "LAAL", "DAL"]
 
@@ -162,7 +162,7 @@ def test_a_batch_without_what_a_log_must_have_is_refused_in_quarantine_too():
 
 
 def test_lists_are_not_copied(monkeypatch):
-    from lagging.ragged import Ragged
+    from lagging.data.ragged import Ragged
 
     values = pa.array(np.arange(6.0))
     delays = pa.ListArray.from_arrays(pa.array([0, 2, 4, 6], pa.int32()), values)

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 import lagging
 import oracle
 from lagging.cli import cli
-from lagging.clocks import CLOCKS, clock, steps
+from lagging.data.ragged import Ragged
+from lagging.metrics.clocks import CLOCKS, clock, steps
 from lagging.metrics.record import CLOCK_COLUMNS
-from lagging.ragged import Ragged
 
 CORRECTED = ["queue", "omnisteval", "fbk", "fbk1"]
 NOT_IDEAL = [name for name in CLOCKS if name != "ideal"]

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.columns import Column, read_column
-from lagging.comparing.letters import compact_letters
-from lagging.comparing.words import Together, verdict
+from lagging.comparison.external import Column, read_column
+from lagging.comparison.letters import compact_letters
+from lagging.comparison.summary import Together, verdict
 from lagging.errors import DataError, MetricError, UsageError
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats import paired, with_intervals
 from statistic import made
 
@@ -239,7 +239,7 @@ def test_n_is_the_number_of_segments_that_count_and_common_says_which() -> None:
     assert missing["n"] == "29"
     assert missing.get("common") is not None
     with pytest.raises(UsageError, match="only the systems that were compared tell which"):
-        lagging.scoring.settings(missing)
+        lagging.scoring.signature.settings(missing)
 
 
 def test_what_was_left_out_does_not_make_scores_incomparable() -> None:

@@ -6,13 +6,14 @@ import pytest
 
 import lagging
 import oracle
-from lagging.conventions import CONVENTIONS, Convention
+from lagging.comparison.regimes import REGIMES
 from lagging.errors import MetricNameError
 from lagging.longform import Segmentation, resegment
 from lagging.metrics import registered
-from lagging.regimes import REGIMES
-from lagging.scoring import Scorer, settings
-from lagging.timeline import timeline
+from lagging.metrics.conventions import CONVENTIONS, Convention
+from lagging.render.timeline import timeline
+from lagging.scoring.scores import Scorer
+from lagging.scoring.signature import settings
 
 RUN = lagging.Run.from_delays(
     [[1000, 2000, 3000], [400, 400, 400, 400, 500], []],

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
-from lagging.columns import Column
+from lagging.comparison.derived import Draws
+from lagging.comparison.external import Column
+from lagging.comparison.published.rows import PublishedRow
 from lagging.curves import curves
-from lagging.derived import Draws
 from lagging.errors import MetricError, UsageError
-from lagging.polylines import fit, front, gap, height, ordered, reach
-from lagging.published.rows import PublishedRow
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats import interval, paired
+from lagging.stats.polylines import fit, front, gap, height, ordered, reach
 from lagging.stats.resamples import counts
 
 whole = st.integers(-6, 6)

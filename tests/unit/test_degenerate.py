@@ -9,7 +9,7 @@ import lagging
 import oracle
 from lagging import policies
 from lagging.cli import cli
-from lagging.scoring import Scorer
+from lagging.scoring.scores import Scorer
 from runs import scored_alike
 
 ALL = [

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging import Run
+from lagging.data.checks import is_length
+from lagging.data.ragged import Ragged
 from lagging.errors import DataError, UsageError
-from lagging.formats import columns, delimited, jsonl, read, scan, validate, write
-from lagging.ragged import Ragged
-from lagging.validation import is_length
+from lagging.formats import delimited, jsonl, read, scan, tables, validate, write
 from runs import same
 
 SMALL = "id,delays,source_length,prediction\n0,[1 2],2,a b\n1,[2],2,c\n"
@@ -59,9 +59,9 @@ def test_the_first_line_shows_the_separator(separator, table):
 
 
 def test_every_other_name_is_known(table):
-    for column, others in columns.ALIASES.items():
+    for column, others in tables.ALIASES.items():
         for other in others:
-            assert columns.match([other.upper().replace("_", "-")]).places == {column: 0}, other
+            assert tables.match([other.upper().replace("_", "-")]).places == {column: 0}, other
 
 
 def test_a_columns_own_name_wins(table):

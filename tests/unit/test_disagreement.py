@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.disagreement import kendall, lines, ranking
+from lagging.comparison.published.rows import PublishedRow
+from lagging.curves.ranking import kendall, lines, ranking
 from lagging.errors import UsageError
-from lagging.published.rows import PublishedRow
 from lagging.render.disagreement import render_lines
 from lagging.stats.resamples import counts
 

@@ -16,11 +16,11 @@ import pytest
 
 import lagging
 from lagging.formats import FORMATS
-from lagging.formats.columns import ALIASES
 from lagging.formats.line import Line
+from lagging.formats.tables import ALIASES
 from lagging.metrics import registered
-from lagging.signature import ORDER
-from lagging.tallies.making import check_metrics
+from lagging.scoring.signature import ORDER
+from lagging.scoring.plan import check_metrics
 from runs import everything
 
 ROOT = Path(__file__).parents[2]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging import Run, UsageError
-from lagging.edits import KINDS
+from lagging.data.ragged import Ragged
+from lagging.data.strip import KINDS
+from lagging.data.tokens import tokens
 from lagging.errors import DataError
 from lagging.formats import jsonl, source
-from lagging.ragged import Ragged
-from lagging.scoring import settings
-from lagging.text import tokens
+from lagging.scoring.signature import settings
 
 ALL = list(KINDS)
 PIECES = ["ja", "nein", "3.5", "don't", ".", ",", "...", "—", "$", "«»", "</s>", "<eos>", "<|endoftext|>", "<unk>"]

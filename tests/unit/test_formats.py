@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import lagging
-from lagging.defaults import default_metrics
 from lagging.errors import DataError, UsageError
 from lagging.formats import jsonl, read, scan, source, validate, write
+from lagging.scoring.plan import default_metrics
 
 WAIT_3 = [3, 4, 5, 6, 6, 6]
 ABSENT = object()

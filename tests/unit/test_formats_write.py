@@ -13,10 +13,10 @@ import pytest
 
 import lagging
 from lagging import Run
+from lagging.data.checks import is_length
 from lagging.errors import DataError, UsageError
 from lagging.formats import read, validate, write
-from lagging.scoring import DEFAULT_METRICS
-from lagging.validation import is_length
+from lagging.scoring.plan import DEFAULT_METRICS
 
 BOTH = pytest.mark.parametrize("form", ["simuleval", "jsonl"])
 
@@ -301,7 +301,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
         file.write("half of it")
         raise Boom
 
-    monkeypatch.setattr("lagging.formats.writers.write_jsonl", fail)
+    monkeypatch.setattr("lagging.formats.jsonl_writer.write_jsonl", fail)
     with pytest.raises(Boom):
         write(run_of_text(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.comparison.gates import Gate, check_names, failed, gate, worse
 from lagging.errors import UsageError
-from lagging.gates import Gate, check_names, failed, gate, worse
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats import paired
 from statistic import made
 

@@ -7,8 +7,9 @@ import scipy.stats
 from scipy.stats import bootstrap
 
 import lagging
-from lagging.ragged import Ragged
-from lagging.scoring import Scores, settings
+from lagging.data.ragged import Ragged
+from lagging.scoring.scores import Scores
+from lagging.scoring.signature import settings
 from lagging.stats import interval, intervals, paired, with_intervals
 from lagging.stats.intervals import COVERED
 from statistic import made

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.columns import read_column
+from lagging.comparison.external import read_column
 from lagging.errors import DataError, UsageError
 from lagging.formats.keys import has_repeated_keys
 from lagging.formats.source import Batch
@@ -198,7 +198,7 @@ def test_a_configuration_that_is_nested_too_deeply_is_refused(what: str, tmp_pat
 
 
 def test_a_manifest_that_is_nested_too_deeply_says_nothing_of_the_log(tmp_path: Path) -> None:
-    from lagging.agents.manifest import Manifest
+    from lagging.agents.runner.manifest import Manifest
 
     (tmp_path / "instances.log").write_text(GOOD % 0 + "\n")
     (tmp_path / "run.json").write_text("[" * 100_000)

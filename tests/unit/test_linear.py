@@ -142,15 +142,15 @@ def run_patterns() -> None:
 def run_readers() -> None:
     import tempfile
 
-    from lagging.columns import read_column
+    from lagging.comparison.external import read_column
+    from lagging.comparison.gates import gate
+    from lagging.comparison.published import read_scores
+    from lagging.comparison.published.rows import read_rows
     from lagging.errors import LaggingError
     from lagging.formats import FORMATS
-    from lagging.formats.columns import listed, number
-    from lagging.gates import gate
+    from lagging.formats.tables import listed, number
     from lagging.longform import read_segmentation
     from lagging.metrics import metric, split_names
-    from lagging.published import read_scores
-    from lagging.published.rows import read_rows
 
     file = Path(tempfile.mkdtemp(), "hostile")
     readers: tuple[Callable[[], object], ...] = (

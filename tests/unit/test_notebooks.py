@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 import lagging
-from lagging import Run, notebooks
-from lagging.timeline import timeline
+from lagging import Run
+from lagging.data import notebooks
+from lagging.render.timeline import timeline
 
 HOSTILE = ["<script>alert(1)</script>", "a\"'&\u2028b \u202e x", "w" * 10_000, "nul\x00 😀"]
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "div", "small", "sup", "strong"}

@@ -11,8 +11,8 @@ import pytest
 import scipy.stats
 
 import lagging
-from lagging.ragged import Ragged
-from lagging.scoring import Scores
+from lagging.data.ragged import Ragged
+from lagging.scoring.scores import Scores
 from lagging.stats import joint, match, paired, resampled
 from lagging.stats.resamples import counts, swaps
 from statistic import made
@@ -334,7 +334,7 @@ def test_resamples_do_not_depend_on_how_many_are_made_at_a_time(draw, n) -> None
 def test_threads_change_nothing() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import numpy as np; from statistic import made;"
-        "from lagging.scoring import Scores; from lagging.stats import paired; d = np.random.default_rng(1);"
+        "from lagging.scoring.scores import Scores; from lagging.stats import paired; d = np.random.default_rng(1);"
         "s = {k: Scores([made('AL', d.lognormal(0, 1, 3000))]) for k in 'abc'};"
         "print([(p.low.hex(), p.high.hex(), p.p, p.effect_low.hex()) for p in paired(s, resamples=300).pairs])"
     )

@@ -18,13 +18,13 @@ import pytest
 from click.testing import CliRunner
 
 import lagging
-from lagging import parallel
 from lagging.cli import cli
 from lagging.errors import LaggingError, UsageError
 from lagging.formats import jsonl, source
 from lagging.formats.source import Source
-from lagging.parallel import score_share, spread
-from lagging.scoring import Scorer
+from lagging.scoring import processes
+from lagging.scoring.processes import score_share, spread
+from lagging.scoring.scores import Scorer
 
 ROWS = 2600
 NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU"]
@@ -37,7 +37,7 @@ def small_parts(monkeypatch):
         pytest.skip("processes that are started anew would not know of the small parts")
     monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 300)
     monkeypatch.setattr(source, "BATCH_BYTES", 1 << 12)
-    monkeypatch.setattr(parallel, "_context", lambda: get_context("fork"))
+    monkeypatch.setattr(processes, "_context", lambda: get_context("fork"))
 
 
 def rows(count=ROWS, first=0, **more):
@@ -81,22 +81,22 @@ def both(tmp_path, *args):
 def shares(monkeypatch):
     """How many shares were handed out: without any, equal results would show nothing."""
     count = []
-    whole = parallel.Spread._shares
+    whole = processes.Spread._shares
 
     def counted(self, scorers):
         for share in whole(self, scorers):
             count.append(share)
             yield share
 
-    monkeypatch.setattr(parallel.Spread, "_shares", counted)
+    monkeypatch.setattr(processes.Spread, "_shares", counted)
     return count
 
 
 def filled(monkeypatch):
     """Whether each log was scored by several processes to its end."""
     answers = []
-    fill = parallel.Spread.fill
-    monkeypatch.setattr(parallel.Spread, "fill", lambda self, s: answers.append(fill(self, s)) or answers[-1])
+    fill = processes.Spread.fill
+    monkeypatch.setattr(processes.Spread, "fill", lambda self, s: answers.append(fill(self, s)) or answers[-1])
     return answers
 
 
@@ -134,7 +134,7 @@ def test_several_files_of_one_system_without_names(ending, tmp_path, monkeypatch
 
 def test_from_python(log):
     for jobs in (1, 2):
-        found = parallel.score(log, NAMES, jobs=jobs)
+        found = processes.score(log, NAMES, jobs=jobs)
         expected = lagging.score(lagging.scan(log), NAMES)
         assert found.notes == expected.notes
         for name in NAMES:
@@ -330,7 +330,7 @@ def test_a_killed_process_changes_nothing(log, tmp_path, monkeypatch):
     flag = tmp_path / "kill"
     flag.touch()
     monkeypatch.setenv("LAGGING_TEST_KILL", str(flag))
-    monkeypatch.setattr(parallel, "score_share", killed_once)
+    monkeypatch.setattr(processes, "score_share", killed_once)
     answers = filled(monkeypatch)
     one, several = both(tmp_path, log, "-m", "AP,AL,DAL")
     assert not flag.exists()
@@ -339,7 +339,7 @@ def test_a_killed_process_changes_nothing(log, tmp_path, monkeypatch):
 
 
 def test_processes_that_are_always_killed_are_an_error(log, monkeypatch):
-    monkeypatch.setattr(parallel, "score_share", killed_always)
+    monkeypatch.setattr(processes, "score_share", killed_always)
     scorer = Scorer(["AL"])
     with pytest.raises(LaggingError, match=r"base.jsonl was killed, 3 times; not scored: \d+ of \d+ parts") as error:
         spread(log, 2).fill([scorer])

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
-from lagging.kinds import KINDS
-from lagging.published import layouts
-from lagging.published.labels import find_metric, number
+from lagging.comparison.published import layouts
+from lagging.comparison.published.labels import find_metric, number
+from lagging.errors.catalogue import KINDS
 from lagging.render import render
 
 TSV = "BLEU\tLAAL\tAL\tAP\n18.227\t1857.713\t1803.919\t0.795\n"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
+from lagging.data.run import Run
 from lagging.errors import DataError, Note, UsageError
 from lagging.longform.recordings import check_units, match, recording_names, streams
 from lagging.longform.segmentation import Segmentation, read_segmentation
-from lagging.run import Run
 
 
 def rows(*delays: list[float], **columns: Any) -> Run:
@@ -313,7 +313,7 @@ def test_offsets_in_another_unit(factor, wrong):
         return
     with pytest.raises(DataError) as error:
         units(run, made)
-    end = lagging.validation.number(10_000 * factor)
+    end = lagging.data.checks.number(10_000 * factor)
     assert told(error) == [("segmentation-unit", 1, f'"a" ends at {end} ms, but at 10000 ms in the log')]
 
 

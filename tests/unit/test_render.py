@@ -4,11 +4,11 @@ import pytest
 
 import lagging
 from lagging.render import render
-from lagging.render import timeline as drawing
+from lagging.render import timeline_text as drawing
 from lagging.render.card import listing
 from lagging.render.cells import safe, shorten
-from lagging.render.timeline import draw, sparkline
-from lagging.timeline import timeline
+from lagging.render.timeline import timeline
+from lagging.render.timeline_text import draw, sparkline
 
 
 def test_unknown_formats_are_named() -> None:

@@ -12,8 +12,8 @@ import pytest
 import lagging
 from lagging import Run
 from lagging.errors import UsageError
-from lagging.reporting import building, report, segments
-from lagging.reporting.building import PLACE
+from lagging.render.report import page, report, segments
+from lagging.render.report.page import PLACE
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -259,7 +259,7 @@ def test_the_comparison_must_be_of_these_systems(runs: dict[str, Run], found: la
 
 
 def test_the_page_has_one_place_for_data() -> None:
-    page = Path(lagging.__file__).with_name("web").joinpath("report.html").read_text("utf-8")
+    page = Path(lagging.__file__).parent.joinpath("render", "web").joinpath("report.html").read_text("utf-8")
     assert page.count(PLACE) == 1
 
 
@@ -294,6 +294,6 @@ def test_segments_of_output_speech() -> None:
 
 
 def test_a_page_without_a_place_for_data_is_refused(monkeypatch: pytest.MonkeyPatch, runs: dict[str, Run]) -> None:
-    monkeypatch.setattr(building, "PLACE", "<script id=elsewhere></script>")
+    monkeypatch.setattr(page, "PLACE", "<script id=elsewhere></script>")
     with pytest.raises(UsageError, match="make web"):
         report({"base": runs["base"]}).to_html()

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import lagging
 import oracle
 from lagging import DataError, Run, UsageError
-from lagging.clocks import clock
+from lagging.data.tokens import count_tokens, load_spm, tokens
 from lagging.longform import ALIGNERS, Segmentation, Stream, cut, read_segmentation, resegment
 from lagging.longform.recordings import streams
-from lagging.scoring import settings as settings_of
-from lagging.text import count_tokens, load_spm, tokens
+from lagging.metrics.clocks import clock
+from lagging.scoring.signature import settings as settings_of
 
 WORDS = ["ja", "Ja,", "und", "so.", "Und", "nein?", "(Applaus)", "heute", "gehen", "wir", "nach", "Köln.", "Wir"]
 CHARACTERS = [*"你好今天我们去公园吧。，很", "A"]

@@ -6,8 +6,8 @@ import pytest
 
 import lagging
 from lagging import Run
-from lagging.ragged import Ragged
-from lagging.run import COLUMNS
+from lagging.data.ragged import Ragged
+from lagging.data.run import COLUMNS
 
 
 def run() -> Run:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import lagging
+from lagging.data.ragged import Ragged
 from lagging.metrics import registered
-from lagging.ragged import Ragged
-from lagging.schedule import Schedules
-from lagging.scoring import Scorer, settings
+from lagging.metrics.schedule import Schedules
+from lagging.scoring.scores import Scorer
+from lagging.scoring.signature import settings
 from runs import everything
 
 ANTAGONIST = [4, 4, 4, 4, 5]

@@ -17,7 +17,7 @@ import lagging
 from lagging import Run
 from lagging.errors import DataError, UsageError
 from lagging.formats import FORMATS, read, scan, source, validate, write
-from lagging.formats.facts import recognise
+from lagging.formats.schema import recognise
 from lagging.formats.subwords import AS_IS, BYTES, MARKED, WORDS, find_joint, join
 
 ABSENT = object()

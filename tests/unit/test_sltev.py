@@ -23,7 +23,7 @@ from lagging import Run
 from lagging.errors import DataError, MetricError, MissingExtraError
 from lagging.formats import read, scan, sltev, validate, write
 from lagging.formats.moses import _tokenize, moses
-from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
 
 LOG = """\
 P 5 0 4 we see

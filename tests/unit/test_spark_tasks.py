@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lagging.arrow import finish_tallies, tally_batch
 from lagging.metrics import metric
-from lagging.spark import tasks
-from lagging.spark.files import _forms
-from lagging.spark.reading import ADDED, Task, decoded
-from lagging.tallies import Tally
+from lagging.scoring.arrow import finish_tallies, tally_batch
+from lagging.scoring.spark import tasks
+from lagging.scoring.spark.batches import ADDED, Task, decoded
+from lagging.scoring.spark.files import _forms
+from lagging.scoring.tally import Tally
 
 pa = pytest.importorskip("pyarrow")
 
@@ -81,7 +81,7 @@ def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, lis
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_partitions_give_the_scores_of_one_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lagging.spark.reading.ENOUGH_ROWS", 10 if seed % 2 else 1000)
+    monkeypatch.setattr("lagging.scoring.spark.batches.ENOUGH_ROWS", 10 if seed % 2 else 1000)
     some = rows(100)
     plain = batch(some).select(["id", "delays", "source_length", "prediction", "reference", "lang"])
     whole = tally_batch(plain, TASK.metrics, by=["lang"], unit="token", level="word")

@@ -13,9 +13,9 @@ import pytest
 
 import lagging
 from lagging import MissingExtraError, Run, UsageError
+from lagging.data.tokens import check_level, count_tokens, ends_in_eos, load_spm, settle_level, tokens, unknown_pieces
 from lagging.errors import DataError
-from lagging.scoring import settings
-from lagging.text import check_level, count_tokens, ends_in_eos, load_spm, settle_level, tokens, unknown_pieces
+from lagging.scoring.signature import settings
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -190,7 +190,7 @@ def test_written_and_read_again(model, other, pieces, tmp_path, monkeypatch) -> 
     assert lagging.read(copy, level="token").level == "token"
     with pytest.raises(UsageError, match=f"its tokens are the pieces of {run.level}, but the model given is spm-"):
         lagging.read(copy, spm_model=other)
-    monkeypatch.setattr("lagging.text._MODELS", {})
+    monkeypatch.setattr("lagging.data.tokens._MODELS", {})
     with pytest.raises(
         UsageError, match=rf"copy.jsonl: the tokens are the pieces .* {run.level}, which has not been given"
     ):
@@ -236,7 +236,7 @@ def test_metrics_that_need_words(model, pieces, tmp_path) -> None:
 
 
 def test_without_the_package(model, monkeypatch) -> None:
-    monkeypatch.setattr("lagging.text._MODELS", {})
+    monkeypatch.setattr("lagging.data.tokens._MODELS", {})
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lagging\[spm\]'"):
         load_spm(model)

@@ -17,11 +17,16 @@ import lagging
 from lagging import Run
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import register, registry
-from lagging.signature import Signature, joined
+from lagging.scoring.poisson import BUCKETS, segment_buckets, weights
+from lagging.scoring.exact import SCALE, exact, rounded
+from lagging.scoring.histogram import buckets, bucket_middle
+from lagging.scoring.signature import Signature, joined
+from lagging.scoring.poisson import RESAMPLES
+from lagging.scoring.tallies import Tallies, tally
+from lagging.scoring.tally import Tally
+from lagging.scoring.plan import check_metrics
 from lagging.stats.estimators import Ratio
 from lagging.stats.intervals import acceleration, bca
-from lagging.tallies import RESAMPLES, Tallies, Tally, additive, check_metrics, tally
-from lagging.tallies.additive import LOTS, SCALE, buckets, exact, lots, middle, rounded, weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples/data"
 SUMS = ["AP", "CW", "AL", "DAL", "LAAL", "ATD", "DAL(mean=token)", "AL(empty=source)", "HiddenLag", "HiddenShare"]
@@ -347,7 +352,7 @@ def test_signatures_join():
 def labelled(run: Run, *columns: list[str | None]) -> Run:
     from dataclasses import replace
 
-    from lagging.formats.columns import joined_labels
+    from lagging.formats.tables import joined_labels
 
     return replace(run, group=np.array([joined_labels(of) for of in zip(*columns, strict=True)], dtype=object))
 
@@ -465,7 +470,7 @@ def test_resamples_are_the_same_however_few_are_in_memory(monkeypatch):
         return [(score.low, score.high) for _, scores in tallies.scores(resamples=300) for score in scores]
 
     whole = ends()
-    monkeypatch.setattr(additive, "ROWS", 7)
-    additive.weights.cache_clear()
+    monkeypatch.setattr("lagging.scoring.exact.ROWS", 7)
+    weights.cache_clear()
     assert ends() == whole
-    additive.weights.cache_clear()
+    weights.cache_clear()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lagging
-from lagging.scoring import settings
+from lagging.scoring.signature import settings
 
 
 def log(path: Path, *lines: dict[str, object]) -> Path:

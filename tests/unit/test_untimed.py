@@ -16,7 +16,7 @@ from lagging.formats import FORMATS
 from lagging.longform.recordings import check_units, match, streams
 from lagging.longform.segmentation import Segmentation
 from lagging.metrics import registered
-from lagging.timeline import timeline
+from lagging.render.timeline import timeline
 
 HYPOTHESES = ["see you  soon", "", "no </s>"]
 REFERENCES = ["see you soon", "never", "not yet"]

@@ -10,12 +10,12 @@ import pytest
 
 import lagging
 from lagging import Run
+from lagging.data.checks import REPAIRS, check, number, remark, repair
+from lagging.data.ragged import Ragged
+from lagging.data.run import make_ids, make_texts
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
-from lagging.kinds import KINDS
+from lagging.errors.catalogue import KINDS
 from lagging.longform import Segmentation, resegment
-from lagging.ragged import Ragged
-from lagging.run import make_ids, make_texts
-from lagging.validation import REPAIRS, check, number, remark, repair
 
 NAN, INF = math.nan, math.inf
 Found = list[tuple[str, object, int | None, str]]

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import web_vectors  # noqa: E402
 
-WEB = files("lagging") / "web"
+WEB = files("lagging.render") / "web"
 RUN = (None, "", "module", "text/javascript")
 """Types of scripts that are run; others hold data."""
 PAGES = sorted(page.name for page in WEB.iterdir() if page.name.endswith(".html"))

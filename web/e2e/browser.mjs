@@ -11,7 +11,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const FLAGS = "no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync";
 
 /** Where a page that is shipped lies. */
-export const asset = (name) => pathToFileURL(join(HERE, "..", "..", "src", "lagging", "web", name)).href;
+export const asset = (name) => pathToFileURL(join(HERE, "..", "..", "src", "lagging", "render", "web", name)).href;
 
 /** Starts the browser: LAGGING_CHROMIUM, or Debian's. */
 export async function launch() {

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lagging.agents.jobs import Job, Settings
 from lagging.agents.loading import Spec
 from lagging.agents.protocol import DONE, Agent, Answer, BatchedAgent, Revise, State, Traits, Write, as_agent
+from lagging.agents.runner.jobs import Job, Settings
 from lagging.agents.sentence import Limits
 
 if TYPE_CHECKING:
-    from lagging.agents.running import Progress, Result, run, run_job
+    from lagging.agents.runner.run import Progress, Result, run, run_job
 
 __all__ = [
     "DONE",
@@ -42,6 +42,6 @@ def __getattr__(name: str) -> Any:
     """What runs an agent is imported when it is asked for: workers, which are the agent, start faster without."""
     if name not in ("Progress", "Result", "run", "run_job"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lagging.agents import running
+    from lagging.agents.runner import run as module
 
-    return getattr(running, name)
+    return getattr(module, name)

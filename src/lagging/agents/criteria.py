@@ -26,9 +26,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from lagging.agents.protocol import DONE, State, Write
+from lagging.data.ragged import Floats
 from lagging.errors import UsageError, did_you_mean
 from lagging.policies import PUNCTUATION
-from lagging.ragged import Floats
 
 __all__ = ["CRITERIA", "Distribution", "Greedy", "Segmented", "at_punctuation", "wait_if_diff", "wait_if_worse"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, repeat
 
 from lagging.agents.failures import Failure
+from lagging.data.tokens import tokens
 from lagging.errors import UsageError
 from lagging.formats.subwords import AS_IS, BYTES, MARKED, WORDS, Joint, join
-from lagging.text import tokens
 
 __all__ = ["JOINTS", "LEVELS", "Hypothesis"]
 

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from lagging.agents.protocol import as_agent
+from lagging.data.trees import read_json
 from lagging.errors import UsageError, did_you_mean
-from lagging.trees import read_json
 
 __all__ = ["Spec", "digest", "from_file"]
 

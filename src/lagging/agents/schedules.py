@@ -19,9 +19,9 @@ from typing import Protocol
 import numpy as np
 
 from lagging.agents.protocol import DONE, State, Write
+from lagging.data.ragged import Floats
 from lagging.errors import UsageError, did_you_mean
 from lagging.policies import PUNCTUATION, Policy, policy
-from lagging.ragged import Floats
 
 __all__ = ["NextToken", "Oracle", "Scheduled", "from_name"]
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from lagging.agents.failures import Failure
+from lagging.data.tokens import load_spm, tokens
 from lagging.errors import UsageError, counted, optional
-from lagging.text import load_spm, tokens
 
 __all__ = ["Speech", "Spoken", "Tape", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
 

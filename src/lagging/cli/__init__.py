@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from lagging.errors import DataError, LaggingError, UsageError
-from lagging.printable import printable
+from lagging.errors.printable import printable
 from lagging.version import __version__
 
 __all__ = ["main"]

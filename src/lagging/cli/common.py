@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lagging.edits import KINDS
+from lagging.data.checks import REPAIRS
+from lagging.data.run import Run
+from lagging.data.strip import KINDS
+from lagging.data.tokens import LEVELS
 from lagging.errors import Note, UsageError, counted
+from lagging.errors.printable import printable
 from lagging.formats import FORMATS
+from lagging.formats.run_folder import LOG, MANIFEST
 from lagging.formats.source import resolve
-from lagging.formats.unfinished import LOG, MANIFEST
-from lagging.printable import printable
-from lagging.run import Run
-from lagging.text import LEVELS
-from lagging.validation import REPAIRS
 
 if TYPE_CHECKING:
-    from lagging.scoring import Scores
+    from lagging.scoring.scores import Scores
 
 __all__ = [
     "Talk",
@@ -242,7 +242,7 @@ def emit(text: str, path: str | None = None) -> None:
     if path is None or path == "-":
         click.echo(_screened(text), color=True)
         return
-    from lagging.files import write_whole
+    from lagging.data.files import write_whole
 
     with write_whole(path, errors="backslashreplace") as file:
         file.write(text + "\n")

@@ -7,20 +7,21 @@ from typing import Any
 
 import click
 
-from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
 from lagging.cli.drawing import confident, pairing, read_columns, with_columns
-from lagging.cli.gating import fail_if, tell
-from lagging.cli.logs import distinct, named_metrics, parts_of, scored
+from lagging.cli.gates import fail_if, tell
+from lagging.cli.logs import Announcer, distinct, named_metrics, parts_of, score_log
 from lagging.cli.longform import Cutting, cutting
-from lagging.comparing import Comparison, compare
-from lagging.conventions import CONVENTIONS, convention
+from lagging.cli.quarantine import Aside, setting_aside
+from lagging.comparison import Comparison, compare
+from lagging.comparison.gates import check_names, failed, gate, worse
+from lagging.comparison.published import read_scores
 from lagging.errors import UsageError
-from lagging.gates import check_names, failed, gate, worse
-from lagging.published import read_scores
+from lagging.metrics.conventions import CONVENTIONS, convention
 from lagging.render import RENDERERS
 from lagging.render.comparison import render_comparison
-from lagging.scoring import Scores
+from lagging.scoring.plan import Plan
+from lagging.scoring.scores import Scores
 
 __all__ = ["command"]
 
@@ -97,14 +98,14 @@ def command(
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
     rows = [one for text in published for one in _published(text)]
-    results, said = [], set[str]()
+    results, announcer, plan = [], Announcer(talk), Plan.make(asked or None, chosen)
     named_logs = systems(logs)
     beside = [*cutting.files, *(column.path for column in read), *(system(text)[1] for text in published)]
     spare(named_logs, output, aside.file, inputs=beside)
     for name, path in named_logs:
         with watched(name or path, path, talk) as progress:
-            parts = parts_of(path, name, asked, chosen, cutting, {**how, **aside.reading(), "progress": progress})
-            results.append(scored(parts, asked, chosen, None if talk.quiet else said)[0])
+            parts = parts_of(path, name, plan, cutting, {**how, **aside.reading(), "progress": progress})
+            results.append(score_log(parts, plan, announcer))
     results = distinct(results, [path for _, path in named_logs])
     found = compare(
         {scores.system: scores for scores in results},

@@ -9,8 +9,8 @@ import click
 
 from lagging.cli.common import Talk, not_a_run, reading, system, talking
 from lagging.formats import FORMATS, format_for, read, write
+from lagging.formats.merge import merge
 from lagging.formats.source import resolve
-from lagging.merging import merge
 
 __all__ = ["command"]
 

@@ -18,19 +18,19 @@ from lagging.cli.common import Talk, colour, emit, output, reading, spare, syste
 from lagging.cli.drawing import confident, drawing
 from lagging.cli.logs import parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
-from lagging.conventions import CONVENTIONS, Convention, convention
+from lagging.comparison.published import read_scores
+from lagging.comparison.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
+from lagging.comparison.regimes import REGIMES
 from lagging.curves import Setting, axis, check_axes, curves
-from lagging.decimals import DECIMAL
-from lagging.disagreement import lines, ranking
+from lagging.curves.ranking import lines, ranking
+from lagging.data.decimals import DECIMAL
 from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.metrics import Metric, split_names
-from lagging.published import read_scores
-from lagging.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
-from lagging.regimes import REGIMES
+from lagging.metrics.conventions import CONVENTIONS, Convention, convention
 from lagging.render import RENDERERS
 from lagging.render.curves import render_curves
 from lagging.render.disagreement import render_lines, render_ranking
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats import CORRECTIONS
 
 __all__ = ["command"]
@@ -187,7 +187,7 @@ def command(
 
 def _figure(name: str, result: Any, path: str, **how: Any) -> None:
     """Draw a result, and write it: matplotlib is loaded only here."""
-    from lagging import plots
+    from lagging.render import plots
 
     plots.save(getattr(plots, name)(result, **how), path)
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lagging.cli.common import system
-from lagging.columns import Column, read_column
+from lagging.comparison.external import Column, read_column
 from lagging.errors import UsageError
 from lagging.stats import CORRECTIONS, MOST, RESAMPLES, SEED, TESTS
 

@@ -6,24 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lagging.cli.common import Talk
-from lagging.conventions import Convention
-from lagging.defaults import default_metrics
-from lagging.errors import SHOWN, DataError, Fault, Note, UsageError, counted
+from lagging.cli.logs import Announcer
+from lagging.data.run import Run
+from lagging.errors import SHOWN, Note, UsageError, counted
 from lagging.formats import scan
 from lagging.formats.source import resolve
-from lagging.metrics import Metric, metric
-from lagging.parallel import spread
-from lagging.run import Run
-from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Scores
+from lagging.scoring.part import Part
+from lagging.scoring.plan import IntervalSettings, Plan
+from lagging.scoring.processes import plan_parallel
+from lagging.scoring.scores import Scores
+from lagging.scoring.serial import accumulate
 from lagging.stats.intervals import FEW, few
-from lagging.tallies import Tallies, check_metrics
 
 __all__ = ["grouped", "interval_notes", "lakes", "named_columns"]
-
-Each = Callable[[Run, Scores, str], None]
-"""Told of the scores of the segments of each part."""
-
 
 def named_columns(texts: Iterable[str]) -> tuple[str, ...]:
     """The columns of `--by`, which may be repeated."""
@@ -50,47 +45,29 @@ def lakes(logs: Sequence[tuple[str | None, str]]) -> list[tuple[str | None, list
 def grouped(
     paths: list[str],
     name: str | None,
-    asked: list[str | Metric],
-    chosen: Convention,
-    by: tuple[str, ...],
-    interval: dict[str, Any] | None,
+    plan: Plan,
+    interval: IntervalSettings | None,
     how: dict[str, Any],
-    talk: Talk,
-    said: set[str],
-    each: Each | None = None,
+    announcer: Announcer,
+    on_part: Callable[[Part], None] | None = None,
     jobs: int | None = 1,
 ) -> list[Scores]:
-    """The scores of each group of a log; what was recognised is said once, and `said` holds what was.
+    """The scores of each group of a log."""
+    names: list[str] = []
 
-    A large log is scored by several processes, once its first part has told by which metrics; if that fails, in order.
-    """
-    if asked:
-        check_metrics(asked, chosen)
-    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
-    columns = {column for m in metrics for column in m.columns}
-    tallies: Tallies | None = None
-    system = ""
-    for part in scan(paths, columns=columns, name=name, by=by, **how):
-        if tallies is None:
-            system = part.name
-            if part.origin.description not in said:
-                talk.say(f"{system}: {part.origin.description}")
-                said.add(part.origin.description)
-            seed = None if interval is None else interval["seed"]
-            tallies = Tallies(asked or default_metrics(part), chosen, by=by, seed=seed)
-            shared = None if each is not None else spread(paths, jobs, columns=columns, by=by, **how)
-            if shared is not None and shared.fill([tallies]):
-                break
-        scores = tallies.scored(part)
-        tallies.count(part, scores)
-        if each is not None:
-            each(part, scores, system)
-    if tallies is None:
-        raise DataError(Fault("nothing-given"))
-    drawn = {} if interval is None else {"level": interval["level"], "resamples": interval["resamples"]}
-    found = [Scores(scores, system, (), labels) for labels, scores in tallies.scores(**drawn)]
-    for scores in found[:1]:
-        scores.notes = (*tallies.notes, *(interval_notes(found) if interval is not None else ()))
+    def plans(first: Run) -> list[Plan]:
+        announcer.announce(first)
+        names.append(first.name)
+        return [plan]
+
+    columns, by = plan.columns, plan.group_by
+    parallel = None if on_part is not None else plan_parallel(paths, jobs, columns=columns, by=by, **how)
+    parts = scan(paths, columns=columns, name=name, by=by, **how)
+    (accumulator,) = accumulate(parts, plans, parallel=parallel, on_part=on_part)
+    drawn = {} if interval is None else {"confidence": interval.confidence, "resamples": interval.resamples}
+    found = list(accumulator.group_scores(names[0], **drawn))
+    if found:
+        found[0].notes = (*accumulator.all_notes(), *(interval_notes(found) if interval is not None else ()))
     return found
 
 

@@ -10,14 +10,14 @@ import click
 import numpy as np
 
 from lagging.cli.common import Talk, emit, output, reading, system, talking
-from lagging.conventions import CONVENTIONS, convention
 from lagging.errors import UsageError
 from lagging.formats import read
 from lagging.metrics import metric
+from lagging.metrics.conventions import CONVENTIONS, convention
 from lagging.render.documents import tsv_field
-from lagging.render.timeline import draw
-from lagging.scoring import score
-from lagging.timeline import timeline
+from lagging.render.timeline import timeline
+from lagging.render.timeline_text import draw
+from lagging.scoring.serial import score
 
 __all__ = ["command"]
 

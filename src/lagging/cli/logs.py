@@ -4,23 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lagging.cli.common import Talk
 from lagging.cli.longform import Cutting
-from lagging.conventions import Convention
-from lagging.defaults import default_metrics
-from lagging.errors import DataError, Fault, UsageError
+from lagging.data.run import TIMES, Run
+from lagging.errors import UsageError
 from lagging.formats import scan
 from lagging.metrics import Metric, metric, split_names
-from lagging.run import TIMES, Run
-from lagging.scoring import DEFAULT_METRICS, LONGFORM_METRICS, Keep, Score, Scorer, Scores
-from lagging.signature import differing
+from lagging.scoring.plan import Plan
+from lagging.scoring.scores import Scores
+from lagging.scoring.serial import accumulate
+from lagging.scoring.signature import differing
 
 if TYPE_CHECKING:
-    from lagging.parallel import Spread
-
-__all__ = ["columns_of", "distinct", "named_metrics", "parts_of", "say_unlike", "scored"]
+    
+__all__ = ["Announcer", "distinct", "named_metrics", "parts_of", "say_unlike", "score_log"]
 
 
 def named_metrics(names: Iterable[str]) -> list[str | Metric]:
@@ -32,61 +31,40 @@ def named_metrics(names: Iterable[str]) -> list[str | Metric]:
 
 
 def parts_of(
-    path: str,
-    name: str | None,
-    asked: list[str | Metric],
-    chosen: Convention,
-    cutting: Cutting,
-    how: dict[str, Any],
+    path: str, name: str | None, plan: Plan, cutting: Cutting, how: dict[str, Any], **more: Any
 ) -> Iterator[Run]:
     """The parts of a log; of one whose streams are to be cut, or that is to be given texts, all of it."""
-    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
     if not cutting.asked:
-        yield from scan(path, columns=columns_of(asked, chosen), name=name, **how)
+        yield from scan(path, columns=plan.columns, name=name, **how, **more)
         return
-    clocks = {str(m.get("clock")) for m in metrics if m.has("clock")} & TIMES.keys()
+    clocks = {str(m.get("clock")) for m in plan.resolved_metrics.values() if m.has("clock")} & TIMES.keys()
     yield cutting.cut(cutting.read(path, name, how), how["strip"], clocks=sorted(clocks)).run
 
 
-def columns_of(asked: list[str | Metric], chosen: Convention) -> set[str]:
-    """What of a log is to be read: what the metrics need, and what intervals may go by."""
-    metrics = [chosen.settle(metric(m)) for m in asked or (*DEFAULT_METRICS, *LONGFORM_METRICS)]
-    return {"document", *(column for m in metrics for column in m.columns)}
+class Announcer:
+    """Says what each log was recognised as, once for each description."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk, self._descriptions = talk, set[str]()
+
+    def announce(self, run: Run) -> None:
+        """Say what the log of this Run was recognised as, unless that was said before."""
+        if run.origin.description not in self._descriptions:
+            self._talk.say(f"{run.name}: {run.origin.description}")
+            self._descriptions.add(run.origin.description)
 
 
-def scored(
-    parts: Iterable[Run],
-    asked: list[str | Metric],
-    chosen: Convention,
-    said: set[str] | None,
-    peers: bool = False,
-    shared: Spread | None = None,
-    keep: Keep = "all",
-) -> tuple[Scores, Score | None]:
-    """The scores of one log; beside them, if asked for and it is not to be compared, AL as SimulEval would count it.
+def score_log(parts: Iterable[Run], plan: Plan, announcer: Announcer) -> Scores:
+    """The scores of one log."""
+    names: list[str] = []
 
-    What was recognised is said once: `said` holds what was; None if nothing is to be said. A log that is shared out is
-    scored by several processes, once its first part has told by which metrics; if that fails, in order.
-    """
-    scorer, peer, system = None, None, ""
-    for part in parts:
-        if scorer is None:
-            system = part.name
-            if said is not None and part.origin.description not in said:
-                Talk().say(f"{system}: {part.origin.description}")
-                said.add(part.origin.description)
-            scorer = Scorer(asked or default_metrics(part), chosen, keep=keep)
-            told = peers and said is not None and chosen.name == "paper"
-            if told and part.reference is not None and metric("AL") in scorer.metrics and part.seg == "none":
-                peer = Scorer(["AL"], "simuleval", keep="sums")
-            if shared is not None and shared.fill([s for s in (scorer, peer) if s is not None]):
-                break
-        scorer.add(part)
-        if peer is not None:
-            peer.add(part)
-    if scorer is None:
-        raise DataError(Fault("nothing-given"))
-    return scorer.result(system), None if peer is None else peer.result()["AL"]
+    def plans(first: Run) -> list[Plan]:
+        announcer.announce(first)
+        names.append(first.name)
+        return [plan]
+
+    (accumulator,) = accumulate(parts, plans)
+    return accumulator.scores(names[0])
 
 
 def say_unlike(results: Sequence[Scores], talk: Talk) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lagging.cli.common import Command
-from lagging.edits import check_kinds
-from lagging.edits import strip as strip_tokens
+from lagging.data.run import Run
+from lagging.data.strip import check_kinds
+from lagging.data.strip import strip as strip_tokens
 from lagging.errors import UsageError
 from lagging.formats import scan
-from lagging.repeating import ALIGNERS
-from lagging.run import Run
+from lagging.scoring.signature import ALIGNERS
 
 if TYPE_CHECKING:
     from lagging.longform import Cut, Segmentation

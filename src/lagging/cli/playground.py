@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from lagging.cli.common import Talk, talking
+from lagging.data.files import write_whole
 from lagging.errors import UsageError
-from lagging.files import write_whole
 
 __all__ = ["command"]
 
@@ -29,7 +29,7 @@ def command(output: str | None, opened: bool, talk: Talk) -> None:
     lagging playground --open                shows it
     lagging playground -o playground.html    writes a copy, to send or to put on a site
     """
-    page = Path(str(files("lagging") / "web" / "playground.html"))
+    page = Path(str(files("lagging.render") / "web" / "playground.html"))
     if output == "-":
         if opened:
             raise UsageError("--open needs a file: what goes to standard output cannot be shown")

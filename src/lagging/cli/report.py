@@ -7,22 +7,23 @@ from typing import Any
 
 import click
 
-from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, reading, spare, systems, talking, watched
 from lagging.cli.drawing import pairing, read_columns, with_columns
 from lagging.cli.logs import distinct, named_metrics
 from lagging.cli.longform import Cutting, cutting
-from lagging.columns import Column
-from lagging.comparing import compare
-from lagging.conventions import CONVENTIONS, convention
-from lagging.defaults import default_metrics
+from lagging.cli.quarantine import Aside, setting_aside
+from lagging.comparison import compare
+from lagging.comparison.external import Column
+from lagging.data.files import write_whole
+from lagging.data.run import Run
 from lagging.errors import UsageError, counted, did_you_mean
-from lagging.files import write_whole
 from lagging.formats import scan
-from lagging.reporting import report
-from lagging.reporting.building import alone
-from lagging.run import Run
-from lagging.scoring import Scores, score
+from lagging.metrics.conventions import CONVENTIONS, convention
+from lagging.render.report import report
+from lagging.render.report.page import alone
+from lagging.scoring.plan import default_metrics
+from lagging.scoring.scores import Scores
+from lagging.scoring.serial import score
 
 __all__ = ["command"]
 

@@ -9,8 +9,8 @@ import click
 
 from lagging.cli.common import Talk, reading, spare, system, talking
 from lagging.cli.longform import Cutting, cutting
+from lagging.data.files import write_whole
 from lagging.errors import UsageError
-from lagging.files import write_whole
 from lagging.formats import FORMATS, format_for, write
 from lagging.render.documents import moves_table
 

@@ -17,21 +17,22 @@ import click
 
 from lagging.agents.failures import REMEDIES
 from lagging.agents.hypothesis import JOINTS, LEVELS
-from lagging.agents.jobs import Job, Settings
 from lagging.agents.loading import Spec
 from lagging.agents.protocol import Traits
-from lagging.agents.running import Progress, Result, run_job
+from lagging.agents.runner.jobs import Job, Settings
+from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
 from lagging.cli.common import Talk, colour, emit, say, talking, width
 from lagging.cli.logs import named_metrics, parts_of, scored
 from lagging.cli.longform import Cutting
-from lagging.conventions import CONVENTIONS, convention
+from lagging.data.run import Run
 from lagging.errors import UsageError, counted
+from lagging.metrics.conventions import CONVENTIONS, convention
 from lagging.policies import policy
 from lagging.render import RENDERERS, render
-from lagging.run import Run
-from lagging.scoring import Scores, score
+from lagging.scoring.scores import Scores
+from lagging.scoring.serial import score
 
 __all__ = ["command"]
 

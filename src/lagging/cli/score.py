@@ -12,28 +12,30 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from lagging.cli.aside import Aside, setting_aside
 from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
-from lagging.cli.gating import fail_if, tell
+from lagging.cli.gates import fail_if, tell
 from lagging.cli.groups import grouped, lakes, named_columns
 from lagging.cli.logs import columns_of, distinct, named_metrics, parts_of, say_unlike, scored
 from lagging.cli.longform import Cutting, cutting
-from lagging.cli.onspark import Engine, on_spark, spark_scores, spark_systems
+from lagging.cli.quarantine import Aside, setting_aside
 from lagging.cli.segments import segments_file, write_segments
-from lagging.conventions import CONVENTIONS, Convention, convention
-from lagging.defaults import default_unit
+from lagging.cli.spark import Engine, on_spark, spark_scores, spark_systems
+from lagging.comparison.gates import check_names, failed, gate
+from lagging.comparison.regimes import REGIMES, Verdict, judge, regime
+from lagging.data.tokens import is_spm
+from lagging.data.units import COUNTED
 from lagging.errors import UsageError, counted
-from lagging.gates import check_names, failed, gate
-from lagging.parallel import MOST, spread
-from lagging.regimes import REGIMES, Verdict, judge, regime
+from lagging.metrics.conventions import CONVENTIONS, Convention, convention
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
-from lagging.scoring import Keep, Score, Scores, Settings, settings
-from lagging.signature import Signature
+from lagging.scoring.plan import default_resample
+from lagging.scoring.processes import MOST, spread
+from lagging.scoring.plan import Keep
+from lagging.scoring.scores import Score, Scores
+from lagging.scoring.signature import Settings, settings
+from lagging.scoring.signature import Signature
+from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.stats import check_drawn, with_intervals
-from lagging.tallies import RESAMPLES, SEED
-from lagging.text import is_spm
-from lagging.units import COUNTED
 
 __all__ = ["command"]
 
@@ -166,7 +168,7 @@ def command(
             scores, verdict = judge(scores, task)
             verdicts.append(verdict)
         if interval is not None:
-            scores = with_intervals(scores, **{**interval, "by": interval["by"] or default_unit(scores)})
+            scores = with_intervals(scores, **{**interval, "by": interval["by"] or default_resample(scores)})
         talk.notes(scores.notes, scores.system)
         talk.undefined(scores)
         results.append(scores)

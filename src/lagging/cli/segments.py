@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
+from lagging.data.files import write_whole
+from lagging.data.run import Run
 from lagging.errors import optional
-from lagging.files import write_whole
-from lagging.formats.columns import labels_of
+from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
 from lagging.render.cells import columns, signatures
 from lagging.render.documents import segment_table, tsv_field
-from lagging.run import Run
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 
 __all__ = ["Segments", "is_parquet", "segments_file", "write_segments"]
 
@@ -78,7 +78,7 @@ class Segments:
         return "\t".join(map(tsv_field, cells)) + "\n"
 
     def _add_batch(self, scores: Scores, system: str, labels: Sequence[Sequence[str | None]]) -> None:
-        from lagging.arrow import segment_scores
+        from lagging.scoring.arrow import segment_scores
 
         optional("pyarrow", "arrow")
         from pyarrow.parquet import ParquetWriter

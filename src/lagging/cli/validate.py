@@ -10,9 +10,9 @@ import click
 
 from lagging.cli.common import Talk, emit, mapped, output, recognised, system, talking
 from lagging.errors import counted
+from lagging.errors.catalogue import KINDS
+from lagging.errors.printable import printable
 from lagging.formats import Validation, validate
-from lagging.kinds import KINDS
-from lagging.printable import printable
 
 __all__ = ["command"]
 

@@ -7,9 +7,9 @@ counts. Nothing is extrapolated: beyond its first and last setting, a curve has 
 
 from __future__ import annotations
 
+from lagging.curves.estimates import Curves
 from lagging.curves.joining import Setting, axis, check_axes, curves, joined, scores_of
 from lagging.curves.points import NO_LOG, Area, At, Axis, Curve, OnFront, Point, values_of
-from lagging.curves.several import Curves
 
 __all__ = [
     "NO_LOG",

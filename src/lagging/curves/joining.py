@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from lagging.conventions import Convention
+from lagging.comparison.derived import Draws
+from lagging.comparison.published.labels import QUALITY
+from lagging.comparison.published.rows import PublishedRow, check_ours, published_metric
+from lagging.curves.estimates import Curves
 from lagging.curves.points import Axis, Curve, Point
-from lagging.curves.several import Curves
-from lagging.defaults import default_unit
-from lagging.derived import Draws
+from lagging.data.run import Run
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
-from lagging.published.labels import QUALITY
-from lagging.published.rows import PublishedRow, check_ours, published_metric
-from lagging.run import Run
-from lagging.scoring import Score, Scores, score
+from lagging.metrics.conventions import Convention
+from lagging.scoring.plan import default_resample
+from lagging.scoring.scores import Score, Scores
+from lagging.scoring.serial import score
 from lagging.stats import RESAMPLES, SEED
 
 __all__ = ["Setting", "axis", "check_axes", "curves", "joined", "scores_of"]
@@ -107,7 +108,7 @@ def joined(
             logs[_called(*name)] = given
     draws, drawn = None, {}
     if logs:
-        by = default_unit(*logs.values()) if by is None else by
+        by = default_resample(*logs.values()) if by is None else by
         draws = Draws.make(logs, [x, y], by=by, **how)
         drawn = {scores.system: (place, scores) for place, scores in enumerate(draws.scores())}
     found, places = [], []
@@ -175,7 +176,7 @@ def check_axes(x: Metric, y: Metric) -> None:
     if y.higher_is_better is None:
         raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
     if _timed(y) and y != x:
-        against = f"`--against {x!r},{y!r}`, or `lagging.disagreement.lines`"
+        against = f"`--against {x!r},{y!r}`, or `lagging.curves.ranking.lines`"
         raise UsageError(f"{y!r} is no quality, but about time\n  fix: {against}.")
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.metrics import Metric
-from lagging.ragged import Floats
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 
 __all__ = ["NO_LOG", "Area", "At", "Axis", "Curve", "OnFront", "Point", "values_of"]
 

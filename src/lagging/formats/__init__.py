@@ -13,20 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lagging.edits import check_kinds
-from lagging.edits import strip as strip_tokens
+from lagging.data.checks import add_counts, check_repairs, repair
+from lagging.data.files import write_whole
+from lagging.data.run import Origin, Run
+from lagging.data.strip import check_kinds
+from lagging.data.strip import strip as strip_tokens
+from lagging.data.tokens import check_units, settle_level
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
-from lagging.files import write_whole
-from lagging.formats.columns import check_names
 from lagging.formats.ids import SeenIds
-from lagging.formats.known import FORMATS, Format
 from lagging.formats.options import Options
 from lagging.formats.quarantine import drained, each, guarded, without
+from lagging.formats.run_folder import beside_a_log, unfinished
+from lagging.formats.sniff import FORMATS, Format
 from lagging.formats.source import Source, resolve
-from lagging.formats.unfinished import beside_a_log, unfinished
-from lagging.run import Origin, Run
-from lagging.text import check_units, settle_level
-from lagging.validation import add_counts, check_repairs, repair
+from lagging.formats.tables import check_names
 
 __all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
 

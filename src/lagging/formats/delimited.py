@@ -26,8 +26,16 @@ from typing import Any, TextIO
 import numpy as np
 from msgspec import UNSET
 
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import LISTS, TEXTS, Run
+from lagging.data.trees import read_json
 from lagging.errors import counted
-from lagging.formats.columns import (
+from lagging.formats.jsonl import Rows, collect
+from lagging.formats.line import UNREAD, Line, name_of, shown
+from lagging.formats.options import Options, Trouble
+from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, wanted
+from lagging.formats.source import Source, first_line
+from lagging.formats.tables import (
     COUNTS,
     Matched,
     joined_labels,
@@ -39,14 +47,6 @@ from lagging.formats.columns import (
     strange,
     usable,
 )
-from lagging.formats.facts import OPTIONAL, SETTINGS, TELLING, wanted
-from lagging.formats.jsonl import Rows, collect
-from lagging.formats.line import UNREAD, Line, name_of, shown
-from lagging.formats.options import Options, Trouble
-from lagging.formats.source import Source, first_line
-from lagging.ragged import Floats, Ragged
-from lagging.run import LISTS, TEXTS, Run
-from lagging.trees import read_json
 
 __all__ = ["recognise", "scan", "write_csv", "write_tsv"]
 

@@ -44,16 +44,16 @@ from typing import TextIO
 import numpy as np
 from msgspec import UNSET
 
+from lagging.data.run import Run
+from lagging.data.tokens import EOS, without_eos
 from lagging.errors import Fault, Note
 from lagging.formats import rw
-from lagging.formats.columns import listed, number
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
-from lagging.formats.lost import lost
+from lagging.formats.omissions import lost
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Source
-from lagging.run import Run
-from lagging.text import EOS, without_eos
+from lagging.formats.tables import listed, number
 
 __all__ = ["recognise", "scan", "write"]
 

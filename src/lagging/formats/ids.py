@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Ints
+from lagging.data.run import Ids, Run
 from lagging.errors import Fault, Note
-from lagging.ragged import Ints
-from lagging.run import Ids, Run
 
 __all__ = ["SeenIds"]
 

@@ -19,18 +19,18 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from lagging.arrays import no_times
+from lagging.data.checks import about, check, remark, repair
+from lagging.data.columns import no_times
+from lagging.data.ragged import Ragged
+from lagging.data.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
+from lagging.data.tokens import count_tokens, unknown_pieces
 from lagging.errors import Note, UsageError
-from lagging.formats.columns import joined_labels, label
-from lagging.formats.facts import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import Options, Trouble
+from lagging.formats.schema import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.source import Batch, Source
+from lagging.formats.tables import joined_labels, label
 from lagging.formats.values import are_numbers, compact, labels, numbers, ragged
-from lagging.ragged import Ragged
-from lagging.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
-from lagging.text import count_tokens, unknown_pieces
-from lagging.validation import about, check, remark, repair
 
 __all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "scan"]
 

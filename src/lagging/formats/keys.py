@@ -13,9 +13,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Ints
+from lagging.data.trees import json_decoder
 from lagging.formats.source import Batch
-from lagging.ragged import Ints
-from lagging.trees import json_decoder
 
 __all__ = ["has_repeated_keys"]
 

@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from lagging.data.run import LISTS, NUMBERS, WRONG
+from lagging.data.tokens import is_torn
+from lagging.data.trees import json_decoder
 from lagging.formats.keys import has_repeated_keys
 from lagging.formats.options import Trouble
 from lagging.formats.source import Batch
-from lagging.run import LISTS, NUMBERS, WRONG
-from lagging.text import is_torn
-from lagging.trees import json_decoder
 
 __all__ = [
     "FIELDS",

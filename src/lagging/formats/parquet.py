@@ -17,10 +17,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from lagging.arrays import no_times
+from lagging.data.columns import no_times
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
+from lagging.data.trees import read_json
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.columns import (
+from lagging.formats.line import UNREAD, Line
+from lagging.formats.options import Options, Trouble
+from lagging.formats.row_groups import Batches, opened, recognise
+from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
+from lagging.formats.source import Source
+from lagging.formats.tables import (
     COUNTS,
     NEEDED,
     SCALARS,
@@ -33,14 +41,6 @@ from lagging.formats.columns import (
     strange,
     usable,
 )
-from lagging.formats.facts import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
-from lagging.formats.line import UNREAD, Line
-from lagging.formats.options import Options, Trouble
-from lagging.formats.row_groups import Batches, opened, recognise
-from lagging.formats.source import Source
-from lagging.ragged import Floats, Ragged
-from lagging.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
-from lagging.trees import read_json
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from lagging.data.ragged import Ragged
+from lagging.data.run import NUMBERS, Run
 from lagging.errors import optional
 from lagging.formats import jsonl
-from lagging.formats.columns import scalars
 from lagging.formats.parquet import KEY
-from lagging.ragged import Ragged
-from lagging.run import NUMBERS, Run
+from lagging.formats.tables import scalars
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,14 +8,14 @@ from typing import TextIO
 
 import numpy as np
 
+from lagging.data.run import Run
+from lagging.data.tokens import text_level
 from lagging.errors import DataError, Fault, Faults, UsageError
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
-from lagging.formats.lost import lost
+from lagging.formats.omissions import lost
 from lagging.formats.options import Options
 from lagging.formats.source import Source
-from lagging.run import Run
-from lagging.text import text_level
 
 __all__ = ["recognise", "scan", "write"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from lagging.data.run import Run
 from lagging.errors import DataError, Fault, UsageError
 from lagging.formats.options import Options
 from lagging.formats.source import Source
-from lagging.run import Run
 
 __all__ = ["drained", "each", "guarded", "reason_of", "without"]
 

@@ -11,13 +11,13 @@ from typing import TextIO
 
 import numpy as np
 
+from lagging.data.checks import check, remark
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import Origin, Run
 from lagging.errors import DataError, Fault
-from lagging.formats.lost import lost
+from lagging.formats.omissions import lost
 from lagging.formats.options import Options
 from lagging.formats.source import Source, first_line
-from lagging.ragged import Floats, Ragged
-from lagging.run import Origin, Run
-from lagging.validation import check, remark
 
 __all__ = ["recognise", "scan", "write"]
 

@@ -25,16 +25,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET, UnsetType
 
+from lagging.data.checks import about, check, remark, repair
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import Origin, Run, make_ids, make_texts
+from lagging.data.tokens import count_tokens, is_torn
 from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, torn
 from lagging.formats.options import Options, Trouble
 from lagging.formats.source import Batch, Source
 from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
-from lagging.ragged import Floats, Ragged
-from lagging.run import Origin, Run, make_ids, make_texts
-from lagging.text import count_tokens, is_torn
-from lagging.validation import about, check, remark, repair
 
 __all__ = ["file_name", "scan", "to_ms"]
 

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import Run
+from lagging.data.tokens import EOS, noun
 from lagging.errors import DataError, Fault, UsageError, counted
-from lagging.formats.lost import lost
+from lagging.formats.omissions import lost
 from lagging.formats.simulstream import DIGITS, file_name, to_ms
 from lagging.formats.subwords import MARK, usual_level
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import Run
-from lagging.text import EOS, noun
 
 __all__ = ["write"]
 

@@ -10,7 +10,7 @@ as they are, for milliseconds; those of its own test set (elitr-testset) are hun
 
 Beside `NAME.SOURCE.TARGET.slt` SLTev expects `NAME.SOURCE.OStt`, the timed transcript (`P start end text`, `C …`), and
 `NAME.TARGET.OSt`, the reference, a line for each C of the transcript. Where both are there, they give the times that
-`SLTevDelay` compares (see `lagging.formats.pairing`). Each reference sentence belongs to the segment that it shares
+`SLTevDelay` compares (see `lagging.formats.sltev_pairs`). Each reference sentence belongs to the segment that it shares
 most of its time with, or is nearest to.
 
 Tokens are SLTev's (see `lagging.formats.moses`), unless another level is asked for.
@@ -27,17 +27,17 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from lagging.decimals import decimal
+from lagging.data.checks import check, number, remark
+from lagging.data.decimals import decimal
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import Origin, Run, make_texts
+from lagging.data.tokens import is_spm, noun, tokens
 from lagging.errors import DataError, Fault, Note, counted
-from lagging.formats.lost import lost
 from lagging.formats.moses import moses
+from lagging.formats.omissions import lost
 from lagging.formats.options import Options
-from lagging.formats.pairing import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
 from lagging.formats.source import Source, first_line
-from lagging.ragged import Floats, Ragged
-from lagging.run import Origin, Run, make_texts
-from lagging.text import is_spm, noun, tokens
-from lagging.validation import check, number, remark
 
 __all__ = ["recognise", "scan", "write"]
 

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from lagging.data.ragged import Ints
 from lagging.errors import DataError, Fault, UsageError
-from lagging.ragged import Ints
 
 __all__ = ["Batch", "Source", "Stretch", "first_line", "resolve"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lagging.data.checks import FAR, number
+from lagging.data.ragged import Ints
+from lagging.data.tokens import tokens
 from lagging.formats.line import shown
 from lagging.formats.subwords import Joint, join
-from lagging.ragged import Ints
-from lagging.text import tokens
-from lagging.validation import FAR, number
 
 __all__ = ["Stream", "Wrong"]
 

@@ -20,8 +20,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from lagging.ragged import Ints
-from lagging.text import EOS, ends_in_eos, is_unspaced
+from lagging.data.ragged import Ints
+from lagging.data.tokens import EOS, ends_in_eos, is_unspaced
 
 __all__ = ["Joined", "Joint", "find_joint", "join", "usual_level"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from lagging.ragged import Floats, Ragged
-from lagging.run import Texts, make_texts
+from lagging.data.ragged import Floats, Ragged
+from lagging.data.run import Texts, make_texts
 
 __all__ = ["are_numbers", "compact", "labels", "numbers", "ragged"]
 

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import Path, Potential, block_most
 from lagging.longform.mweralign import mweralign, mwersegmenter
 from lagging.longform.optimum import optimum
 from lagging.longform.softsegmenter import omnisteval
 from lagging.longform.stream import Stream
 from lagging.longform.words import Punctuation, resemblance
-from lagging.ragged import Floats, Ints
 
 __all__ = ["ALIGNERS", "Aligner", "Stream", "mwer", "soft", "timed"]
 

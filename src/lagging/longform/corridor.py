@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from lagging.ragged import Floats, Ints
+from lagging.data.ragged import Floats, Ints
 
 __all__ = ["Corridor", "Flat", "Pairs", "Path", "Potential", "block_most", "edit_path"]
 

@@ -13,12 +13,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from lagging.decimals import LONGEST
+from lagging.data.decimals import LONGEST
+from lagging.data.trees import TreeError, json_decoder, read_json, read_yaml
 from lagging.errors import Fault, Note
 from lagging.formats.line import shown
 from lagging.formats.options import Options
 from lagging.formats.source import Source
-from lagging.trees import TreeError, json_decoder, read_json, read_yaml
 
 __all__ = ["Entry", "read_entries", "read_lines"]
 

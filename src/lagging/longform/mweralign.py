@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import block_most, edit_path
 from lagging.longform.optimum import optimum
 from lagging.longform.stream import Stream
 from lagging.longform.words import NEVER, WordPairs, equality
-from lagging.ragged import Floats, Ints
 
 __all__ = ["mweralign", "mwersegmenter"]
 

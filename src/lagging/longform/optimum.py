@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import Corridor, Flat, Pairs, Path, Potential
-from lagging.ragged import Floats, Ints
 
 __all__ = ["best", "optimum"]
 

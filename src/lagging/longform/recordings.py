@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.edits import renoted
+from lagging.data.checks import check
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import LISTS, SHARES, Run, Texts, make_ids, make_texts
+from lagging.data.strip import renoted
+from lagging.data.tokens import count_tokens, is_sound, noun
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted
 from lagging.formats.line import shown
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.segmentation import Segmentation
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import LISTS, SHARES, Run, Texts, make_ids, make_texts
-from lagging.text import count_tokens, is_sound, noun
-from lagging.validation import check
 
 __all__ = ["Pair", "check_units", "is_one_recording", "match", "recording_names", "streams"]
 

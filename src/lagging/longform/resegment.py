@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.clocks import clock, steps
-from lagging.edits import renoted
+from lagging.data.checks import about
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import TIMES, Run, Texts, make_ids, make_texts
+from lagging.data.strip import renoted
+from lagging.data.tokens import count_tokens, is_spm, is_unspaced, noun, spans, tokens
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, did_you_mean
 from lagging.formats.simulstream import DIGITS
 from lagging.longform.aligners import ALIGNERS
 from lagging.longform.recordings import Pair, check_units, match, streams
 from lagging.longform.segmentation import Segmentation
 from lagging.longform.stream import Stream
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import TIMES, Run, Texts, make_ids, make_texts
-from lagging.text import count_tokens, is_spm, is_unspaced, noun, spans, tokens
-from lagging.validation import about
+from lagging.metrics.clocks import clock, steps
 
 __all__ = ["Cut", "cut", "resegment"]
 

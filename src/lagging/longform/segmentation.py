@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lagging.arrays import freeze
+from lagging.data.checks import FAR, number
+from lagging.data.columns import freeze
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import Texts, make_texts
+from lagging.data.tokens import count_words, is_torn
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
 from lagging.formats.options import Options
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.entries import Entry, read_entries, read_lines
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.run import Texts, make_texts
-from lagging.text import count_words, is_torn
-from lagging.validation import FAR, number
 
 __all__ = ["Segmentation", "read_segmentation"]
 

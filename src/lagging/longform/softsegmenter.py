@@ -24,11 +24,11 @@ import numpy.typing as npt
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
+from lagging.data.ragged import Ints
 from lagging.longform.corridor import edit_path
 from lagging.longform.optimum import optimum
 from lagging.longform.stream import Stream
 from lagging.longform.words import WordPairs
-from lagging.ragged import Ints
 
 __all__ = ["omnisteval"]
 

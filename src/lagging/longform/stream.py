@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import Path, edit_path
 from lagging.longform.words import WordPairs, equality, fold
-from lagging.ragged import Floats, Ints
 
 __all__ = ["Stream"]
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lagging.edits import renoted
+from lagging.data.ragged import Ints
+from lagging.data.run import Run, make_texts
+from lagging.data.strip import renoted
+from lagging.data.tokens import count_tokens, detect_level, noun
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats.line import shown
 from lagging.formats.options import Options
 from lagging.longform.entries import read_lines
 from lagging.longform.segmentation import Segmentation
-from lagging.ragged import Ints
-from lagging.run import Run, make_texts
-from lagging.text import count_tokens, detect_level, noun
 
 __all__ = ["pair_lines", "with_predictions", "with_references"]
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
+from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import block_most
-from lagging.ragged import Floats, Ints
 
 __all__ = ["Cells", "Punctuation", "WordPairs", "equality", "fold", "resemblance"]
 

@@ -4,7 +4,7 @@
 from lagging.metrics import (  # noqa: F401  importing registers the metrics
     atd,
     degenerate,
-    longest,
+    laal,
     longform,
     offsets,
     paper,

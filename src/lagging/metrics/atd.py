@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.checks import number
+from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
 from lagging.metrics.sentence import Delays, as_float, as_sentence
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.validation import number
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 __all__ = ["atd"]
 

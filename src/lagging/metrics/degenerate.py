@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lagging.data.exact import exact_sum
+from lagging.data.ragged import Floats
 from lagging.metrics import kernels
-from lagging.metrics.longest import NO_REFERENCE, POLAK, before
+from lagging.metrics.laal import NO_REFERENCE, POLAK, before
 from lagging.metrics.paper import CHERRY_FOSTER, EMPTY
-from lagging.metrics.record import Param, exact_sum
+from lagging.metrics.record import Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 WHERE = Param(
     "where",

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from lagging.ragged import Floats
+from lagging.data.ragged import Floats
 
 __all__ = [
     "al",

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
 from lagging.metrics import kernels
-from lagging.metrics.longest import NO_REFERENCE, POLAK, before
+from lagging.metrics.laal import NO_REFERENCE, POLAK, before
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
 from lagging.metrics.tail import PER, recordings, sums
-from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 STREAMATT = """\
 @inproceedings{papi-etal-2024-streamatt,

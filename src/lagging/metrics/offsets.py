@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 SIMULEVAL = "SimulEval (Ma et al. 2020)"
 BIBTEX = """\

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lagging.data.exact import exact_sum
+from lagging.data.ragged import Floats
 from lagging.metrics import kernels
-from lagging.metrics.record import Param, exact_sum
+from lagging.metrics.record import Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 CHERRY_FOSTER = """\
 @article{cherry-foster-2019-thinking,

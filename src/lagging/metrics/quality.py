@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lagging.data.ragged import Floats
+from lagging.data.tokens import spans
 from lagging.errors import MetricError, MetricNameError
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats
-from lagging.text import spans
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
 
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 POST = """\

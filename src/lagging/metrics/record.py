@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.exact import exact_sum
+from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError, MetricNameError, did_you_mean
-from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 __all__ = ["Metric", "Param", "Value"]
 
@@ -332,49 +333,11 @@ def _written(name: str, values: Iterable[tuple[str, Value]]) -> str:
     return f"{name}({inside})" if inside else name
 
 
-def exact_sum(column: Floats) -> float:
-    """The sum, correctly rounded, so that neither order nor partition of the segments changes a score.
-
-    Example:
-        >>> exact_sum(np.array([1e16, 0.1, 0.2, -1e16]))
-        0.30000000000000004
-    """
-    return math.fsum(addends(column))
-
-
-def addends(column: Floats) -> Iterator[float]:
-    """Few numbers that have exactly the sum of many."""
-    return chain.from_iterable(_without_error(column[i : i + BLOCK]) for i in range(0, len(column), BLOCK))
-
-
-BLOCK = 8192
-"""Values summed at once: few enough to stay in the processor's cache."""
-
-
-def _without_error(values: Floats) -> list[float]:
-    """A few numbers with exactly the sum of many.
-
-    Added to a power of two and subtracted again, each value keeps its leading bits. These, all multiples of one unit
-    and few enough, add up without rounding (Rump, Ogita & Oishi 2008). What they leave behind is treated likewise.
-    """
-    sums: list[float] = []
-    spare = len(values).bit_length() + 1
-    for _ in range(ROUNDS):
-        largest = float(np.abs(values).max(initial=0.0))
-        if largest == 0.0:
-            return sums
-        exponent = math.frexp(largest)[1] + spare
-        if not (math.isfinite(largest) and -900 < exponent < 900):
-            break
-        shift = math.ldexp(1.0, exponent)
-        leading = (values + shift) - shift
-        sums.append(float(leading.sum()))
-        values = values - leading
-    return [*sums, *values.tolist()]
-
-
-ROUNDS = 4
-"""Each takes some forty bits off: scores of one metric are done after two or three."""
+def missing(statistics: Statistics) -> npt.NDArray[np.bool_]:
+    """Which segments have no statistics, and so no value."""
+    if isinstance(statistics, Ragged):
+        return np.asarray(statistics.lengths == 0, dtype=bool)
+    return np.asarray(np.isnan(statistics).any(axis=1), dtype=bool)
 
 
 def params_of(function: Compute) -> tuple[Param, ...]:

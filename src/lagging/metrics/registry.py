@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
+from lagging.data.ragged import Floats
 from lagging.errors import MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
-from lagging.ragged import Floats
 
 __all__ = ["add", "metric", "metric_among", "register", "registered", "split_names"]
 

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lagging.data.exact import exact_sum
+from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
-from lagging.metrics.record import MEANS, Param, exact_sum
+from lagging.metrics.record import MEANS, Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats, Ragged
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 ANSARI = """\
 @inproceedings{ansari-etal-2021-sltev,

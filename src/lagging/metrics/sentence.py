@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.checks import is_length, number
+from lagging.data.ragged import Floats, Kernel
 from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import kernels
 from lagging.metrics.record import LENGTHS
-from lagging.ragged import Floats, Kernel
-from lagging.validation import is_length, number
 
 __all__ = ["al", "al_y", "ap", "cw", "dal", "effective_delays", "laal", "lags", "over_budget", "waits", "yaal"]
 

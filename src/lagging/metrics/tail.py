@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import register
-from lagging.ragged import Floats, Ints, Ragged
 
 if TYPE_CHECKING:
-    from lagging.schedule import Schedule
+    from lagging.metrics.schedule import Schedule
 
 EFFECTIVE = Param(
     "effective", False, "whether writing takes time: lags of g', which DAL averages, not of g", ("False", "True")

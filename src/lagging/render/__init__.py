@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lagging.comparison.regimes import Verdict
 from lagging.errors import UsageError, did_you_mean
-from lagging.regimes import Verdict
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 
 __all__ = ["RENDERERS", "check_format", "render"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from lagging.printable import printable
+from lagging.errors.printable import printable
 from lagging.render.cells import safe
 from lagging.render.documents import LATEX_SIGNS, latex_text, markdown_text
 from lagging.render.table import DIM, PLAIN, fits, grid, tall

@@ -10,12 +10,12 @@ from functools import reduce
 
 from rich.cells import cell_len, set_cell_size
 
+from lagging.data.units import SHOWN, scale
 from lagging.errors import UsageError
+from lagging.errors.printable import printable
 from lagging.metrics import Metric
-from lagging.printable import printable
-from lagging.scoring import Score, Scores
-from lagging.signature import Signature, joined
-from lagging.units import SHOWN, scale
+from lagging.scoring.scores import Score, Scores
+from lagging.scoring.signature import Signature, joined
 
 __all__ = ["best", "cell", "columns", "heading", "pad", "safe", "shorten", "shown", "signatures", "undefined", "wins"]
 

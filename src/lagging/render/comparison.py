@@ -11,16 +11,16 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from lagging.comparing import Comparison
+from lagging.comparison import Comparison
+from lagging.comparison.published import PublishedScore
 from lagging.errors import SHOWN, counted
+from lagging.errors.printable import printable
 from lagging.metrics import Metric
-from lagging.printable import printable
-from lagging.published import PublishedScore
 from lagging.render import check_format
 from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, shorten, shown, signatures, undefined
 from lagging.render.documents import FIELDS, LATEX_SIGNS, SCHEMA, finite, latex_text, markdown_text, record, tsv_field
 from lagging.render.table import BOLD, DIM, PLAIN, grid
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats import Pair
 
 __all__ = ["render_comparison"]

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from lagging.curves import NO_LOG, Area, At, Axis, Curves, OnFront
+from lagging.data.units import scale
 from lagging.metrics import Metric
 from lagging.render.blocks import Block
 from lagging.render.cells import NOTHING, UNITS, heading, shown
@@ -23,7 +24,6 @@ from lagging.render.settings import (
     with_ends,
     without_logs,
 )
-from lagging.units import scale
 
 __all__ = ["render_curves"]
 

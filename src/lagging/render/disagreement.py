@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lagging.comparison.derived import Derived
 from lagging.curves import NO_LOG
-from lagging.derived import Derived
-from lagging.disagreement import Lines, Ranking
+from lagging.curves.ranking import Lines, Ranking
 from lagging.metrics import Metric
 from lagging.render.blocks import Block
 from lagging.render.cells import NOTHING, UNITS, heading, shown

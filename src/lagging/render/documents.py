@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lagging.printable import field, printable
-from lagging.regimes import Verdict
+from lagging.comparison.regimes import Verdict
+from lagging.errors.printable import field, printable
 from lagging.render.cells import (
     UNITS,
     best,
@@ -24,7 +24,7 @@ from lagging.render.cells import (
     undefined,
     wins,
 )
-from lagging.scoring import Score, Scores
+from lagging.scoring.scores import Score, Scores
 
 __all__ = ["as_json", "as_latex", "as_markdown", "as_tsv", "moves_table", "segment_table"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from html import escape
 
-from lagging.comparing import Comparison
+from lagging.comparison import Comparison
+from lagging.data.run import Run
 from lagging.errors import counted
 from lagging.render.cells import best, cell, columns, heading, shown, signatures, wins
-from lagging.run import Run
-from lagging.scoring import Scores
-from lagging.timeline import Timeline
+from lagging.render.timeline import Timeline
+from lagging.scoring.scores import Scores
 
 __all__ = ["written"]
 

@@ -8,16 +8,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lagging.comparison.derived import Derived, Draws
 from lagging.curves import At, Axis, Curves
-from lagging.derived import Derived, Draws
-from lagging.disagreement import Tau
+from lagging.curves.ranking import Tau
 from lagging.errors import counted
 from lagging.metrics import Metric
 from lagging.render import check_format
 from lagging.render.blocks import Block, blocks_as_latex, blocks_as_markdown, blocks_as_text
 from lagging.render.cells import NOTHING, shown, signatures, undefined
 from lagging.render.documents import SCHEMA, finite, record, tsv_field
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 
 __all__ = [
     "Record",

@@ -22,7 +22,7 @@ from lagging.render.cells import (
     undefined,
     wins,
 )
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 
 __all__ = ["fits", "grid", "table", "tall"]
 

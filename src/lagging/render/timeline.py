@@ -1,148 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sentence in the terminal: a row per target token, time to the right, as in Figure 1 of the paper."""
+"""What happened in one sentence: when each token was read, written, and would have been written ideally."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from rich.cells import cell_len
 
-from lagging.ragged import Floats
-from lagging.render.cells import pad, safe, shorten, shown
-from lagging.timeline import Timeline
+from lagging.data import notebooks
+from lagging.data.ragged import Floats
+from lagging.data.run import Run
+from lagging.data.tokens import tokens
+from lagging.errors import MetricError
+from lagging.metrics import kernels, metric
+from lagging.metrics.conventions import PAPER, Convention
+from lagging.metrics.schedule import Schedules
+from lagging.scoring.scores import Score, Scores
+from lagging.scoring.serial import score
 
-__all__ = ["draw"]
-
-BARS = "▁▂▃▄▅▆▇█"
-BROKE = "◀ this read went further over budget than any before it"
-LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
-
-
-def _scale(line: Timeline, width: int) -> float:
-    """How many cells one unit of time takes."""
-    end: float = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
-    return (width - 1) / end
+__all__ = ["Timeline", "timeline"]
 
 
-def _track(line: Timeline, t: int, width: int, scale: float) -> str:
-    """One token on the time axis: from the ideal time to g'."""
-    if not np.isfinite(line.effective_delays[t]):
-        return ""
-    place = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
-    ideal, real, effective = (min(max(p, 0), width - 1) for p in place)
-    cells = [" "] * width
-    for i in range(min(ideal, effective) + 1, effective):
-        cells[i] = "─"
-    cells[ideal] = "·"
-    cells[effective] = "○"
-    cells[real] = "●"
-    return "".join(cells).rstrip()
+@dataclass(frozen=True)
+class Timeline:
+    """One sentence, token by token, in the paper's terms.
+
+    Attributes:
+        id: the segment.
+        unit: "token" or "ms".
+        source, reference: texts, if the log has them.
+        source_length: |x|.
+        write_cost: d = |x|/|y|.
+        target: the target tokens; empty strings where the log has no text.
+        read: the source words read right before each target token; empty where they are not known.
+        delays: g(t).
+        effective_delays: g'(t).
+        ideal: (t−1)d, when the ideal translator writes.
+        lags: g(t) − (t−1)d.
+        effective_lags: g'(t) − (t−1)d.
+        broke: whether the read before t went further over budget than any read before it.
+        scores: of the sentence.
+    """
+
+    id: int | str
+    unit: str
+    source: str | None
+    reference: str | None
+    source_length: float
+    write_cost: float
+    target: tuple[str, ...]
+    read: tuple[str, ...]
+    delays: Floats
+    effective_delays: Floats
+    ideal: Floats
+    lags: Floats
+    effective_lags: Floats
+    broke: tuple[bool, ...]
+    scores: tuple[Score, ...]
+
+    _repr_html_ = notebooks.html
 
 
-def _ruler(line: Timeline, width: int, scale: float) -> str:
-    """`0 … |x|` above the tracks."""
-    mark = f"|x|={_short(line.source_length, line.unit)}"
-    at = min(round(line.source_length * scale), width - 1)
-    at = max(2, min(at - len(mark) + 1, width - len(mark)))
-    return "0" + " " * (at - 1) + mark
-
-
-def _short(value: float, unit: str) -> str:
-    if math.isnan(value):
-        return "–"
-    return f"{value / 1000:.2f}" if unit == "ms" else f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def sparkline(values: Floats) -> str:
-    """Values as small bars, from 0 (or the smallest, if negative) to the largest."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return ""
-    low, high = min(0.0, float(finite.min())), float(finite.max())
-    span = (high - low) or 1.0
-    return "".join(BARS[min(7, int((v - low) / span * 8))] if math.isfinite(v) else " " for v in values.tolist())
-
-
-def draw(line: Timeline, *, width: int = 100) -> str:
-    """The timeline as text, at most `width` cells wide where the words allow it.
+def timeline(
+    run: Run, segment: int | str, *, metrics: Sequence[str] = ("AP", "AL", "DAL"), convention: Convention = PAPER
+) -> Timeline:
+    """The timeline of a segment, by its id.
 
     Args:
-        line: the sentence.
-        width: columns of the terminal.
+        run: a Run that has it.
+        segment: its id.
+        metrics: whose values to show beside it.
+        convention: whether a final `</s>` is stripped.
 
     Example:
-        >>> from lagging import Run
-        >>> from lagging.timeline import timeline
         >>> run = Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], prediction=["I saw a black cat"],
-        ...     source=["ich sah eine schwarze Katze"])
-        >>> print(draw(timeline(run, 0), width=74))
-        segment 0    AP 0.840  AL 2.200  DAL 4.000
-        |x| = 5 tokens, |y| = 5, d = 1
-        <BLANKLINE>
-        t  read         write  g  g'  lag  lag'     0             |x|=5
-        1  ich sah ei…  I      4   4    4     4  ◀  ·─────────────●
-        2               saw    4   5    3     4         ·─────────●───○
-        3               a      4   6    2     4            ·──────●──────○
-        4               black  4   7    1     4               ·───●─────────○
-        5  Katze        cat    5   8    1     4                   ·───●─────────○
-        <BLANKLINE>
-        lag   █▇▅▃▃
-        lag'  █████
-        · ideal (t−1)d   ● written g   ○ if writing takes time g'
-        ◀ this read went further over budget than any before it
-        AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
-        AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
-        DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        ...     source=["ich habe eine schwarze Katze"])
+        >>> line = timeline(run, 0)
+        >>> line.read
+        ('ich habe eine schwarze', '', '', '', 'Katze')
+        >>> line.effective_delays, line.broke
+        (array([4., 5., 6., 7., 8.]), (True, False, False, False, False))
     """
-    unit = {"token": "tokens", "ms": "s"}[line.unit]
-    scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)
-    x, d = _short(line.source_length, line.unit), _short(line.write_cost, line.unit)
-    facts = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
-    head = [f"segment {safe(str(line.id))}    {scores}", facts]
-    if line.unit == "ms" and line.source:
-        head.append(f"source: {safe(line.source)}")
-    if line.reference:
-        head.append(f"reference: {safe(line.reference.strip())}")
-    if not len(line.delays):
-        return "\n".join([*head, "", "nothing was written"])
+    rows = [row for row, name in enumerate(run.id.tolist()) if str(name) == str(segment)]
+    if not rows:
+        raise MetricError(f"there is no segment {segment} in {run.name or 'this Run'}")
+    if run.unit == "none":
+        where = f" in {run.origin.path or run.name}" if run.origin.path or run.name else ""
+        raise MetricError(
+            f"there are no delays{where}, so nothing can be shown over time\n  fix: name a log that has them."
+        )
+    one = run[rows[:1]]
+    schedule = Schedules(one, convention).of(metric("DAL"))
+    g, x = schedule.g[0], float(schedule.x[0])
+    text = None if one.prediction is None or one.durations is not None else schedule.predictions[0]
+    words = tokens(text, one.level) if text is not None and one.level != "token" else []
+    source = None if one.source is None else one.source[0]
+    nothing = np.full((1, len(g)), np.nan)
+    over = kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None]) if len(g) and x else nothing
+    d = x / len(g) if len(g) else np.nan
+    effective = kernels.effective_delays(over, np.array([[d]]))[0]
+    ideal: Floats = np.arange(len(g), dtype=np.float64) * d
+    broke = kernels.over_budget(over)[0] == np.arange(len(g)) if len(g) and x else nothing[0] > 0
+    scores: Scores = score(one, metrics, convention=convention)
+    return Timeline(
+        id=one.id.item(0),
+        unit=one.unit,
+        source=source,
+        reference=None if one.reference is None else one.reference[0],
+        source_length=x,
+        write_cost=d,
+        target=tuple(words) if len(words) == len(g) else ("",) * len(g),
+        read=_read(source, x, g) if one.unit == "token" else ("",) * len(g),
+        delays=g,
+        effective_delays=effective,
+        ideal=ideal,
+        lags=over[0],
+        effective_lags=np.maximum.accumulate(over[0]),
+        broke=tuple(broke.tolist()),
+        scores=tuple(scores),
+    )
 
-    names = ["t", "read", "write", "g", "g'", "lag", "lag'", ""]
-    body = [
-        [
-            str(t + 1),
-            safe(line.read[t]),
-            safe(line.target[t]),
-            *(
-                _short(float(c[t]), line.unit)
-                for c in (line.delays, line.effective_delays, line.lags, line.effective_lags)
-            ),
-            "◀" if line.broke[t] else "",
-        ]
-        for t in range(len(line.delays))
-    ]
-    if not any(line.read):
-        names, body = [n for n in names if n != "read"], [row[:1] + row[2:] for row in body]
-    if not any(line.target):
-        at = names.index("write")
-        names, body = [n for n in names if n != "write"], [row[:at] + row[at + 1 :] for row in body]
 
-    widths = [max(cell_len(row[i]) for row in [names, *body]) for i in range(len(names))]
-    texts = [i for i, name in enumerate(names) if name in ("read", "write")]
-    fixed = sum(w for i, w in enumerate(widths) if i not in texts) + 2 * len(names)
-    room = max(0, width - fixed)
-    for i in texts:
-        widths[i] = min(widths[i], max(6, room // (2 * len(texts)) if room >= 24 else room // len(texts)))
-    track = max(0, width - sum(widths) - 2 * len(names) - 1)
-    track = track if track >= 12 else 0
-
-    rows, scale = [], _scale(line, track)
-    for r, row in enumerate([names, *body]):
-        cells = [pad(shorten(cell, widths[i]), widths[i], right=i not in texts) for i, cell in enumerate(row)]
-        picture = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
-        rows.append(("  ".join(cells) + "  " + picture).rstrip())
-    sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
-    if len(line.delays) > width - 6:
-        sparks = []
-    signed = [str(score.signature) for score in line.scores]
-    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signed])
+def _read(source: str | None, x: float, g: Floats) -> tuple[str, ...]:
+    """The source words, or characters, read right before each target token; nothing where |x| counts neither."""
+    words = next((units for level in ("word", "char") if len(units := tokens(source or "", level)) == x), [])
+    joint = " " if words == (source or "").split() else ""
+    before = [0, *g[:-1].astype(int).tolist()] if len(g) else []
+    return tuple(joint.join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))

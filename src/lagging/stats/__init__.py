@@ -10,7 +10,7 @@ from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
 from lagging.stats.difference import verdict
 from lagging.stats.intervals import DEFAULTS, METHODS, Interval, check_drawn, interval, intervals, with_intervals
 from lagging.stats.joint import Resampled, resampled
-from lagging.stats.matching import Matched, match
+from lagging.stats.match import Matched, match
 from lagging.stats.paired import DEFAULT_TESTS, TESTS, Pair, Paired, paired
 from lagging.stats.resamples import MOST, RESAMPLES, SEED
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lagging.ragged import Floats
+from lagging.data.ragged import Floats
 
 __all__ = ["CORRECTIONS", "benjamini_hochberg", "holm"]
 

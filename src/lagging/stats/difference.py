@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.errors import counted
 from lagging.metrics import Metric
-from lagging.ragged import Floats
-from lagging.scoring import Score
+from lagging.scoring.scores import Score
 from lagging.stats.estimators import Estimator, Sums
 from lagging.stats.intervals import bca, bootstrap_t, constant, percentile, skewness, studentise
 from lagging.stats.wild import Wild

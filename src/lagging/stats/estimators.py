@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.errors import UsageError, counted
-from lagging.ragged import Floats, Ints, Ragged
-from lagging.scoring import Score
+from lagging.scoring.scores import Score
 from lagging.stats.resamples import on_grid, order
 
 __all__ = ["Estimator", "Quantile", "Sums", "Units", "estimator", "evaluate", "units_of"]

@@ -9,9 +9,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.errors import Note, UsageError, counted, merge_notes
-from lagging.ragged import Floats
-from lagging.scoring import Score, Scores
+from lagging.scoring.scores import Score, Scores
 from lagging.stats.estimators import Estimator, Quantile, Sums, Units, estimator, evaluate, linear, units_of
 from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts
 from lagging.stats.wild import Wild, wild

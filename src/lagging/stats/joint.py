@@ -10,9 +10,9 @@ from itertools import combinations
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.metrics import Metric
-from lagging.ragged import Floats
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats.estimators import (
     Estimator,
     Quantile,
@@ -25,7 +25,7 @@ from lagging.stats.estimators import (
     units_of,
 )
 from lagging.stats.intervals import student
-from lagging.stats.matching import Matched, match
+from lagging.stats.match import Matched, match
 from lagging.stats.resamples import RESAMPLES, SEED, check_resamples, counts, on_grid, swaps
 from lagging.stats.wild import Wild, wild
 

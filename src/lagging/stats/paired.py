@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from lagging.data.ragged import Floats
 from lagging.errors import UsageError, counted, did_you_mean
 from lagging.metrics import Metric, metric_among
-from lagging.ragged import Floats
-from lagging.scoring import Scores
+from lagging.scoring.scores import Scores
 from lagging.stats.corrections import CORRECTIONS
 from lagging.stats.difference import Pair, Seen, start
 from lagging.stats.estimators import Estimator, Quantile
 from lagging.stats.intervals import DEFAULTS, Interval, check, finish
 from lagging.stats.joint import Joint, Part, bootstrap
-from lagging.stats.matching import match
+from lagging.stats.match import match
 from lagging.stats.resamples import RESAMPLES, SEED
 from lagging.stats.wild import Wild
 

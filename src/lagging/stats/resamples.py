@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats, Ints
 from lagging.errors import UsageError
-from lagging.ragged import Floats, Ints
 
 __all__ = ["MOST", "RESAMPLES", "SEED", "check_resamples", "counts", "on_grid", "order", "signs", "swaps"]
 

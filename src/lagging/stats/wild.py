@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lagging.ragged import Floats
+from lagging.data.ragged import Floats
 from lagging.stats.estimators import Sums
 from lagging.stats.resamples import signs
 

@@ -122,7 +122,7 @@ export interface OverTime {
   }[];
 }
 
-/** Columns of one system, as they are written: see src/lagging/reporting/segments.py. */
+/** Columns of one system, as they are written: see src/lagging/render/report/segments.py. */
 export interface Packed {
   readonly prediction: readonly (string | null)[] | null;
   readonly pieces: readonly (readonly string[])[] | null;

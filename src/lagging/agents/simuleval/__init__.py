@@ -8,9 +8,9 @@ differ, is listed in `DIFFERENCES`.
 
 from __future__ import annotations
 
+from lagging.agents.simuleval.adapter import Wrapped, from_file
 from lagging.agents.simuleval.differences import DIFFERENCES, Difference
-from lagging.agents.simuleval.inside import for_simuleval
+from lagging.agents.simuleval.export import for_simuleval
 from lagging.agents.simuleval.standin import NotInStandIn
-from lagging.agents.simuleval.wrapping import Wrapped, from_file
 
 __all__ = ["DIFFERENCES", "Difference", "NotInStandIn", "Wrapped", "for_simuleval", "from_file"]

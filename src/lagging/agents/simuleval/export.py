@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent of ours, as a class that SimulEval runs: `simuleval --agent file.py`.
+
+SimulEval follows every write by a read, and ends a recording with its last chunk. So all that an agent of ours has to
+say to what it has heard is written at once, and after the end of the source, all that it still has to say. What was
+read by then is the same, and so are the delays.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator
+from types import GeneratorType
+from typing import Any
+
+import numpy as np
+
+from lagging.agents.failures import Failure
+from lagging.agents.loading import build
+from lagging.agents.protocol import Answer, State, Traits, as_agent
+from lagging.agents.sentence import Limits, Sentence
+from lagging.agents.simuleval.package import provide
+from lagging.agents.sources import Spoken, Tape, Written
+from lagging.errors import LaggingError, UsageError
+
+__all__ = ["for_simuleval"]
+
+LIMITS = Limits()
+JOINTS = {"word": " ", "none": "", "spm": " "}
+RATE = 16_000
+
+
+class _Fed(Sentence):
+    """A sentence whose source is brought from elsewhere. It waits, before the agent is asked, until there is some."""
+
+    hungry = False
+
+    def __post_init__(self) -> None:
+        """Open the state."""
+        super().__post_init__()
+        self._tape = Tape()
+
+    def _read(self) -> None:
+        self.hungry = True
+
+    def feed(self, content: Any, finished: bool) -> None:
+        """Bring more of the source: words, or samples."""
+        source = self.source
+        if isinstance(source, Written):
+            source.seen += content
+            source.read = source.length = len(source.seen)
+        else:
+            self._tape.add(content)
+            source.seen = self._tape.heard
+            source.read = source.length = len(source.seen) * 1000 / source.sample_rate
+        self.state.source, self.state.finished = source.seen, finished
+        self._most = LIMITS.of(source)  # the longer the source, the more may be written
+        self.hungry = False
+
+
+class _Course:
+    """A sentence of an agent, as far as it has come."""
+
+    def __init__(self, agent: Any, place: int, rate: int, joined_by: str) -> None:
+        self.agent, traits = agent, Traits.of(agent)
+        source = Spoken(np.zeros(0, dtype=np.float32), rate, 1) if traits.source == "speech" else Written([])
+        self.sentence = _Fed(source, traits, Limits(tokens=1 << 30), place, joined_by)
+        self.over = False
+        self._told: list[Any] = []
+        if (reset := getattr(agent, "reset", None)) is not None:
+            reset()
+        self._loop: Generator[State, tuple[Answer, int], None] = self.sentence.steps()
+        next(self._loop)
+
+    def listen(self, content: Any, finished: bool) -> list[Any]:
+        """Bring more of the source; all that the agent writes to it."""
+        sentence = self.sentence
+        self._go_on()  # an eager agent is asked before there is any source
+        if not self.over:
+            sentence.feed(content, finished)
+            self._go_on()
+        told, target = self._told, sentence.state.target
+        if len(target) < len(told) or any(a is not b for a, b in zip(told, target, strict=False)):
+            raise LaggingError("the agent takes back what it has written, which cannot be done in SimulEval")
+        new, self._told = target[len(told) :], [*target]
+        return new
+
+    def _go_on(self) -> None:
+        """Ask the agent until it has to read on, or is done."""
+        sentence, most = self.sentence, LIMITS.of(self.sentence.source)
+        asked = 0
+        while not (sentence.hungry or self.over):
+            asked += 1
+            if asked > most + 1 or len(sentence.state.target) > most:
+                raise Failure("never-finished", f"{most} tokens or writes, which is the limit")
+            answer = self._ask(sentence.state)
+            try:
+                self._loop.send((sentence.drain(answer) if type(answer) is GeneratorType else answer, 0))
+            except StopIteration:
+                self.over = True
+
+    def _ask(self, state: State) -> Any:
+        return self.agent.policies([state])[0] if self.sentence.traits.batched else self.agent.policy(state)
+
+
+def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
+    """A class for SimulEval's runner, from an agent of ours; it is marked as the entry point of its file.
+
+        # my_agent.py                        simuleval --agent my_agent.py --k 3 --source … --target …
+        from lagging.agents.simuleval import for_simuleval
+
+        class WaitK:
+            def __init__(self, k=3): …
+            def policy(self, state): …
+
+        for_simuleval(WaitK)
+
+    The options of SimulEval's command line are the arguments of the class. Delays and predictions are those of `lagging
+    run`. An agent that takes back what it has written cannot be run: SimulEval knows no such thing.
+
+    Args:
+        agent: a class, or a function of the state.
+        joined_by: what the agent writes: "word" for whole words, "none" for text as it is, with SimulEval's
+            `--eval-latency-unit char`, "spm" for pieces, with `--eval-latency-unit spm`.
+
+    Returns:
+        A subclass of SimulEval's agent for these types.
+
+    Raises:
+        UsageError: SimulEval cannot run such an agent.
+    """
+    provided, traits = provide(), Traits.of(agent)
+    if joined_by not in JOINTS:
+        raise UsageError(f"in SimulEval, pieces are joined by one of {', '.join(JOINTS)}, not {joined_by!r}")
+    if traits.sees_reference:
+        raise UsageError("an agent that must see the reference cannot be run in SimulEval, which shows it to none")
+    kinds = {("text", "text"): "TextToTextAgent", ("speech", "text"): "SpeechToTextAgent"}
+    base = getattr(provided.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
+    read, write, segments = provided.agents.ReadAction, provided.agents.WriteAction, provided.segments
+    is_class = isinstance(agent, type)
+    names = [*inspect.signature(agent).parameters] if is_class else []
+
+    class Inside(base):  # type: ignore[misc, valid-type]
+        def __init__(self, args: Any = None) -> None:
+            given = {name: str(value) for name in names if (value := getattr(args, name, None)) is not None}
+            self._agent = build(agent, given) if is_class else as_agent(agent)
+            self._number = -1
+            super().__init__(args)
+
+        @staticmethod
+        def add_args(parser: Any) -> None:
+            for name in names:
+                flag = f"--{name.replace('_', '-')}"
+                if flag not in parser._option_string_actions:  # SimulEval's own --device stays
+                    parser.add_argument(flag, dest=name)
+
+        def reset(self) -> None:
+            super().reset()
+            self._course: _Course | None = None
+            self._heard: list[Any] = []
+
+        def push(self, source_segment: Any, states: Any = None, upstream_states: Any = None) -> None:
+            super().push(source_segment, states, upstream_states)
+            if not source_segment.is_empty:
+                content = source_segment.content
+                self._heard += content.split() if isinstance(content, str) else content
+
+        def policy(self) -> Any:
+            if self._course is None:
+                self._number += 1
+                self._course = _Course(self._agent, self._number, self.states.source_sample_rate or RATE, joined_by)
+            course, heard, ended = self._course, self._heard, self.states.source_finished
+            self._heard = []
+            new = [] if course.over else course.listen(heard, ended)
+            # of a recording, SimulEval would go on with the rest of it, for which an agent of ours is not asked
+            finished = course.over and (ended or traits.source == "text")
+            if not new:
+                return write(segments.EmptySegment(finished=True), True) if finished else read()
+            if traits.target == "text":
+                return write(JOINTS[joined_by].join(new), finished)
+            rate = course.sentence.rates[0]
+            samples = np.concatenate(new).tolist()
+            return write(segments.SpeechSegment(0, samples, finished, sample_rate=rate), finished)
+
+    Inside.__name__ = Inside.__qualname__ = getattr(agent, "__name__", type(agent).__name__)
+    Inside.__doc__ = f"{Inside.__name__}, as SimulEval runs it."
+    provided.utils.entrypoint(Inside)
+    return Inside

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published settings: a row per setting of a system, from a table of several of them or from score files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lagging.comparison.published import PublishedScore
+from lagging.comparison.published.labels import QUALITY, find_metric, number
+from lagging.comparison.published.layouts import Sheet, read_text
+from lagging.errors import DataError, UsageError
+from lagging.formats.source import Source
+from lagging.metrics import Metric
+from lagging.metrics.record import Statistics, Unit
+
+__all__ = ["PublishedRow", "check_ours", "is_table", "published_metric", "read_rows", "rows_of"]
+
+SCALED = re.compile(r"(?P<name>.+)_(?P<unit>s|ms)")
+"""A column that tells its unit: `StreamLAAL_s`."""
+UNITS = {"ms": ("ms", 1.0), "s": ("ms", 1000.0), "token": ("token", 1.0)}
+COUNTED = re.compile(r"token|word|char|piece|bpe", re.IGNORECASE)
+WORSE = ("WER", "CER")
+"""Of the qualities that we have no metric for, those of which less is better."""
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One setting of a system, as someone published it, without a log.
+
+    Attributes:
+        system, setting: their names.
+        values: by metric.
+        unit: of times: "ms" or "token"; None if there are none.
+        path, line: where it was read.
+    """
+
+    system: str
+    setting: str
+    values: Mapping[Metric, float]
+    unit: str | None
+    path: str
+    line: int
+
+    def value(self, metric: Metric) -> float:
+        """What it has by a metric.
+
+        Raises:
+            UsageError: that was not published.
+        """
+        if metric not in self.values:
+            there = ", ".join(map(repr, self.values))
+            raise UsageError(f"{self.path}:{self.line}: {self.system} {self.setting} has no {metric!r}; it has {there}")
+        return self.values[metric]
+
+    def unit_of(self, metric: Metric) -> str:
+        """What it measures a metric in; empty if that is a time, and it does not say."""
+        return (self.unit or "") if metric.unit == "time" else metric.unit
+
+
+def published_metric(label: str) -> Metric | None:
+    """The metric of a label; for a quality that is published but not ours, such as COMET, a record of its direction.
+
+    Example:
+        >>> published_metric("DAL_CA"), published_metric("COMET"), published_metric("system")
+        (DAL(clock=elapsed), COMET, None)
+    """
+    found = find_metric(label)
+    if found is None and label in (*QUALITY, "SacreBLEU"):
+        unit: Unit = "score" if label == "COMET" else "points"
+        return Metric(label, _not_ours, unit=unit, higher_is_better=label not in WORSE)
+    return found
+
+
+def _not_ours(*_: object) -> Statistics:
+    raise UsageError("a score that is only known where it was published cannot be computed")
+
+
+def check_ours(metrics: Iterable[Metric]) -> None:
+    """Refuse to compute what is only known where it was published."""
+    for m in metrics:
+        if m.compute is _not_ours:
+            raise UsageError(
+                f"{m!r} is not computed from logs: it is only known where it was published\n"
+                "  fix: give --published alone; or a score per segment, to `lagging compare --column`."
+            )
+
+
+@dataclass(frozen=True)
+class _Column:
+    metric: Metric
+    unit: str | None
+
+
+@dataclass
+class _Table:
+    """The cells of a table, by the names above them."""
+
+    sheet: Sheet
+    labels: list[str] = field(default_factory=list)
+    columns: dict[str, _Column] = field(default_factory=dict)
+    rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file is a table of settings: its first line has commas, or tabs, between names, and one is a metric."""
+    file = Path(path)
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        head = stream.readline(1 << 16).decode("utf-8", "replace")
+    names = [name.strip() for name in next(_cells(head, _delimiter(head)), (0, []))[1]]
+    known = [name for name in names if _column(name) is not None]
+    return bool(known) and len(known) < len(names) and not {"metric", "score"} <= {name.lower() for name in names}
+
+
+def read_rows(
+    path: str | Path,
+    *,
+    family: Iterable[str] = (),
+    where: Mapping[str, str] | None = None,
+    unit: str | None = None,
+) -> list[PublishedRow]:
+    r"""Read a table with a row per setting: CSV or TSV, columns of names, and columns of metrics.
+
+    A column is a metric if its name is one, perhaps with its unit (`StreamLAAL_s`); else it is a name. The column
+    `setting` names a setting, `latency_unit` or `unit` says what times are counted in.
+
+    Args:
+        path: the file.
+        family: the columns that name a system; `system` by default.
+        where: which rows: patterns by column, such as {"dataset": "WMT15*"}; all by default.
+        unit: "token" or "ms", of times of which the table does not say it.
+
+    Raises:
+        DataError: every fault of the table at once.
+        UsageError: no such file, or column, or row; a setting twice; times without a unit.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "table.csv")
+        ...     _ = file.write_text("system,setting,AL_s,BLEU\nwait-k,k=1,1.25,20.5\nwait-k,k=3,2.5,24\n")
+        ...     for row in read_rows(file):
+        ...         print(row.system, row.setting, dict(row.values), row.unit)
+        wait-k k=1 {AL: 1250.0, BLEU: 20.5} ms
+        wait-k k=3 {AL: 2500.0, BLEU: 24.0} ms
+    """
+    if not Path(path).is_file():
+        raise UsageError(f"no such file: {path}")
+    table = _read(Source(str(path), Path(path)))
+    named = list(family) or ["system"]
+    patterns = dict(where or {})
+    for name in (*named, *patterns):
+        if name not in table.labels:
+            there = ", ".join(table.labels) or "none"
+            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {there}")
+    chosen = [row for row in table.rows if all(fnmatchcase(row[1][c], p) for c, p in patterns.items())]
+    if not chosen:
+        raise UsageError(f"no row of {path} has {' and '.join(f'{c}={p}' for c, p in patterns.items())}")
+    rest = [c for c in table.labels if c not in named and len({row[c] for _, row in chosen}) > 1]
+    setting = ["setting"] if "setting" in table.labels else rest
+    found = [_row(table, at, row, named, setting, unit) for at, row in chosen]
+    seen: dict[tuple[str, str], int] = {}
+    for row in found:
+        first = seen.setdefault((row.system, row.setting), row.line)
+        if first != row.line:
+            differ = [c for c in rest if dict(chosen)[first][c] != dict(chosen)[row.line][c] and c not in setting]
+            raise UsageError(
+                f"{path} has the setting {row.setting!r} of {row.system} twice: lines {first} and {row.line}\n"
+                f"  fix: tell them apart by --family, or choose by --where; they differ in: {', '.join(differ)}."
+            )
+    return found
+
+
+def rows_of(scores: Iterable[PublishedScore], *, setting: str = "", unit: str | None = None) -> list[PublishedRow]:
+    """The scores of score files as rows: each system is one setting."""
+    by_system: dict[str, list[PublishedScore]] = {}
+    for score in scores:
+        by_system.setdefault(score.system, []).append(score)
+    found = []
+    for system, some in by_system.items():
+        values: dict[Metric, float] = {}
+        said: set[str | None] = set()
+        for score in some:
+            m = published_metric(score.metric)
+            if m is not None:
+                values[m] = score.score
+                said |= {score.unit or unit} if m.unit == "time" else set()
+        path, line = some[0].path, some[0].line
+        found.append(PublishedRow(system, setting, values, _agreed(said, path, line, values), path, line))
+    return found
+
+
+def _agreed(said: set[str | None], path: str, line: int, values: Mapping[Metric, float]) -> str | None:
+    if None in said:
+        times = ", ".join(repr(m) for m in values if m.unit == "time")
+        raise UsageError(f"{path} does not say what {times} is counted in\n  fix: --unit token, or --unit ms.")
+    if len(said) > 1:
+        raise UsageError(f"{path}:{line} counts some times in ms and some in tokens")
+    return said.pop() if said else None
+
+
+def _delimiter(head: str) -> str:
+    return "\t" if "\t" in head else ","
+
+
+def _cells(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of each row."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    for cells in rows:
+        yield rows.line_num, cells
+
+
+def _column(name: str) -> _Column | None:
+    whole = published_metric(name)
+    if whole is not None:
+        return _Column(whole, None)
+    match = SCALED.fullmatch(name)
+    scaled = published_metric(match["name"]) if match is not None else None
+    return None if match is None or scaled is None or scaled.unit != "time" else _Column(scaled, match["unit"])
+
+
+def _read(source: Source) -> _Table:
+    table = _Table(sheet := Sheet(source.path))
+    text = read_text(source, sheet)
+    try:
+        _fill(table, text)
+    except csv.Error as error:
+        raise sheet.refusal(str(error)) from None
+    if not table.columns:
+        raise sheet.refusal("no column is a metric", 1)
+    if not table.rows and not sheet.faults:
+        sheet.fault("no-scores")
+    if sheet.faults:
+        raise DataError(sheet.faults)
+    return table
+
+
+def _fill(table: _Table, text: str) -> None:
+    """Names and rows, and what is wrong with them."""
+    sheet = table.sheet
+    names: list[str] = []
+    for at, cells in _cells(text, _delimiter(text.partition("\n")[0])):
+        if not any(cell.strip() for cell in cells):
+            continue
+        if not names:
+            names = [cell.strip() for cell in cells]
+            columns = {name: _column(name) for name in names}
+            table.columns = {name: column for name, column in columns.items() if column is not None}
+            table.labels = [name for name, column in columns.items() if column is None]
+            seen: dict[Metric, str] = {}
+            for name, column in table.columns.items():
+                if seen.setdefault(column.metric, name) != name:
+                    sheet.fault("repeated-metric", f"{name} and {seen[column.metric]}", at)
+            for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+                sheet.fault("score-cells", f"two columns called {name!r}", at)
+        elif len(cells) != len(names):
+            sheet.fault("score-cells", f"{len(cells)} values below {len(names)} names", at)
+        else:
+            row = {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
+            for name, column in table.columns.items():
+                if number(row[name], column.metric.unit) is None:
+                    sheet.fault("bad-score", f"{name}: {row[name][:40]}", at)
+            table.rows.append((at, row))
+
+
+def _row(
+    table: _Table, at: int, row: dict[str, str], named: list[str], setting: list[str], unit: str | None
+) -> PublishedRow:
+    told = next((row[c] for c in ("latency_unit", "unit") if c in table.labels), "")
+    told = told if told in UNITS else "token" if COUNTED.search(told) else ""
+    values: dict[Metric, float] = {}
+    said: set[str | None] = set()
+    for name, column in table.columns.items():
+        value = number(row[name], column.metric.unit)
+        if value is None or value != value:
+            continue
+        if column.metric.unit == "time":
+            counted, scale = UNITS.get(column.unit or told or unit or "", (None, 1.0))
+            value *= scale
+            said.add(counted)
+        values[column.metric] = value
+    system, called = (" ".join(row[c] for c in some if row[c]) for some in (named, setting))
+    path = table.sheet.path
+    return PublishedRow(system, called or f"line {at}", values, _agreed(said, path, at, values), path, at)

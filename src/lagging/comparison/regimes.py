@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regimes of shared tasks: which latency a system must keep to, by whose metric, and whether it surely does.
+
+iwslt26        unsegmented speech: LongYAAL as OmniSTEval computes it, low up to 2 s, high up to 4 s
+iwslt25        unsegmented speech: StreamLAAL as FBK computes it, en-de and cs-en: up to 2 s, up to 4 s
+iwslt25-en-zh  the same: up to 2.5 s, up to 4 s
+iwslt25-en-ja  the same: up to 3.5 s, up to 5 s
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lagging.errors import UsageError, did_you_mean
+from lagging.scoring.scores import Score, Scores
+from lagging.stats import with_intervals
+
+__all__ = ["REGIMES", "Regime", "Verdict", "judge", "regime"]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """The latency that a shared task asks for.
+
+    Attributes:
+        name: as given to `--regime`.
+        metric: what counts.
+        aligner, convention: how streams are cut, and how is counted.
+        limits: name and upper limit of each band, in ms, from the lowest.
+        source: where that was read.
+    """
+
+    name: str
+    metric: str
+    aligner: str
+    convention: str
+    limits: tuple[tuple[str, float], ...]
+    source: str
+
+
+def _iwslt25(name: str, low: float, high: float) -> Regime:
+    source = "IWSLT 2025, simultaneous track: non-computation-aware StreamLAAL on the development set"
+    return Regime(name, "StreamLAAL", "mwersegmenter", "fbk", (("low", low), ("high", high)), source)
+
+
+REGIMES = {
+    r.name: r
+    for r in (
+        Regime(
+            "iwslt26",
+            "LongYAAL",
+            "omnisteval",
+            "omnisteval",
+            (("low", 2000.0), ("high", 4000.0)),
+            "IWSLT 2026, simultaneous track: non-computation-aware LongYAAL by OmniSTEval 0.1.7 or later",
+        ),
+        _iwslt25("iwslt25", 2000.0, 4000.0),
+        _iwslt25("iwslt25-en-zh", 2500.0, 4000.0),
+        _iwslt25("iwslt25-en-ja", 3500.0, 5000.0),
+    )
+}
+
+
+def regime(name: str) -> Regime:
+    """The regime of that name.
+
+    Example:
+        >>> regime("iwslt26").limits
+        (('low', 2000.0), ('high', 4000.0))
+    """
+    if name not in REGIMES:
+        raise UsageError(f"no regime is called {name!r}.{did_you_mean(name, REGIMES)}")
+    return REGIMES[name]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where a system stands in a regime.
+
+    Attributes:
+        regime: the regime.
+        score: the score, with its interval.
+        band: the band that its value lies in; None above all of them, or without a value.
+        sure: the band that its whole interval lies in, "above" if that is above all bands; None where it reaches into
+            another, or where there is none.
+    """
+
+    regime: Regime
+    score: Score
+    band: str | None
+    sure: str | None
+
+    def __str__(self) -> str:
+        """`LongYAAL 1.998 s [1.850, 2.146]: in low (up to 2 s), but not surely`."""
+        s = self.score
+        if math.isnan(s.value):
+            return f"{s.metric!r} is undefined: no regime"
+        ends = "no interval" if s.low is None or s.high is None else f"{s.low / 1000:.3f}, {s.high / 1000:.3f}"
+        said = f"{s.metric!r} {s.value / 1000:.3f} s [{ends}]: "
+        if self.band is None:
+            said += f"above {self.regime.limits[-1][0]} (up to {self.regime.limits[-1][1] / 1000:g} s)"
+        else:
+            said += f"in {self.band} (up to {dict(self.regime.limits)[self.band] / 1000:g} s)"
+        return said + (", but not surely" if self.sure != (self.band or ABOVE) else "")
+
+
+ABOVE = "above"
+
+
+def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
+    """The scores with an interval of what counts in a regime, and where the system stands.
+
+    The interval is by recording where there are several, since another test set would have other recordings, else by
+    segment. A system is surely in a band if the whole interval is.
+
+    Example:
+        >>> import lagging
+        >>> run = lagging.Run.from_delays([[1990], [1996], [2005]], source_length=[4000] * 3, unit="ms", seg="given",
+        ...                               recording_end=[9000] * 3)
+        >>> scores, verdict = judge(lagging.score(run, ["LongYAAL"]), "iwslt26")
+        >>> verdict.band, verdict.sure
+        ('low', None)
+        >>> print(verdict)
+        LongYAAL 1.997 s [1.990, 2.005]: in low (up to 2 s), but not surely
+    """
+    chosen = regime(name)
+    score = scores[chosen.metric]
+    documents = set() if score.documents is None else set(score.documents.tolist())
+    several = len(documents) > 1 and None not in documents
+    found = with_intervals(Scores([score], scores.system), by="document" if several else "segment")
+    judged = next(iter(found))
+    ends = [judged.low, judged.high] if judged.low is not None else [None]
+    bands = {_band(chosen, end) for end in ends}
+    sure = bands.pop() if len(bands) == 1 else None
+    band = _band(chosen, judged.value)
+    rest = [judged if s.metric == judged.metric else s for s in scores]
+    return Scores(rest, scores.system, (*scores.notes, *found.notes)), Verdict(
+        chosen, judged, None if band == ABOVE else band, sure
+    )
+
+
+def _band(chosen: Regime, value: float | None) -> str | None:
+    if value is None or math.isnan(value):
+        return None
+    return next((name for name, limit in chosen.limits if value <= limit), ABOVE)

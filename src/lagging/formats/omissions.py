@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a Run a file will not give back, in the same words whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lagging.data.ragged import Ragged
+from lagging.data.run import Run
+from lagging.data.tokens import is_spm
+
+__all__ = ["elapsed_without_steps", "lost"]
+
+
+def lost(
+    run: Run,
+    kept: Collection[str],
+    *more: str,
+    unit: str | None = None,
+    level: str | None = None,
+    seg: str | None = None,
+) -> list[str]:
+    """What a format cannot hold.
+
+    Args:
+        run: what is written.
+        kept: the columns that the format holds.
+        more: what else the writer found to be lost.
+        unit, level, seg: what the file will be taken to have; not given where it says so itself.
+
+    Example:
+        >>> run = Run.from_delays([[1, 2]], source_length=[2], level="word")
+        >>> lost(run, {"id", "delays"}, unit="token", level="char")
+        ['source_length', 'level (read it with --level word)']
+    """
+    said = [column for column in run.columns if column not in kept]
+    said += more
+    if level not in (None, run.level):
+        model = " spm --spm-model FILE" if is_spm(run.level) else f" {run.level}"
+        said.append(f"level (read it with --level{model})")
+    if unit not in (None, run.unit):
+        said.append(f"unit (read it with --unit {run.unit})")
+    if seg not in (None, run.seg):
+        said.append(f"seg ({run.seg}, read back as {seg})")
+        if seg == "none" and "delays" in kept and (run.delays.values < 0).any():
+            said.append("negative delays (a fault when read back)")
+    return said
+
+
+def elapsed_without_steps(run: Run) -> tuple[Ragged | None, list[str]]:
+    """The elapsed times for a format without steps, and what is lost.
+
+    Where each counts the computing of its own step alone they may decrease; without the steps that is a fault.
+
+    Example:
+        >>> steps = {"arrivals": [[1000, 2000]], "compute": [[900, 50]], "steps": [[0, 1]]}
+        >>> run = Run.from_delays([[1000, 1800]], source_length=[2000], elapsed=[[1900, 1850]], unit="ms", **steps)
+        >>> elapsed_without_steps(run)
+        (None, ['elapsed (it decreases, which is a fault without the steps)'])
+    """
+    if run.elapsed is None or run.unit != "ms" or not len(run.elapsed.falls()):
+        return run.elapsed, []
+    return None, ["elapsed (it decreases, which is a fault without the steps)"]

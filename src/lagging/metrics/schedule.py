@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Schedule: the g, |x| and |y| that a metric sees, once clock, lengths and convention are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagging.data.ragged import Floats, Kernel, Ragged
+from lagging.data.run import Run
+from lagging.data.tokens import count_spaces, count_tokens, count_words, is_spm, tokens, without_eos
+from lagging.errors import MetricError
+from lagging.metrics import clocks, kernels
+from lagging.metrics.conventions import PAPER, Convention
+from lagging.metrics.record import Metric
+
+__all__ = ["REASONS", "Schedule", "Schedules"]
+
+REASONS = ("", "empty hypothesis", "empty source", "no reference", "empty reference")
+"""Why a segment has no value: the text for each code of `Schedule.undefined`."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a metric sees of a Run.
+
+    Attributes:
+        run: the Run.
+        g: delays, on the clock asked for, without a stripped `</s>`.
+        ideal: the same on the ideal clock, which is the time of the source.
+        clock: the clock asked for.
+        x: |x|, source lengths.
+        length: whose length y is.
+        stood_in: where the hypothesis length stood in for a missing reference.
+        strip: whether a final `</s>` is stripped.
+        seen: what of it a metric has used that it must have declared.
+    """
+
+    run: Run
+    g: Ragged
+    ideal: Ragged
+    clock: str
+    x: Floats
+    _y: Floats
+    _reach: Floats
+    length: str
+    stood_in: npt.NDArray[np.bool_]
+    strip: bool
+    _durations: Ragged | None = None
+    _shared: dict[str, Floats] = field(default_factory=dict)
+    _undefined: dict[tuple[bool, ...], npt.NDArray[np.int8]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def y(self) -> Floats:
+        """|y|, target lengths as they enter γ; NaN where the reference that they should come from is missing."""
+        self.seen.add("length")
+        return self._y
+
+    @property
+    def reach(self) -> Floats:
+        """From which delay on the source counts as fully read."""
+        self.seen.add("cutoff")
+        return self._reach
+
+    @property
+    def durations(self) -> Ragged | None:
+        """How long the speech lasts that was put out after each delay, in ms; NaN for a charged empty hypothesis."""
+        self.seen.add("durations")
+        return self._durations
+
+    @property
+    def lags(self) -> Ragged:
+        """ℓ(t) = g(t) − (t−1)/γ of every token: what AL, LAAL, YAAL and DAL average."""
+        self.seen.add("length")
+        return self._lags
+
+    @property
+    def cutoff(self) -> Floats:
+        """τ of every segment."""
+        self.seen.add("cutoff")
+        if "cutoff" not in self._shared:
+            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._reach)
+        return self._shared["cutoff"]
+
+    @cached_property
+    def _lags(self) -> Ragged:
+        return self.g.by_token(kernels.lags, self.x, self._y)
+
+    @property
+    def compute(self) -> Ragged:
+        """The computing time of each step that the system took, in ms."""
+        self.seen.add("compute")
+        return clocks.steps(self.run)[1]
+
+    def column(self, name: str) -> Any:
+        """A column of the Run that few logs have.
+
+        Raises:
+            MetricError: this one does not.
+        """
+        self.seen.add(name)
+        found = getattr(self.run, name)
+        if found is None:
+            raise MetricError(f"it needs `{name}`, and this log has none{WHERE.get(name, '')}")
+        return found
+
+    def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
+        """`kernel(g, *columns)` for the segments of each length: one number per segment."""
+        return self.g.by_row(kernel, *columns)
+
+    def by_lag(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
+        """`kernel(lags, *columns)`: as `lags.by_row`, but that the lags of all segments need never be held at once."""
+        self.seen.add("length")
+        return self.g.by_row(lambda g, x, y, *given: kernel(kernels.lags(g, x, y), *given), self.x, self._y, *columns)
+
+    @cached_property
+    def predictions(self) -> list[str | None]:
+        """Texts of the hypotheses, without a stripped `</s>`."""
+        if self.run.prediction is None or self.run.speech_out:
+            raise MetricError("there are no predictions whose text could be judged")
+        texts: list[str | None] = self.run.prediction.tolist()
+        return [text and without_eos(text) for text in texts] if self.strip else texts
+
+    @cached_property
+    def references(self) -> list[str | None]:
+        """Texts of the references, without the newline that some logs leave at their end."""
+        if self.run.reference is None:
+            return [None] * len(self.run)
+        return [None if text is None else text.strip() for text in self.run.reference]
+
+    def undefined(self, metric: Metric) -> npt.NDArray[np.int8]:
+        """Why each segment has no value under this metric: a place in `REASONS`; 0 where it may have one."""
+        timed = metric.has("clock")
+        about = (
+            "reference" in metric.needs,
+            metric.uses("length"),
+            timed or "tokens" in metric.needs,
+            timed and "compute" not in metric.needs,  # computing may be in vain
+        )
+        if about not in self._undefined:
+            self._undefined[about] = self._reasons(*about)
+        return self._undefined[about].copy()
+
+    def _reasons(self, reference: bool, length: bool, source: bool, written: bool) -> npt.NDArray[np.int8]:
+        """For every segment the place in `REASONS` of what it lacks, of what is needed."""
+        code = np.zeros(len(self.run), dtype=np.int8)
+        if reference:
+            for row, text in enumerate(self.references):
+                code[row] = 3 if text is None else 4 if not text else 0
+        if length:
+            code[np.isnan(self._y)] = 3
+            code[self._y == 0] = 4
+        if source:
+            code[self.x == 0] = 2
+        if written:
+            code[self.g.lengths == 0] = 1
+        return code
+
+
+COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
+    ("word", "standard"): lambda text: len(text.split()),
+    ("word", "simuleval"): lambda text: text.count(" ") + 1,
+    ("word", "omnisteval"): lambda text: text.strip().count(" ") + 1,
+    ("word", "fbk"): lambda text: text.strip().count(" ") + 1,
+    ("char", "simuleval"): lambda text: len(text.strip()),
+    ("char", "omnisteval"): lambda text: len(text.strip()),
+    ("char", "fbk"): lambda text: len(text.strip()),
+    ("char", "omnisteval, cut"): lambda text: len(text.strip().replace(" ", "")),
+}
+"""How long a reference is, by level and way of counting."""
+
+WHERE = {
+    "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
+    "erased": "\n  fix: score the log of a system that revises what it wrote: simulstream's or SLTev's.",
+    "gone": "\n  fix: score SLTev's log.",
+}
+"""Where a column is found that most logs do not have."""
+
+CHARACTERS: tuple[Callable[[str], int], ...] = (
+    lambda text: len(tokens(text, "char")),
+    lambda text: len(text.strip()),
+    lambda text: len(text.strip().replace(" ", "")),
+)
+"""White space has no delays; it has, as in OmniSTEval's logs; all but the plain space has, as in SimulEval's."""
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Delays on one clock, with what empty hypotheses are charged; `shared` is what metrics have made of them."""
+
+    g: Ragged
+    ideal: Ragged
+    durations: Ragged | None
+    charged: npt.NDArray[np.bool_]
+    shared: dict[str, Floats] = field(default_factory=dict)
+
+
+class Schedules:
+    """The schedules of one Run under one convention; what several metrics need is made once."""
+
+    def __init__(self, run: Run, convention: Convention = PAPER) -> None:
+        self.run = run
+        self.convention = convention
+        self._made: dict[tuple[object, ...], Schedule] = {}
+        self._timed: dict[tuple[str, str], _Times] = {}
+
+    def _stripped(self, column: Ragged) -> Ragged:
+        """Without the last entry of a row where that belongs to a stripped `</s>`."""
+        strip = self.convention.eos == "strip" and self.run.eos.any()
+        return column.drop_last(self.run.eos) if strip else column
+
+    @cached_property
+    def reference_length(self) -> Floats | None:
+        """Tokens of each reference as the convention counts them; NaN where there is none.
+
+        standard    words between white space, or characters other than white space: as the hypothesis is counted
+        simuleval   `split(" ")`, so that double spaces count, those at the ends too, and an empty reference is 1;
+                    characters with the spaces between them
+        fbk         the same, but that spaces at the ends never count
+        omnisteval  as fbk; of segments cut from a stream, characters without any plain space
+        """
+        counted, own = self._counted(), self.run.reference_length
+        if counted is None or own is None:
+            return own if counted is None else counted
+        return np.where(np.isnan(counted), own, counted)
+
+    def _counted(self) -> Floats | None:
+        """Tokens of each reference text; None without texts, or where they cannot be counted in the log's tokens."""
+        texts, level, count = self.run.reference, self.run.level, self.convention.count
+        if texts is None or (level == "token" and count == "standard"):
+            return None
+        known = texts.tolist()
+        if is_spm(level):  # SimulEval counts the pieces of a reference no otherwise
+            pieces = count_tokens(known, level, np.zeros(len(known), dtype=np.int64)).astype(np.float64)
+            return np.where([text is None for text in known], np.nan, pieces)
+        if level != "char" and count in ("standard", "simuleval") and None not in known:
+            return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
+        if level == "char" and count == "standard":
+            return self._characters(known)
+        cut = level == "char" and count == "omnisteval" and self.run.seg != "none"
+        way = COUNTING.get((level, f"{count}, cut" if cut else count), COUNTING["word", count])
+        return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
+
+    def _characters(self, references: list[str | None]) -> Floats:
+        """Characters of each reference, counted as those of its own hypothesis are; by that of others, it would matter
+        which segments are scored together.
+        """
+        predictions, lengths = self.run.prediction, self.run.delays.lengths.tolist()
+        out = np.full(len(references), np.nan)
+        for row, (text, n) in enumerate(zip(references, lengths, strict=True)):
+            if text is not None:
+                written = None if predictions is None else predictions[row]
+                ways = (way for way in CHARACTERS if written is not None and way(written) == n)
+                out[row] = next(ways, CHARACTERS[0])(text)
+        return out
+
+    def length_of(self, metric: Metric) -> str:
+        """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
+        metric = self.convention.settle(metric)
+        return str(metric.get("length")) if metric.uses("length") else "hypothesis"
+
+    def of(self, metric: Metric) -> Schedule:
+        """The schedule that the metric sees."""
+        metric = self.convention.settle(metric)
+        if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):
+            raise MetricError(
+                "it needs delays, and this log has none\n"
+                "  fix: score a log with delays; of text alone ask for BLEU, chrF or TER."
+            )
+        length = self.length_of(metric)
+        clock = str(metric.get("clock")) if metric.has("clock") else "ideal"
+        empty = str(metric.get("empty")) if metric.has("empty") else "nan"
+        key = (length, clock, empty)
+        if key not in self._made:
+            self._made[key] = self._make(length, clock, empty)
+        if "tokens" in metric.needs and self.run.unit != "token":
+            raise MetricError("it is defined for source tokens only, and these delays are milliseconds")
+        return self._made[key]
+
+    @cached_property
+    def _ideal(self) -> Ragged:
+        return self._stripped(self.run.delays)
+
+    def _times(self, clock: str, empty: str) -> _Times:
+        """What does not depend on whose length |y| is."""
+        run, ideal = self.run, self._ideal
+        g = ideal if clock == "ideal" else self._stripped(clocks.clock(run, clock))
+        durations = None if run.durations is None else self._stripped(run.durations)
+        charged = (g.lengths == 0) if empty == "source" else np.zeros(len(run), dtype=bool)
+        if charged.any():
+            ideal = ideal.fill_empty(run.source_length)
+            g = ideal if clock == "ideal" else g.fill_empty(run.source_length)
+            if durations is not None:
+                durations = durations.fill_empty(np.full(len(run), np.nan))
+        return _Times(g, ideal, durations, charged)
+
+    def _make(self, length: str, clock: str, empty: str) -> Schedule:
+        run, x = self.run, self.run.source_length
+        times = self._timed.get((clock, empty)) or self._times(clock, empty)
+        self._timed[clock, empty] = times
+        g, charged = times.g, times.charged
+        y = hypothesis = g.lengths.astype(np.float64)
+        stood_in = np.zeros(len(run), dtype=bool)
+        if length != "hypothesis":
+            found = self.reference_length
+            reference = np.full(len(run), np.nan) if found is None else found
+            if length == "longest" and self.convention.count == "standard":
+                reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
+            if length == "longest" or self.convention.stand_in:
+                stood_in = np.isnan(reference)
+                reference = np.where(stood_in, hypothesis, reference)
+            y = np.maximum(hypothesis, reference) if length == "longest" else reference
+        y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
+        reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
+        strip = self.convention.eos == "strip" and bool(run.marked.any())
+        return Schedule(run, g, times.ideal, clock, x, y, reach, length, stood_in, strip, times.durations, times.shared)

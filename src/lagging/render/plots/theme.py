@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all figures share: a look per system, titles with metric, unit and clock, words that a font can draw.
+
+Colours are those of Okabe and Ito (2008), which people tell apart whatever colours they see. A system also has a marker
+and a dash of its own, so that a figure can be printed in grey. Nothing here changes matplotlib's settings.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lagging.data.units import SHOWN, scale
+from lagging.errors import UsageError, counted, optional
+from lagging.metrics import Metric
+from lagging.scoring.signature import Signature
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+__all__ = [
+    "Lettering",
+    "Look",
+    "agreed",
+    "amount",
+    "canvas",
+    "figure",
+    "look",
+    "named",
+    "note",
+    "scale",
+    "short",
+    "sign",
+    "title",
+    "unit",
+]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+"""Okabe and Ito's, without the yellow, which white paper swallows."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p")
+DASHES = tuple(
+    (0.0, dash) for dash in ((), (5.0, 1.5), (1.3, 1.3), (6.0, 1.5, 1.3, 1.5), (3.0, 1.0, 3.0, 1.0, 1.0, 1.0))
+)
+INK, GREY, FAINT = "#222222", "#777777", "#dddddd"
+SMALL = 8.0
+"""Points: size of all text but the titles of axes."""
+
+UNITS = {"token": "source tokens", "ms": SHOWN["ms"], "token/100": "tokens per 100 tokens", "ms/min": SHOWN["ms/min"]}
+ARROWS = {True: " ↑", False: " ↓", None: ""}
+LONGEST = 34
+"""Characters of a system's name that are shown."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a system is drawn: by colour, by marker, by dash."""
+
+    colour: str
+    marker: str
+    dash: tuple[float, tuple[float, ...]]
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """For a line with markers."""
+        style = {"color": self.colour, "linestyle": self.dash, "linewidth": 1.5}
+        return style | {"marker": self.marker, "markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+
+
+def look(place: int) -> Look:
+    """The look of the system at that place: the first 12 differ in their markers, the first 420 in something."""
+    return Look(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)])
+
+
+def named(systems: object) -> None:
+    """Refuse systems without names."""
+    if not isinstance(systems, Mapping):
+        raise UsageError("systems are given by name, such as {'new': run}")
+
+
+# ---- units and titles -----------------------------------------------------------------------------------------
+
+
+def unit(name: str) -> str:
+    """What is written beside a value."""
+    return UNITS.get(name, "")
+
+
+def amount(value: float, name: str, digits: int = 2) -> str:
+    """`1.92 s`, with a minus sign that is as wide as the plus sign; a dash where there is no value."""
+    if math.isnan(value):
+        return "–"
+    return f"{value / scale(name):.{digits}f} {unit(name)}".strip().replace("-", "−")
+
+
+def title(metric: Metric, name: str, what: str | None = None) -> str:
+    """`LAAL ↓ (s, ideal clock)`: metric, or what it is of, with direction, unit and clock, as the record has them."""
+    plain = what or repr(replace(metric, values=tuple((n, v) for n, v in metric.values if n != "clock")))
+    clock = f"{metric.get('clock')} clock" if metric.has("clock") else ""
+    about = ", ".join(part for part in (unit(name), clock) if part)
+    return f"{plain}{ARROWS[metric.higher_is_better]}" + (f" ({about})" if about else "")
+
+
+def agreed(what: str, found: Iterable[Any]) -> Any:
+    """The one that all have; figures cannot mix them.
+
+    Raises:
+        UsageError: there are several.
+    """
+    several = list(dict.fromkeys(found))
+    if len(several) > 1:
+        raise UsageError(f"one figure cannot show several {what}: {', '.join(map(str, several))}")
+    if not several:
+        raise UsageError("there is nothing to draw")
+    return several[0]
+
+
+# ---- axes -----------------------------------------------------------------------------------------------------
+
+
+def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
+    """The axes to draw on, new ones if there are none; with a light grid, and without a frame."""
+    if ax is None:
+        optional("matplotlib", "plot")
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(width, height), layout="constrained").subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color=FAINT, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=SMALL)
+    return ax
+
+
+def figure(ax: Axes) -> Figure:
+    """The figure that axes belong to."""
+    if ax.figure is None:
+        raise UsageError("these axes belong to no figure")
+    return ax.figure.canvas.figure  # the whole one, of a part of it too
+
+
+def note(ax: Axes, *remarks: str) -> None:
+    """Say above the axes what the picture does not show."""
+    text = "\n".join(remark for remark in remarks if remark)
+    if text:
+        ax.set_title(text, loc="left", fontsize=SMALL - 1, color=GREY, parse_math=False)
+
+
+def sign(ax: Axes, signatures: Iterable[Signature | str]) -> None:
+    """Keep the signatures of the numbers with the axes that show them."""
+    ax.set_label("\n".join(dict.fromkeys(map(str, signatures))))
+
+
+# ---- words ----------------------------------------------------------------------------------------------------
+
+
+def short(names: Sequence[str]) -> list[str]:
+    """Names of systems, with the middle left out of long ones, unless that makes two alike."""
+    plain = [_plain(name) for name in names]
+    half = (LONGEST - 1) // 2
+    cut = [n if len(n) <= LONGEST else f"{n[:half].rstrip()}…{n[-half:].lstrip()}" for n in plain]
+    return [whole if cut.count(part) > 1 else part for whole, part in zip(plain, cut, strict=True)]
+
+
+def _plain(text: str) -> str:
+    """Text on one line: what cannot be seen is shown as a space."""
+    return "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in text)
+
+
+class Lettering:
+    """The fonts that a figure needs for its words: the one set in matplotlib, then those installed that have the rest.
+
+    A character that no installed font has is shown as � and warned of, once per figure: matplotlib would draw boxes.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        from matplotlib import font_manager, rcParams
+
+        needed = {c for text in texts for c in _plain(text) if not c.isspace() and unicodedata.category(c) != "Cf"}
+        installed = {font.name for font in font_manager.fontManager.ttflist}
+        known: Any = rcParams
+        asked = font_manager.FontProperties().get_family()
+        named: list[str] = [name for family in asked for name in known.get(f"font.{family}", [family])]
+        self.families = [name for name in dict.fromkeys([*named, "DejaVu Sans"]) if name in installed][:1]
+        self.missing = needed - _letters(self.families[0])
+        for name in _others(tuple(named)) if self.missing else ():
+            if found := self.missing & _letters(name):
+                self.families.append(name)
+                self.missing -= found
+            if not self.missing:
+                break
+        if self.missing:
+            some = "".join(sorted(self.missing)[:12])
+            warnings.warn(
+                f"no installed font has {some} ({counted(len(self.missing), 'character')} in all)\n"
+                "  fix: install a font that has them, such as Noto Sans CJK, or name one in "
+                "matplotlib.rcParams['font.family'].",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def can(self, text: str) -> bool:
+        """Whether all of it can be drawn."""
+        return self.missing.isdisjoint(text)
+
+    def spelt(self, text: str) -> str:
+        """The text, with a � for every character that cannot be drawn."""
+        lines = (
+            "".join("\N{REPLACEMENT CHARACTER}" if c in self.missing else c for c in _plain(line))
+            for line in text.split("\n")
+        )
+        return "\n".join(lines)
+
+    def dress(self, artist: Text) -> None:
+        """Let an artist take its text as it is, no mathematics, and in fonts that have its letters."""
+        artist.set_parse_math(False)
+        artist.set_fontfamily(self.families)
+
+    def write(self, artist: Text, text: str) -> None:
+        """Make an artist show the text."""
+        self.dress(artist)
+        artist.set_text(self.spelt(text))
+
+
+@cache
+def _letters(family: str) -> frozenset[str]:
+    """The characters that a font has."""
+    from matplotlib import font_manager
+
+    path = font_manager.findfont(font_manager.FontProperties(family=[family]))
+    return frozenset(map(chr, font_manager.get_font(path).get_charmap()))
+
+
+@cache
+def _others(first: tuple[str, ...]) -> tuple[str, ...]:
+    """Upright fonts of normal weight, those asked for first, then those without serifs, by name."""
+    from matplotlib import font_manager
+
+    fonts = font_manager.fontManager.ttflist
+    names = {f.name for f in fonts if f.style == "normal" and f.weight in (400, "normal", "regular", "book")}
+    names -= {name for name in names if name.startswith(("Last Resort", "cm", "STIX"))}  # boxes, and mathematics
+    wanted = [name for name in first if name in names]
+    return (*wanted, *sorted(names - set(wanted), key=lambda name: ("Sans" not in name, name)))

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sentence in the terminal: a row per target token, time to the right, as in Figure 1 of the paper."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from rich.cells import cell_len
+
+from lagging.data.ragged import Floats
+from lagging.render.cells import pad, safe, shorten, shown
+from lagging.render.timeline import Timeline
+
+__all__ = ["draw"]
+
+BARS = "▁▂▃▄▅▆▇█"
+BROKE = "◀ this read went further over budget than any before it"
+LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
+
+
+def _scale(line: Timeline, width: int) -> float:
+    """How many cells one unit of time takes."""
+    end: float = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
+    return (width - 1) / end
+
+
+def _track(line: Timeline, t: int, width: int, scale: float) -> str:
+    """One token on the time axis: from the ideal time to g'."""
+    if not np.isfinite(line.effective_delays[t]):
+        return ""
+    place = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
+    ideal, real, effective = (min(max(p, 0), width - 1) for p in place)
+    cells = [" "] * width
+    for i in range(min(ideal, effective) + 1, effective):
+        cells[i] = "─"
+    cells[ideal] = "·"
+    cells[effective] = "○"
+    cells[real] = "●"
+    return "".join(cells).rstrip()
+
+
+def _ruler(line: Timeline, width: int, scale: float) -> str:
+    """`0 … |x|` above the tracks."""
+    mark = f"|x|={_short(line.source_length, line.unit)}"
+    at = min(round(line.source_length * scale), width - 1)
+    at = max(2, min(at - len(mark) + 1, width - len(mark)))
+    return "0" + " " * (at - 1) + mark
+
+
+def _short(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value / 1000:.2f}" if unit == "ms" else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def sparkline(values: Floats) -> str:
+    """Values as small bars, from 0 (or the smallest, if negative) to the largest."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return ""
+    low, high = min(0.0, float(finite.min())), float(finite.max())
+    span = (high - low) or 1.0
+    return "".join(BARS[min(7, int((v - low) / span * 8))] if math.isfinite(v) else " " for v in values.tolist())
+
+
+def draw(line: Timeline, *, width: int = 100) -> str:
+    """The timeline as text, at most `width` cells wide where the words allow it.
+
+    Args:
+        line: the sentence.
+        width: columns of the terminal.
+
+    Example:
+        >>> from lagging import Run
+        >>> from lagging.render.timeline import timeline
+        >>> run = Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], prediction=["I saw a black cat"],
+        ...     source=["ich sah eine schwarze Katze"])
+        >>> print(draw(timeline(run, 0), width=74))
+        segment 0    AP 0.840  AL 2.200  DAL 4.000
+        |x| = 5 tokens, |y| = 5, d = 1
+        <BLANKLINE>
+        t  read         write  g  g'  lag  lag'     0             |x|=5
+        1  ich sah ei…  I      4   4    4     4  ◀  ·─────────────●
+        2               saw    4   5    3     4         ·─────────●───○
+        3               a      4   6    2     4            ·──────●──────○
+        4               black  4   7    1     4               ·───●─────────○
+        5  Katze        cat    5   8    1     4                   ·───●─────────○
+        <BLANKLINE>
+        lag   █▇▅▃▃
+        lag'  █████
+        · ideal (t−1)d   ● written g   ○ if writing takes time g'
+        ◀ this read went further over budget than any before it
+        AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+        DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
+    """
+    unit = {"token": "tokens", "ms": "s"}[line.unit]
+    scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)
+    x, d = _short(line.source_length, line.unit), _short(line.write_cost, line.unit)
+    facts = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
+    head = [f"segment {safe(str(line.id))}    {scores}", facts]
+    if line.unit == "ms" and line.source:
+        head.append(f"source: {safe(line.source)}")
+    if line.reference:
+        head.append(f"reference: {safe(line.reference.strip())}")
+    if not len(line.delays):
+        return "\n".join([*head, "", "nothing was written"])
+
+    names = ["t", "read", "write", "g", "g'", "lag", "lag'", ""]
+    body = [
+        [
+            str(t + 1),
+            safe(line.read[t]),
+            safe(line.target[t]),
+            *(
+                _short(float(c[t]), line.unit)
+                for c in (line.delays, line.effective_delays, line.lags, line.effective_lags)
+            ),
+            "◀" if line.broke[t] else "",
+        ]
+        for t in range(len(line.delays))
+    ]
+    if not any(line.read):
+        names, body = [n for n in names if n != "read"], [row[:1] + row[2:] for row in body]
+    if not any(line.target):
+        at = names.index("write")
+        names, body = [n for n in names if n != "write"], [row[:at] + row[at + 1 :] for row in body]
+
+    widths = [max(cell_len(row[i]) for row in [names, *body]) for i in range(len(names))]
+    texts = [i for i, name in enumerate(names) if name in ("read", "write")]
+    fixed = sum(w for i, w in enumerate(widths) if i not in texts) + 2 * len(names)
+    room = max(0, width - fixed)
+    for i in texts:
+        widths[i] = min(widths[i], max(6, room // (2 * len(texts)) if room >= 24 else room // len(texts)))
+    track = max(0, width - sum(widths) - 2 * len(names) - 1)
+    track = track if track >= 12 else 0
+
+    rows, scale = [], _scale(line, track)
+    for r, row in enumerate([names, *body]):
+        cells = [pad(shorten(cell, widths[i]), widths[i], right=i not in texts) for i, cell in enumerate(row)]
+        picture = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
+        rows.append(("  ".join(cells) + "  " + picture).rstrip())
+    sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
+    if len(line.delays) > width - 6:
+        sparks = []
+    signed = [str(score.signature) for score in line.scores]
+    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signed])

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Accumulator: scores a log part by part, by group, and adds up exactly what it keeps of the segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import Ids, Run, Texts, join_ids
+from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes
+from lagging.formats.tables import labels_of
+from lagging.metrics import Metric
+from lagging.metrics.record import Statistics
+from lagging.metrics.schedule import Schedules
+from lagging.scoring.hashes import reference_hashes, segment_keys
+from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
+from lagging.scoring.plan import Keep, Plan
+from lagging.scoring.poisson import RESAMPLES
+from lagging.scoring.scores import Score, Scores, Undefined
+from lagging.scoring.tally import Tally, intervals, tallies
+
+__all__ = ["Accumulator", "Group", "join_documents"]
+
+Group = tuple[str | None, ...]
+"""The labels of a group, in the order of the columns that divide the segments."""
+
+
+class Accumulator:
+    """Scores a system part by part: memory grows by what the Plan keeps of segments, never by tokens or text.
+
+    Args:
+        plan: what is scored, and what is kept.
+
+    Attributes:
+        plan: the Plan; its metrics are resolved by the first part.
+        groups: by group and metric, the Tallies of segments that are only added up.
+        notes: what a reader of the scores must know about the log.
+
+    Example:
+        >>> import lagging
+        >>> accumulator = Accumulator(Plan.make(["AL", "DAL"]))
+        >>> for delays in ([4, 5, 5, 5, 5], [4, 4, 4, 4, 5]):
+        ...     accumulator.add(lagging.Run.from_delays([delays], source_length=[5]))
+        >>> accumulator.scores()
+        Scores(AL=3.1, DAL=4)
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.groups: dict[Group, dict[Metric, Tally]] = {}
+        self.notes: tuple[Note, ...] = ()
+        self.has_references = False
+        self._scoring_notes: tuple[Note, ...] = ()
+        self._rows: dict[Metric, _Rows] = {}
+        self._segments = _Segments(plan.keep)
+        self._pending: list[Run] = []
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, as they were named."""
+        if self.plan.metrics is None:
+            raise DataError(Fault("nothing-given"))
+        return self.plan.metrics
+
+    # ---- parts --------------------------------------------------------------------------------------------------
+
+    def add(self, run: Run, on_part: Callable[[Part], None] | None = None) -> None:
+        """Score more segments.
+
+        Args:
+            run: the segments.
+            on_part: called with them once they are scored.
+        """
+        self.plan = self.plan.resolve(run)
+        self._segments.add(run)
+        self.has_references |= run.reference is not None or run.reference_length is not None
+        if any(m.whole for m in self.plan.resolved_metrics.values()):
+            self._pending.append(self._without_unused_texts(run))
+        else:
+            self._take(run, on_part)
+
+    def _take(self, run: Run, on_part: Callable[[Part], None] | None = None) -> None:
+        if self.plan.summary and run.reference is None and run.reference_length is None:
+            # other parts may have references; then these are segments without
+            run = replace(run, reference=np.full(len(run), None, dtype=object))
+        part = score_part(run, self.plan)
+        self.add_notes(part.notes)
+        self._scoring_notes = merge_notes([*self._scoring_notes, *part.scoring_notes])
+        labels, group = _divide(run, len(self.plan.group_by))
+        for m in part.metrics:
+            if self._keeps_rows(m):
+                self._rows.setdefault(m.metric, _Rows()).add(part, m)
+            else:
+                for label, tally in zip(labels, tallies(part, m, group, len(labels)), strict=True):
+                    self.add_tally(label, tally)
+        if on_part is not None:
+            on_part(part)
+
+    def _keeps_rows(self, m: MetricPart) -> bool:
+        return not self.plan.summary and (self.plan.keeps_values or not m.resolved.adds_up)
+
+    def _without_unused_texts(self, run: Run) -> Run:
+        """The columns that are needed until all segments are there."""
+        texts = {"reference", "prediction"} & {need for m in self.metrics for need in m.needs}
+        schedules = Schedules(run, self.plan.convention)
+        by_reference = any(schedules.length_of(m) != "hypothesis" for m in self.metrics)
+        return replace(
+            run,
+            prediction=run.prediction if texts or run.marked.any() else None,
+            reference=run.reference if texts or by_reference else None,
+        )
+
+    def add_tally(self, group: Group, tally: Tally) -> None:
+        """Add the sums of segments of one group."""
+        metrics = self.groups.setdefault(group, {})
+        metrics[tally.metric] = metrics[tally.metric] + tally if tally.metric in metrics else tally
+
+    def add_notes(self, notes: Iterable[Note]) -> None:
+        """Add to what a reader of the scores must know about the log."""
+        self.notes = merge_notes([*self.notes, *notes])
+
+    def empty(self) -> Accumulator:
+        """An Accumulator with the same Plan that has scored nothing yet."""
+        return Accumulator(self.plan)
+
+    def join(self, other: Accumulator) -> None:
+        """Add what another Accumulator with the same Plan has scored: the segments that come next.
+
+        Example:
+            >>> import lagging
+            >>> one, other = (Accumulator(Plan.make(["DAL"])) for _ in range(2))
+            >>> for accumulator, delays in ((one, [4, 5, 5]), (other, [1, 2, 3])):
+            ...     accumulator.add(lagging.Run.from_delays([delays], source_length=[5]))
+            >>> one.join(other)
+            >>> one.scores()["DAL"].n
+            2
+        """
+        self.plan = other.plan if self.plan.metrics is None else self.plan
+        self._pending += other._pending
+        self._segments.join(other._segments)
+        for m, rows in other._rows.items():
+            self._rows.setdefault(m, _Rows()).join(rows)
+        for group, metrics in other.groups.items():
+            for tally in metrics.values():
+                self.add_tally(group, tally)
+        self.add_notes(other.notes)
+        self._scoring_notes = merge_notes([*self._scoring_notes, *other._scoring_notes])
+        self.has_references |= other.has_references
+
+    # ---- scores -------------------------------------------------------------------------------------------------
+
+    def all_notes(self) -> tuple[Note, ...]:
+        """What a reader of the scores must know."""
+        return merge_notes([*self.notes, *self._scoring_notes])
+
+    def scores(self, system: str = "") -> Scores:
+        """The scores of all segments.
+
+        Raises:
+            DataError: no segment was added.
+            MetricError: a metric needs references, and there are none.
+        """
+        if self._pending:
+            self._take(Run.concat(self._pending))
+            self._pending = []
+        if not self._rows and not self.groups:
+            raise DataError(Fault("nothing-given"))
+        columns = self._segments.columns()
+        scores = [self._score(m, columns, system) for m in self.metrics]
+        return Scores(scores, system, self.all_notes(), keys=self._segments.keys())
+
+    def _score(self, m: Metric, columns: dict[str, Any], system: str) -> Score:
+        if m in self._rows:
+            score = self._rows[m].score(columns, self.plan.keeps_values)
+        else:
+            whole = reduce(add, (metrics[m] for metrics in self.groups.values())).score()
+            score = replace(whole, **columns) if self.plan.keeps_values else whole
+        self._check_references(m, [score], system)
+        return score
+
+    def _check_references(self, m: Metric, scores: Sequence[Score], system: str = "") -> None:
+        """Refuse a metric that needs references where no segment came with any."""
+        lacking = [score.undefined.counts.get("no reference") == score.n for score in scores if score.n]
+        if not self.has_references and lacking and all(lacking):
+            raise MetricError(f"{m!r}{f' of {system}' if system else ''}: there are no references to compare with")
+
+    def group_scores(
+        self, system: str = "", *, confidence: float = 0.95, resamples: int = RESAMPLES
+    ) -> Iterator[Scores]:
+        """The scores of each group, in the order of their labels; with intervals, if the Plan has a seed."""
+        by = self.plan.group_by
+        for place, name in enumerate(by):
+            if self.groups and all(group[place] is None for group in self.groups):
+                raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
+        order = sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels])
+        found = [self.groups[group][m] for group in order for m in self.metrics]
+        made = [None] * len(found) if self.plan.seed is None else intervals(found, confidence, resamples)
+        scores = [tally.score(interval) for tally, interval in zip(found, made, strict=True)]
+        width = len(self.metrics)
+        for column, m in enumerate(self.metrics):
+            self._check_references(m, scores[column::width])
+        for row, group in enumerate(order):
+            labels = dict(zip(by, group, strict=True))
+            yield Scores(scores[row * width : (row + 1) * width], system, (), labels)
+
+
+def _divide(run: Run, columns: int) -> tuple[list[Group], Ints]:
+    """The groups of a Run, and the group of each segment."""
+    if not columns or run.group is None:
+        return [(None,) * columns], np.zeros(len(run), dtype=np.int64)
+    numbers: dict[str, int] = {}
+    codes = np.array([numbers.setdefault(text, len(numbers)) for text in run.group.tolist()], dtype=np.int64)
+    return [labels_of(text, columns) for text in numbers], codes
+
+
+# ---- what is kept of segments -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Rows:
+    """The statistics of one metric, segment by segment; and, without them, the Tally of the same segments.
+
+    Attributes:
+        rows, codes: of each part.
+        meta: metric, unit and signature of all parts.
+    """
+
+    rows: list[Statistics] = field(default_factory=list)
+    codes: list[Codes] = field(default_factory=list)
+    meta: Tally | None = None
+
+    def add(self, part: Part, m: MetricPart) -> None:
+        """Add the segments of a part."""
+        n, (signature,) = len(m.codes), part.signatures(m)
+        meta = Tally(m.metric, m.resolved, m.unit, signature, part.written, n, int((m.codes == 0).sum()), {}, ())
+        self.join(_Rows([m.rows], [m.codes], meta))
+
+    def join(self, other: _Rows) -> None:
+        """Add the segments of another, which come next."""
+        self.rows += other.rows
+        self.codes += other.codes
+        if other.meta is not None:
+            self.meta = other.meta if self.meta is None else self.meta + other.meta
+
+    def score(self, columns: dict[str, Any], keeps_values: bool) -> Score:
+        """The Score of all segments."""
+        assert self.meta is not None
+        m, resolved = self.meta.metric, self.meta.resolved
+        rows, codes = self._stack(resolved), np.concatenate(self.codes)
+        reasons, counts = {}, {}
+        for code, count in enumerate(np.bincount(codes).tolist()):
+            if code and count:
+                text = reason(m, code)
+                reasons[text] = tuple(columns["ids"][codes == code].tolist()) if keeps_values else ()
+                counts[text] = count
+        return Score(
+            metric=m,
+            value=resolved.corpus(rows),
+            statistics=rows if keeps_values else rows[:0],
+            undefined=Undefined(reasons, counts),
+            unit=self.meta.unit,
+            signature=self.meta.signature,
+            settled=resolved,
+            **columns,
+        )
+
+    def _stack(self, resolved: Metric) -> Statistics:
+        ragged = [part for part in self.rows if isinstance(part, Ragged)]
+        if ragged:
+            return Ragged.concat(ragged)
+        rows = [part for part in self.rows if not isinstance(part, Ragged)]
+        widths = sorted({part.shape[1] for part in rows})
+        if len(widths) > 1:
+            raise MetricError(
+                f"{resolved!r}: its function gave {widths[0]} columns for some segments, {widths[-1]} for others"
+            )
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
+@dataclass
+class _Segments:
+    """What is kept of segments beside their statistics: lists of columns, one for each part."""
+
+    keep: Keep
+    n: int = 0
+    ids: list[Ids] = field(default_factory=list)
+    documents: list[Texts | None] = field(default_factory=list)
+    sources: list[Floats] = field(default_factory=list)
+    references: list[Ints] = field(default_factory=list)
+
+    def add(self, run: Run) -> None:
+        """Add segments."""
+        self.n += len(run)
+        if self.keep in ("all", "values"):
+            self.ids.append(run.id)
+            self.documents.append(run.document)
+        if self.keep == "keys":
+            self.ids.append(segment_keys(run.id))
+        if self.keep == "all":
+            self.sources.append(run.source_length)
+            self.references.append(reference_hashes(run))
+
+    def join(self, other: _Segments) -> None:
+        """Add the segments of another, which come next."""
+        self.n += other.n
+        self.ids += other.ids
+        self.documents += other.documents
+        self.sources += other.sources
+        self.references += other.references
+
+    def keys(self) -> Ints | None:
+        """A number for each id, if that is what is kept."""
+        return np.concatenate(self.ids) if self.keep == "keys" else None
+
+    def columns(self) -> dict[str, Any]:
+        """All parts end to end; the number of segments, if that is all that is kept."""
+        if self.keep not in ("all", "values"):
+            return {"ids": np.empty(0, dtype=np.int64), "count": self.n}
+        columns = {"ids": join_ids(self.ids), "documents": join_documents(self.documents, self.ids)}
+        if self.keep == "all":
+            columns |= {"sources": np.concatenate(self.sources), "references": np.concatenate(self.references)}
+        return columns
+
+
+def join_documents(parts: Sequence[Texts | None], ids: Sequence[Ids]) -> Texts | None:
+    """The documents of all parts; None if no part has them."""
+    if all(part is None for part in parts):
+        return None
+    missing = (np.full(len(part_ids), None) for part_ids in ids)
+    return np.concatenate([m if p is None else p for p, m in zip(parts, missing, strict=True)])

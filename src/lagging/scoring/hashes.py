@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for ids and references, by which segments of several systems are known to be the same."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+import numpy as np
+
+from lagging.data.ragged import Ints
+from lagging.data.run import Ids, Run
+
+__all__ = ["reference_hashes", "segment_keys"]
+
+
+def segment_keys(ids: Ids) -> Ints:
+    """A number for each id; other ids have the same number with a probability of 2⁻⁶⁴. 7 and "7" are one id.
+
+    Example:
+        >>> segment_keys(np.array([7, 8])).tolist(), segment_keys(np.array(["7", "talk-8"], dtype=object)).tolist()
+        ([7, 8], [7, -7045287484367045979])
+    """
+    if ids.dtype != object:
+        return ids.astype(np.int64, copy=False)
+    return np.array([_key(str(name)) for name in ids.tolist()], dtype=np.int64)
+
+
+def _key(name: str) -> int:
+    if len(name) <= 20 and name.removeprefix("-").isdecimal():
+        number = int(name)
+        if str(number) == name and -(2**63) <= number < 2**63:
+            return number
+    encoded = name.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little", signed=True)
+
+
+def reference_hashes(run: Run) -> Ints:
+    """A number for each reference, another one for other texts; 0 without a reference."""
+    if run.reference is None:
+        return np.zeros(len(run), dtype=np.int64)
+    texts = run.reference.tolist()
+    return np.array([zlib.crc32(text.strip().encode("utf-8", "replace")) if text else 0 for text in texts], np.int64)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signature: the string that says how a number was made, so that it can be made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lagging.errors import UsageError
+from lagging.metrics import Metric, metric
+from lagging.metrics.conventions import Convention
+from lagging.scoring.plan import IntervalSettings
+
+__all__ = ["Settings", "Signature", "differing", "joined", "settings"]
+
+ALIGNERS = ("timed", "soft", "mwer", "omnisteval", "mweralign", "mwersegmenter")
+"""The aligners that may have cut streams into segments; `lagging.longform` is not imported to read a name."""
+
+ORDER = (
+    *("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip"),
+    "common",
+)
+"""Fields between the metric and what only some metrics add; `n` and `v` come last."""
+INTERVAL = ("ci", "by", "method", "bs", "seed")
+"""Fields of an interval, before `n` and `v`, where there is one."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    r"""How a number was made: the metric, then fields in a fixed order, number of segments and version last.
+
+    | field | says |
+    |---|---|
+    | unit | what delays and source length are counted in: token or ms |
+    | length | whose length is \|y\| in γ |
+    | clock | when a token was there: ideal (delays), elapsed, queue, … |
+    | level | what a target token is |
+    | empty | what an empty hypothesis is worth |
+    | seg | how a stream was cut into segments; none for short form |
+    | mean | how segments are averaged |
+    | tol | tolerance in ms for having read the whole source, where it is not 1 |
+    | eos | what was done with final `</s>`, where there were any |
+    | count | how references were counted, where it is not the standard way |
+    | noref | how many hypothesis lengths stood in for a missing reference |
+    | repair | which repairs changed something |
+    | strip | which kinds of target tokens were stripped, with their delays |
+    | common | which segments a comparison left of those that the system has a value for, where it left some out |
+    | ci, by, method, bs, seed | of an interval: its level in %, what was resampled, how, how often, the seed |
+    | n, v | number of segments that count, version of lagging |
+
+    Example:
+        >>> s = Signature.parse("DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.2.0.dev0")
+        >>> s.metric, s["length"], s.get("repair")
+        ('DAL', 'hypothesis', None)
+        >>> str(s)
+        'DAL|unit:token|length:hypothesis|clock:ideal|n:5|v:0.2.0.dev0'
+    """
+
+    metric: str
+    fields: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def make(
+        cls, metric: str, known: dict[str, str | None], more: tuple[tuple[str, str], ...], n: int, version: str
+    ) -> Signature:
+        """Put fields into their order; those that are None do not apply to this metric."""
+        ordered = tuple((key, str(known[key])) for key in ORDER if known.get(key) is not None)
+        fields = (*ordered, *more, ("n", str(n)), ("v", version))
+        for text in (metric, *(part for pair in fields for part in pair)):
+            if "|" in text or ":" in text:
+                raise UsageError(f"{text!r} cannot stand in a signature: it has a | or a :")
+        return cls(metric, fields)
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """Read a signature back."""
+        head, *rest = text.strip().split("|")
+        pairs = [part.partition(":") for part in rest]
+        if (
+            not head
+            or ":" in head
+            or not pairs
+            or any(not colon or not key or not value for key, colon, value in pairs)
+        ):
+            raise UsageError(
+                f"cannot read the signature {text!r}\n"
+                "  It looks like DAL|unit:token|length:hypothesis|clock:ideal|…|n:2588|v:0.2.0; quote it in the shell."
+            )
+        keys = [key for key, _, _ in pairs]
+        twice = [key for key in keys if keys.count(key) > 1]
+        if twice:
+            raise UsageError(f"the signature {text!r} has {twice[0]!r} twice")
+        return cls(head, tuple((key, value) for key, _, value in pairs))
+
+    def of(self, n: int, common: str | None = None) -> Signature:
+        """How the same number of n segments is made: of those that systems have in common, if that is said.
+
+        Example:
+            >>> str(Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0").of(3, "1a2b3c4d"))
+            'DAL|unit:token|common:1a2b3c4d|n:3|v:0.2.0.dev0'
+        """
+        fields = dict(self.fields) | {"n": str(n)} | ({} if common is None else {"common": common})
+        ordered = [key for key in ORDER if key in fields]
+        return Signature(self.metric, tuple((key, fields[key]) for key in dict.fromkeys([*ordered, *fields])))
+
+    def without_interval(self) -> Signature:
+        """What made the number, without what made its interval."""
+        return Signature(self.metric, tuple((key, value) for key, value in self.fields if key not in INTERVAL))
+
+    def with_interval(self, **said: object) -> Signature:
+        """The same number, with how its interval was made.
+
+        Example:
+            >>> s = Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0")
+            >>> str(s.with_interval(ci="95", by="segment", method="bca", bs=10_000, seed=12345))
+            'DAL|unit:token|ci:95|by:segment|method:bca|bs:10000|seed:12345|n:5|v:0.2.0.dev0'
+        """
+        plain = self.without_interval().fields
+        last = tuple(pair for pair in plain if pair[0] in ("n", "v"))
+        added = tuple((key, str(said[key])) for key in INTERVAL)
+        return Signature(self.metric, (*(pair for pair in plain if pair not in last), *added, *last))
+
+    def get(self, key: str) -> str | None:
+        """The value of a field, or None."""
+        return dict(self.fields).get(key)
+
+    def __getitem__(self, key: str) -> str:
+        """The value of a field."""
+        return dict(self.fields)[key]
+
+    def __str__(self) -> str:
+        """The fields, joined by |."""
+        return "|".join([self.metric, *(f"{key}:{value}" for key, value in self.fields)])
+
+
+COUNTED = ("n", "noref", "repair", "strip", "eos")
+"""Fields that tell what was done to some segments, and add up."""
+
+
+def joined(one: Signature, other: Signature) -> Signature:
+    """How a number of the segments of both was made: what was done to some was done; all else must agree.
+
+    Raises:
+        UsageError: it does not.
+
+    Example:
+        >>> a = Signature.parse("LAAL|unit:ms|noref:2|n:5|v:0.2.0.dev0")
+        >>> str(joined(a, Signature.parse("LAAL|unit:ms|repair:clip|n:7|v:0.2.0.dev0")))
+        'LAAL|unit:ms|noref:2|repair:clip|n:12|v:0.2.0.dev0'
+    """
+    fields, others = dict(one.fields), dict(other.fields)
+    fixed, too = ({k: v for k, v in f.items() if k not in COUNTED} for f in (fields, others))
+    if fixed != too or one.metric != other.metric:
+        differ = sorted(k for k in {*fixed, *too} if fixed.get(k) != too.get(k))
+        both = " and ".join(", ".join(f"{k}:{f.get(k, 'none')}" for k in differ) for f in (fixed, too))
+        raise UsageError(f"segments in {both}: their scores cannot be averaged")
+    known: dict[str, str | None] = dict(fixed)
+    for key in ("repair", "strip"):
+        known[key] = "+".join(sorted({p for f in (fields, others) for p in f.get(key, "").split("+") if p})) or None
+    without = sum(int(f.get("noref", 0)) for f in (fields, others))
+    known["noref"] = str(without) if without else None
+    marks = {f["eos"] for f in (fields, others) if "eos" in f}
+    known["eos"] = "stripped" if "stripped" in marks else "kept" if marks else None
+    more = tuple((k, v) for k, v in fixed.items() if k not in (*ORDER, "v"))
+    return Signature.make(one.metric, known, more, int(fields["n"]) + int(others["n"]), fixed["v"])
+
+
+ASIDE = {"n": "", "v": "", "strip": "", "column": "", "common": "", "eos": "stripped"}
+"""Fields of a signature, or values of them, that do not make two scores incomparable."""
+
+
+def differing(one: Signature, other: Signature) -> list[str]:
+    """The fields by which two numbers were not made alike, so that they cannot be compared.
+
+    Example:
+        >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.2.0.dev0")
+        >>> differing(a, Signature.parse("AL|unit:ms|length:reference|level:word|n:7|v:0.2.0.dev0"))
+        ['length']
+    """
+
+    def made(signature: Signature) -> set[tuple[str, str]]:
+        fields = signature.without_interval().fields
+        kept = ((key, value) for key, value in fields if ASIDE.get(key) not in ("", value))
+        return {(key, "some" if key == "noref" else value) for key, value in kept}
+
+    return sorted({key for key, _ in made(one) ^ made(other)})
+
+
+# ---- from a signature to what makes its number again -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a signature says about how to make its number again.
+
+    Attributes:
+        metric: the metric, with its parameters.
+        convention: how lengths, the end of the source and `</s>` are treated.
+        level, unit: what to read the log as.
+        repair: repairs to make.
+        strip: kinds of tokens to strip.
+        aligner: what cut the streams, if one of ours did.
+        interval: how to make the interval, if it has one.
+    """
+
+    metric: Metric
+    convention: Convention
+    level: str | None
+    unit: str | None
+    repair: tuple[str, ...]
+    strip: tuple[str, ...] = ()
+    aligner: str | None = None
+    interval: IntervalSettings | None = None
+
+
+def settings(signature: str | Signature) -> Settings:
+    """What to do to make the number again that has this signature.
+
+    Example:
+        >>> s = settings("AL|unit:ms|length:reference|clock:elapsed|level:word|empty:nan|mean:segment|tol:0|n:9|v:1")
+        >>> s.metric, s.convention.tolerance, s.unit
+        (AL(length=reference, clock=elapsed), 0.0, 'ms')
+    """
+    said = Signature.parse(signature) if isinstance(signature, str) else signature
+    if said.metric == "pairs":
+        raise UsageError("this signature is of a comparison: repeat it by `lagging compare` with what it says")
+    base = metric(said.metric)
+    more = {key for key, _ in base.describe(base)} if base.describe is not None else set()
+    strange = [key for key, _ in said.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]
+    if strange:
+        raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
+    if said.get("common") is not None:
+        raise UsageError(
+            f"this score is of {said.get('n')} segments that a comparison left of a log, and "
+            f"only the systems that were compared tell which (common:{said['common']})\n"
+            "  fix: `lagging compare` with the logs of all of them."
+        )
+    seg, _, pieces = (said.get("seg") or "none").partition("-")
+    if seg not in ("none", "given", *ALIGNERS):
+        raise UsageError(f"this version cannot repeat seg:{said['seg']}")
+    shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
+    chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
+    marks = {None: "strip", "stripped": "strip", "kept": "keep"}
+    if said.get("eos") not in marks:
+        raise UsageError(f"eos must be stripped or kept, but is {said['eos']!r}")
+    try:
+        tolerance = float(said.get("tol") or 1.0)
+    except ValueError:
+        raise UsageError(f"tol must be a number of ms, but is {said['tol']!r}") from None
+    repairs, stripped = said.get("repair"), said.get("strip")
+    return Settings(
+        metric=base(**chosen),
+        convention=Convention(
+            "like", tolerance=tolerance, eos=marks[said.get("eos")], count=said.get("count") or "standard"
+        ),
+        level=pieces or said.get("level"),
+        unit=None if said.get("unit") == "none" else said.get("unit"),
+        repair=tuple(repairs.split("+")) if repairs else (),
+        strip=tuple(stripped.split("+")) if stripped else (),
+        aligner=seg if seg in ALIGNERS else None,
+        interval=_interval(said),
+    )
+
+
+def _interval(said: Signature) -> IntervalSettings | None:
+    given = [key for key in INTERVAL if said.get(key) is not None]
+    if not given:
+        return None
+    if len(given) < len(INTERVAL):
+        missing = next(key for key in INTERVAL if key not in given)
+        raise UsageError(f"the signature has an interval ({given[0]}:{said[given[0]]}), but not its {missing!r}")
+    try:
+        return IntervalSettings(
+            resample=said["by"],
+            confidence=float(said["ci"]) / 100,
+            method=said["method"],
+            resamples=int(said["bs"]),
+            seed=int(said["seed"]),
+        )
+    except ValueError:
+        wrong = f"{said['ci']}, {said['bs']} and {said['seed']}"
+        raise UsageError(f"ci, bs and seed must be numbers, but are {wrong}") from None

@@ -17,8 +17,6 @@ from lagging.scoring.scores import Scores
 from lagging.scoring.serial import accumulate
 from lagging.scoring.signature import differing
 
-if TYPE_CHECKING:
-    
 __all__ = ["Announcer", "distinct", "named_metrics", "parts_of", "say_unlike", "score_log"]
 
 

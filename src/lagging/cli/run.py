@@ -24,14 +24,14 @@ from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
 from lagging.cli.common import Talk, colour, emit, say, talking, width
-from lagging.cli.logs import named_metrics, parts_of, scored
+from lagging.cli.logs import Announcer, named_metrics, parts_of, score_log
 from lagging.cli.longform import Cutting
 from lagging.data.run import Run
 from lagging.errors import UsageError, counted
-from lagging.metrics.conventions import CONVENTIONS, convention
+from lagging.metrics.conventions import CONVENTIONS
 from lagging.policies import policy
 from lagging.render import RENDERERS, render
-from lagging.scoring.scores import Scores
+from lagging.scoring.plan import Plan
 from lagging.scoring.serial import score
 
 __all__ = ["command"]
@@ -236,9 +236,8 @@ def _can_be_scored(asked: list[Any], named: str, reference: str | None) -> Calla
 
 def _score(result: Result, asked: list[Any], named: str, form: str, talk: Talk) -> None:
     """Score the log, print the scores, and keep them beside it."""
-    chosen = convention(named)
-    parts = parts_of(str(result.log), None, asked, chosen, Cutting(), {})
-    scores: Scores = scored(parts, asked, chosen, None if talk.quiet else set())[0]
+    plan = Plan.make(asked or None, named, keep="sums")
+    scores = score_log(parts_of(str(result.log), None, plan, Cutting(), {}), plan, Announcer(talk))
     talk.notes(scores.notes, scores.system)
     result.manifest.sign(str(score.signature) for score in scores)
     emit(render([scores], "json"), str(result.log.parent / "scores.json"))

@@ -28,13 +28,11 @@ from lagging.errors import UsageError, counted
 from lagging.metrics.conventions import CONVENTIONS, Convention, convention
 from lagging.render import RENDERERS, render
 from lagging.render.cells import signatures
-from lagging.scoring.plan import default_resample
-from lagging.scoring.processes import MOST, spread
-from lagging.scoring.plan import Keep
-from lagging.scoring.scores import Score, Scores
-from lagging.scoring.signature import Settings, settings
-from lagging.scoring.signature import Signature
+from lagging.scoring.plan import Keep, default_resample
 from lagging.scoring.poisson import RESAMPLES, SEED
+from lagging.scoring.processes import MOST, spread
+from lagging.scoring.scores import Score, Scores
+from lagging.scoring.signature import Settings, Signature, settings
 from lagging.stats import check_drawn, with_intervals
 
 __all__ = ["command"]

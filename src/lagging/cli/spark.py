@@ -19,8 +19,8 @@ from lagging.errors import DataError, Fault, UsageError
 from lagging.formats import system_name
 from lagging.formats.source import resolve
 from lagging.metrics.conventions import Convention
-from lagging.scoring.scores import Scores
 from lagging.scoring.poisson import RESAMPLES, SEED
+from lagging.scoring.scores import Scores
 
 __all__ = ["Engine", "on_spark", "spark_scores", "spark_systems"]
 

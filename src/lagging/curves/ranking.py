@@ -18,8 +18,7 @@ from lagging.data.ragged import Floats, Ints
 from lagging.errors import UsageError, counted
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
-from lagging.scoring.plan import default_resample
-from lagging.scoring.plan import DEFAULT_METRICS
+from lagging.scoring.plan import DEFAULT_METRICS, default_resample
 from lagging.scoring.scores import Scores
 from lagging.stats import CORRECTIONS, RESAMPLES, SEED
 from lagging.stats.estimators import Ratio

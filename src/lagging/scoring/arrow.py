@@ -35,11 +35,11 @@ from lagging.formats.source import Source
 from lagging.formats.tables import check_names, joined_labels, match
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
+from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
+from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Score, Scores
 from lagging.scoring.tally import PERCENTILES, Tally
-from lagging.scoring.poisson import RESAMPLES, SEED
-from lagging.scoring.accumulator import Accumulator
 
 if TYPE_CHECKING:
     import pyarrow

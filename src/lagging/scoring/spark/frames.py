@@ -22,15 +22,15 @@ from lagging.formats.tables import check_names, labels_of, match
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as convention_named
+from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.arrow import scores_schema, totals_schema
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
+from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Scores
 from lagging.scoring.signature import Signature
 from lagging.scoring.spark import tasks
 from lagging.scoring.spark.batches import ADDED, Task, twin
 from lagging.scoring.spark.tasks import FAULTS, PLACES, ROWS, Facts
-from lagging.scoring.poisson import RESAMPLES, SEED
-from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.tally import Tally
 from lagging.stats.intervals import check_drawn
 

@@ -31,10 +31,10 @@ from lagging.errors import Fault, Faults, LaggingError, Note, optional
 from lagging.formats.parquet import as_texts
 from lagging.formats.quarantine import reason_of
 from lagging.formats.tables import joined_labels, labels_of, match
+from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.arrow import finish_tallies, score_batch, scores_schema, tallies_schema
 from lagging.scoring.plan import default_metrics
 from lagging.scoring.spark.batches import ADDED, Batches, Hashes, Task, gathered
-from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.tally import Tally
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from lagging.data.checks import is_length
 from lagging.data.ragged import Ragged
 from lagging.data.run import COLUMNS, LISTS, NUMBERS, TEXTS, TIMES, Run
 from lagging.scoring.scores import Scorer, Scores
-from lagging.scoring.serial import score
+from lagging.scoring.log import score
 from lagging.scoring.signature import settings
 
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))

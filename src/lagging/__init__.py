@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         yaal,
     )
     from lagging.render.report import Report, report
+    from lagging.scoring.log import score
     from lagging.scoring.scores import Score, Scores
-    from lagging.scoring.serial import score
     from lagging.scoring.signature import Signature
 
 _HOMES = {
@@ -70,7 +70,7 @@ _HOMES = {
     "lagging.render.report": ("Report", "report"),
     "lagging.data.run": ("Run",),
     "lagging.scoring.scores": ("Score", "Scores"),
-    "lagging.scoring.serial": ("score",),
+    "lagging.scoring.log": ("score",),
     "lagging.scoring.signature": ("Signature",),
 }
 _PACKAGES = {

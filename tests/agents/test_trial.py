@@ -231,7 +231,7 @@ def test_a_run_is_not_written_over(texts: Path, capsys: pytest.CaptureFixture[st
         ("resegment", texts / "other.log", "--source", texts / "source.txt", "--reference", texts / "reference.txt"),
         ("score", texts / "other.log"),
     ):
-        assert "is of a run of an agent" in told(capsys, *asked, "-o", folder / name)
+        assert "belongs to a run of an agent" in told(capsys, *asked, "-o", folder / name)
     assert (folder / name).read_bytes() == before
     (folder / "run.json").unlink()
     assert said(capsys, "simulate", "wait-1", *files, "-o", folder / "instances.log")[0] == 0

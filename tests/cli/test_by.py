@@ -112,7 +112,7 @@ def test_memory_does_not_hold_the_parts(here, run, monkeypatch):
     lake(here)
     whole = run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out
     monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 7)
-    assert max(len(part) for part in scan("lake/*.parquet", by=["lang"])) == 7
+    assert max(len(part) for part in scan("lake/*.parquet", group_by=["lang"])) == 7
     assert run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out == whole
 
 

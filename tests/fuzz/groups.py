@@ -68,7 +68,7 @@ def make_groups(random: Random, tables: float = 0.3) -> Case:
 def check_groups(case: Case) -> None:
     """Scores by one process and two; of groups, and of their segments."""
     path = case.write(Path())
-    whole = outcome(lambda: Run.concat(list(lagging.scan(path, by=["document"]))))
+    whole = outcome(lambda: Run.concat(list(lagging.scan(path, group_by=["document"]))))
     for name in case.options["metrics"]:
         with small_parts(5):
             alone, both = (outcome(lambda j=jobs, n=name: processes.score(path, [n], jobs=j)) for jobs in (1, 2))

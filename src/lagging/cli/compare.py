@@ -7,64 +7,78 @@ from typing import Any
 
 import click
 
-from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, systems, talking, watched, width
-from lagging.cli.drawing import confident, pairing, read_columns, with_columns
-from lagging.cli.gates import fail_if, tell
-from lagging.cli.logs import Announcer, distinct, named_metrics, parts_of, score_log
-from lagging.cli.longform import Cutting, cutting
-from lagging.cli.quarantine import Aside, setting_aside
+from lagging.cli.gates import gate_option, report_failed_gates
+from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
+from lagging.cli.options import (
+    column_options,
+    confidence_option,
+    convention_option,
+    cutting_options,
+    format_option,
+    message_options,
+    metric_option,
+    output_option,
+    pair_options,
+    parse_metrics,
+    quarantine_options,
+    read_columns,
+    read_options,
+)
+from lagging.cli.quarantine import Quarantine
+from lagging.cli.systems import make_names_distinct, parse_system, parse_systems, refuse_overwrite
 from lagging.comparison import Comparison, compare
 from lagging.comparison.gates import check_names, failed, gate, worse
 from lagging.comparison.published import read_scores
 from lagging.errors import UsageError
-from lagging.metrics.conventions import CONVENTIONS, convention
-from lagging.render import RENDERERS
+from lagging.formats import ReadOptions
+from lagging.longform.cutting import Cutting
 from lagging.render.comparison import render_comparison
+from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
-from lagging.scoring.scores import Scores
 
 __all__ = ["command"]
 
 
 @click.command("compare")
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
+@metric_option
+@pair_options
+@confidence_option("Confidence level of the intervals, in percent; a p-value below 100 − this is significant.")
+@format_option
+@convention_option
 @click.option(
-    "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
+    "--published",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="File of scores without a log, to be shown beside the others. May be repeated.",
 )
-@pairing
-@confident("Of intervals; p below 100 − %.")
-@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
-@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option(
-    "--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log, shown beside; may be repeated."
-)
-@with_columns
+@column_options
 @click.option(
     "--margin",
     "margins",
     multiple=True,
     metavar="METRIC=X",
-    help="How much worse a system may be, for the sentence below the pairs; in the unit of the log.",
+    help="How much worse a system may be, in the unit of the log, for the sentence below the pairs.",
 )
-@fail_if
+@gate_option
 @click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")
-@setting_aside
-@output
-@cutting
-@reading
-@talking
+@quarantine_options
+@output_option
+@cutting_options
+@read_options
+@message_options
 def command(
     logs: tuple[str, ...],
     names: tuple[str, ...],
     base: str | None,
     test: str | None,
-    by: str | None,
+    resample: str | None,
     correction: str,
     resamples: int,
     seed: int,
     confidence: float,
     form: str,
-    named: str,
+    convention: str,
     published: tuple[str, ...],
     columns: tuple[str, ...],
     lower: tuple[str, ...],
@@ -72,10 +86,10 @@ def command(
     conditions: tuple[str, ...],
     fail_if_worse: str | None,
     output: str | None,
-    aside: Aside,
+    quarantine: Quarantine,
     cutting: Cutting,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> int:
     """Compare systems on the segments that all of them have.
 
@@ -89,52 +103,58 @@ def command(
     lagging compare base=a new=b --column COMET=base:a.comet --column COMET=new:b.comet
     """
     cutting.check()
-    asked, chosen = named_metrics(names), convention(named)
-    gates = [gate(text) for text in conditions]
-    read = read_columns(columns, lower)
-    check_names(gates, asked, {column.name for column in read})
-    allowed = dict(_margin(text) for text in margins)
+    metrics, gates = parse_metrics(names), [gate(text) for text in conditions]
+    external = read_columns(columns, lower)
+    check_names(gates, metrics or [], {column.name for column in external})
+    margin_values = dict(_parse_margin(text) for text in margins)
     if fail_if_worse is not None and base not in (None, fail_if_worse):
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
-    rows = [one for text in published for one in _published(text)]
-    results, announcer, plan = [], Announcer(talk), Plan.make(asked or None, chosen)
-    named_logs = systems(logs)
-    beside = [*cutting.files, *(column.path for column in read), *(system(text)[1] for text in published)]
-    spare(named_logs, output, aside.file, inputs=beside)
-    for name, path in named_logs:
-        with watched(name or path, path, talk) as progress:
-            parts = parts_of(path, name, plan, cutting, {**how, **aside.reading(), "progress": progress})
-            results.append(score_log(parts, plan, announcer))
-    results = distinct(results, [path for _, path in named_logs])
-    found = compare(
+    published_scores = [score for text in published for score in _read_published(text)]
+    systems = parse_systems(logs)
+    files = [*cutting.files, *(column.path for column in external), *(parse_system(text)[1] for text in published)]
+    refuse_overwrite(systems, output, quarantine.file, inputs=files)
+    plan, results = Plan.make(metrics, convention), []
+    for name, path in systems:
+        with progress_bar(name or path, path, messages) as progress:
+            log = Log(path, options, name, cutting, progress, quarantine.add)
+            (accumulator,) = log.score(plan, on_first=messages.announce)
+        results.append(accumulator.scores(accumulator.system))
+    make_names_distinct(results, [path for _, path in systems])
+    comparison = compare(
         {scores.system: scores for scores in results},
-        asked or None,
+        metrics,
         base=base,
         test=test,
-        by=by,
+        by=resample,
         correction=correction,
         level=confidence / 100,
         resamples=resamples,
         seed=seed,
-        convention=chosen,
-        published=rows,
-        columns=read,
+        convention=convention,
+        published=published_scores,
+        columns=external,
     )
-    sentences = _sentences(found, allowed)
-    scores = list(found.scores.values())
-    broken = failed(gates, scores)  # a gate about what was not scored is told before anything is printed
-    broken += worse(found.against(fail_if_worse), found.alpha) if fail_if_worse is not None else []
-    _notes(found, scores, talk)
-    bright = colour() and output is None
-    text = render_comparison(found, form, width=width(), colour=bright, every=talk.verbose, sentences=sentences)
-    aside.close()
-    aside.say(talk)
+    sentences = _summarise(comparison, margin_values)
+    # a gate about what was not scored is refused before anything is printed
+    broken = failed(gates, list(comparison.scores.values()))
+    broken += worse(comparison.against(fail_if_worse), comparison.alpha) if fail_if_worse is not None else []
+    for scores in comparison.scores.values():
+        messages.print_notes(scores.notes, scores.system)
+        messages.print_undefined(scores)
+    for note in comparison.notes:
+        messages.print(f"note: {note}")
+    colour = has_colour() and output is None
+    text = render_comparison(
+        comparison, form, width=terminal_width(), colour=colour, every=messages.verbose, sentences=sentences
+    )
+    quarantine.close()
+    quarantine.print_summary(messages)
     emit(text, output)
-    return tell(broken)
+    return report_failed_gates(broken)
 
 
-def _margin(text: str) -> tuple[str, float]:
+def _parse_margin(text: str) -> tuple[str, float]:
     """METRIC=X; the metric may have an = itself."""
     name, equals, number = text.rpartition("=")
     try:
@@ -147,25 +167,17 @@ def _margin(text: str) -> tuple[str, float]:
     return name.strip(), margin
 
 
-def _published(text: str) -> list[Any]:
-    name, path = system(text)
+def _read_published(text: str) -> list[Any]:
+    name, path = parse_system(text)
     return read_scores(path, system=name)
 
 
-def _sentences(found: Comparison, margins: dict[str, float]) -> list[str]:
-    """What each system is against the base, or the first, in words: of two systems, or where margins were given."""
-    first = found.base or found.systems[0]
-    others = [name for name in found.systems if name != first]
-    directed = any(m.higher_is_better is not None for m in found.metrics)
-    if not found.pairs or not (margins or (len(others) == 1 and directed)):
+def _summarise(comparison: Comparison, margins: dict[str, float]) -> list[str]:
+    """Sentences about each system against the base, or the first: of two systems, or where margins were given."""
+    first = comparison.base or comparison.systems[0]
+    others = [name for name in comparison.systems if name != first]
+    directed = any(m.higher_is_better is not None for m in comparison.metrics)
+    if not comparison.pairs or not (margins or (len(others) == 1 and directed)):
         return []
-    wanted = {repr(m): 0.0 for m in found.metrics if m.higher_is_better is not None} | margins
-    return [str(found.together(first, other, wanted)) for other in others]
-
-
-def _notes(found: Comparison, results: list[Scores], talk: Talk) -> None:
-    for scores in results:
-        talk.notes(scores.notes, scores.system)
-        talk.undefined(scores)
-    for note in found.notes:
-        talk.say(f"note: {note}")
+    compared = {repr(m): 0.0 for m in comparison.metrics if m.higher_is_better is not None} | margins
+    return [str(comparison.together(first, other, compared)) for other in others]

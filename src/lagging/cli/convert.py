@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from lagging.cli.common import Talk, not_a_run, reading, system, talking
-from lagging.formats import FORMATS, format_for, read, write
-from lagging.formats.merge import merge
+from lagging.cli.messages import Messages
+from lagging.cli.options import message_options, read_options
+from lagging.cli.systems import parse_system, refuse_run_file
+from lagging.data.run import Run
+from lagging.formats import FORMATS, ReadOptions, format_for, scan_log, write
+from lagging.formats.merge import merge_logs
 from lagging.formats.source import resolve
 
 __all__ = ["command"]
@@ -17,16 +18,16 @@ __all__ = ["command"]
 
 @click.command("convert")
 @click.argument("logs", nargs=-1, required=True, metavar="PATH…")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; - for standard output.")
-@click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
-@reading
-@talking
+@click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
+@click.option("--to", type=click.Choice(list(FORMATS)), help="Format of the new file; that of its ending if not given.")
+@read_options
+@message_options
 def command(
     logs: tuple[str, ...],
     output: str,
     to: str | None,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> None:
     """Convert a log to another format, or merge several logs of one system: shards, a run and what resumed it, copies.
 
@@ -39,11 +40,11 @@ def command(
     lagging convert shard-*.log -o all.log --repair torn
     """
     target = format_for(output, to or ("simuleval" if output == "-" else None))
-    not_a_run(output)
-    paths = [path for _, path in map(system, logs)]
+    refuse_run_file(output)
+    paths = [path for _, path in map(parse_system, logs)]
     several = sum(len(resolve(path)) for path in paths) > 1
-    run = merge(paths, **how) if several else read(paths, **how)
-    talk.say(f"{run.name}: {run.origin.description}")
-    talk.notes(run.notes, run.name)
-    talk.repairs(run, "" if target.remembers else "; the new file, and its scores, will not say so")
-    talk.lost(write(run, output, format=target.name))
+    run = merge_logs(paths, options) if several else Run.concat(list(scan_log(paths, options)))
+    messages.announce(run)
+    messages.print_notes(run.notes, run.name)
+    messages.print_repairs(run, "" if target.remembers else "; the new file, and its scores, will not say so")
+    messages.print_omissions(write(run, output, format=target.name))

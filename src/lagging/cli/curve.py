@@ -3,21 +3,28 @@
 
 from __future__ import annotations
 
-import glob
 import mimetypes
-import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import click
 
-from lagging.cli.common import Talk, colour, emit, output, reading, spare, system, talking, watched, width
-from lagging.cli.drawing import confident, drawing
-from lagging.cli.logs import parts_of, say_unlike, scored
-from lagging.cli.longform import Cutting, cutting
+from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
+from lagging.cli.options import (
+    confidence_option,
+    convention_option,
+    cutting_options,
+    format_option,
+    message_options,
+    output_option,
+    read_options,
+    resample_option,
+    resampling_options,
+)
+from lagging.cli.systems import group_settings, parse_system, refuse_overwrite
 from lagging.comparison.published import read_scores
 from lagging.comparison.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
 from lagging.comparison.regimes import REGIMES
@@ -25,12 +32,13 @@ from lagging.curves import Setting, axis, check_axes, curves
 from lagging.curves.ranking import lines, ranking
 from lagging.data.decimals import DECIMAL
 from lagging.errors import SHOWN, UsageError, counted, optional
+from lagging.formats import ReadOptions
+from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
-from lagging.metrics.conventions import CONVENTIONS, Convention, convention
-from lagging.render import RENDERERS
 from lagging.render.curves import render_curves
 from lagging.render.disagreement import render_lines, render_ranking
-from lagging.scoring.scores import Scores
+from lagging.scoring.log import Log
+from lagging.scoring.plan import Plan
 from lagging.stats import CORRECTIONS
 
 __all__ = ["command"]
@@ -43,38 +51,57 @@ Settings = dict[str, list[tuple[str, Setting]]]
 
 @click.command("curve")
 @click.argument("logs", nargs=-1, metavar="[NAME=]PATH…")
-@click.option("--latency", metavar="METRIC", help="Latency; AL if not given, LongYAAL of streams that are cut.")
-@click.option("--quality", metavar="METRIC", help="Quality; BLEU if not given.")
 @click.option(
-    "--at-latency", multiple=True, metavar="X", help="Quality at a latency: 2500ms, 2.5s, or as the logs count."
+    "--latency", metavar="METRIC", help="Metric of latency; AL if not given, and LongYAAL where streams are cut."
 )
-@click.option("--at-quality", multiple=True, type=float, metavar="Q", help="Latency at which a quality is reached.")
-@click.option("--base", metavar="NAME", help="Compare the others with this system only.")
+@click.option("--quality", metavar="METRIC", help="Metric of quality; BLEU if not given.")
 @click.option(
-    "--correction", type=click.Choice(list(CORRECTIONS)), default="holm", show_default=True, help="Of p-values."
+    "--at-latency",
+    multiple=True,
+    metavar="X",
+    help="Print the quality at this latency: 2500ms, 2.5s, or a number in the unit of the logs. May be repeated.",
 )
 @click.option(
-    "--resample",
-    "by",
-    type=click.Choice(["segment", "document"]),
-    help="What is resampled; found out if not given.",
+    "--at-quality",
+    multiple=True,
+    type=float,
+    metavar="Q",
+    help="Print the latency at which this quality is reached. May be repeated.",
 )
-@drawing
-@confident("Of intervals.")
-@click.option("--against", metavar="X,Y", help="Instead: metric Y over metric X, a line per system, such as AL,DAL.")
-@click.option("--ranks", metavar="LIST", help="Instead: all settings ranked by each of these metrics.")
-@click.option("--published", multiple=True, metavar="[NAME=]FILE", help="Scores without a log: a table or score files.")
+@click.option("--base", metavar="NAME", help="Compare the other systems with this one only.")
+@click.option(
+    "--correction",
+    type=click.Choice(list(CORRECTIONS)),
+    default="holm",
+    show_default=True,
+    help="Correction of the p-values for the number of pairs.",
+)
+@resample_option
+@resampling_options
+@confidence_option("Confidence level of the intervals, in percent.")
+@click.option(
+    "--against", metavar="X,Y", help="Show metric Y over metric X, with a line per system, such as AL,DAL, instead."
+)
+@click.option("--ranks", metavar="LIST", help="Show all settings ranked by each of these metrics instead.")
+@click.option(
+    "--published",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Table or file of scores without a log. May be repeated.",
+)
 @click.option(
     "--family", metavar="LIST", help="Columns of a published table that name a system; `system` if not given."
 )
-@click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Which rows of a published table.")
-@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the result.")
-@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--bands", type=click.Choice(list(REGIMES)), help="In a figure: the bands of latency of a shared task.")
-@output
-@cutting
-@reading
-@talking
+@click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Take these rows of a published table only.")
+@format_option
+@convention_option
+@click.option(
+    "--bands", type=click.Choice(list(REGIMES)), help="Draw the latency bands of a shared task in the figure."
+)
+@output_option
+@cutting_options
+@read_options
+@message_options
 def command(
     logs: tuple[str, ...],
     latency: str | None,
@@ -83,7 +110,7 @@ def command(
     at_quality: tuple[float, ...],
     base: str | None,
     correction: str,
-    by: str | None,
+    resample: str | None,
     resamples: int,
     seed: int,
     confidence: float,
@@ -93,12 +120,12 @@ def command(
     family: str | None,
     where: tuple[str, ...],
     form: str,
-    named: str,
+    convention: str,
     bands: str | None,
     output: str | None,
     cutting: Cutting,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> None:
     """Quality against latency, for systems at several settings.
 
@@ -121,7 +148,7 @@ def command(
         )
     if not published and (family or where):
         raise UsageError("--family and --where choose rows of a published table; give --published too")
-    metrics = _metrics(against, ranks, latency or ("LongYAAL" if cutting.asked else "AL"), quality or "BLEU")
+    metrics = _parse_axes(against, ranks, latency or ("LongYAAL" if cutting.requested else "AL"), quality or "BLEU")
     image = output is not None and Path(output).suffix.lower() in IMAGES
     if image and ranks is not None:
         raise UsageError("ranks are a table, and no figure")
@@ -131,69 +158,80 @@ def command(
         raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
     if image:
         optional("matplotlib", "plot")  # before an hour of logs is read
-    found = grouped(logs)
-    if found:
+    systems = group_settings(logs)
+    if systems:
         check_ours(metrics)
-    beside = [*cutting.files, *(system(text)[1] for text in published)]
-    spare([(None, path) for _, some in found for _, path in some], output, inputs=beside)
+    files = [*cutting.files, *(parse_system(text)[1] for text in published)]
+    refuse_overwrite([(None, path) for _, paths in systems for _, path in paths], output, inputs=files)
+    plan = Plan.make(metrics, convention)
     settings: Settings = {}
     results = []
-    said: set[str] = set()
-    for name, some in found:
-        for setting, path in some:
-            scores = _score(name, setting, path, metrics, convention(named), cutting, how, talk, said)
+    for name, paths in systems:
+        for setting, path in paths:
+            title = None if name is None else f"{name} {setting}".strip()
+            with progress_bar(title or path, path, messages) as progress:
+                log = Log(path, options, title, cutting, progress)
+                (accumulator,) = log.score(plan, on_first=messages.announce)
+            scores = accumulator.scores(accumulator.system)
+            messages.print_notes(scores.notes, scores.system)
             settings.setdefault(name or scores.system, []).append((setting, scores))
             results.append(scores)
-    for row in _published(published, family, where, how["unit"]):
+    for row in _read_published(published, family, where, options.unit):
         settings.setdefault(row.system, []).append((row.setting, row))
     if not settings:
         raise UsageError("there is nothing to draw: give logs, or --published")
-    say_unlike(results, talk)
-    drawn: dict[str, Any] = {"by": by, "level": confidence / 100, "resamples": resamples, "seed": seed}
-    look: dict[str, Any] = {"width": width(), "colour": colour() and output is None}
+    messages.print_differences(results)
+    drawn: dict[str, Any] = {"by": resample, "level": confidence / 100, "resamples": resamples, "seed": seed}
+    look: dict[str, Any] = {"width": terminal_width(), "colour": has_colour() and output is None}
     draw: Callable[[str], None] | None = None
     if ranks is not None:
         ranked = ranking(
-            {_called(n, s, len(some)): one for n, some in settings.items() for s, one in some}, metrics, **drawn
+            {
+                _name_setting(name, setting, len(points)): scores
+                for name, points in settings.items()
+                for setting, scores in points
+            },
+            metrics,
+            **drawn,
         )
         text, draws = render_ranking(ranked, form, **look), ranked.draws
     elif against is not None:
         straight = lines(settings, *metrics, **drawn, correction=correction)
         text, draws = render_lines(straight, form, correction=correction, **look), straight.curves.draws
-        draw = partial(_figure, "al_dal", straight)
+        draw = partial(_draw_figure, "al_dal", straight)
     else:
         joined = curves(settings, *metrics, **drawn)
         text = render_curves(
             joined,
             form,
-            at_latency=[joined.quality_at(_amount(x, joined.unit, bool(results))) for x in at_latency],
+            at_latency=[joined.quality_at(_parse_latency(x, joined.unit, bool(results))) for x in at_latency],
             at_quality=[joined.latency_at(q) for q in at_quality],
             areas=joined.areas(base, correction),
             correction=correction,
             **look,
         )
-        draw, draws = partial(_figure, "curves", joined, bands=bands), joined.draws
+        draw, draws = partial(_draw_figure, "curves", joined, bands=bands), joined.draws
     if draws is not None:
         if draws.note is not None:
-            talk.say(f"note: {draws.note}")
+            messages.print(f"note: {draws.note}")
         for name, ids in draws.joint.matched.unmatched.items():
             if ids:
-                some_ids = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
-                talk.say(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {some_ids}")
+                sample = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
+                messages.print(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}")
     if image and draw is not None and output is not None:
         draw(output)
     emit(text, None if image else output)
 
 
-def _figure(name: str, result: Any, path: str, **how: Any) -> None:
+def _draw_figure(name: str, result: Any, path: str, **options: Any) -> None:
     """Draw a result, and write it: matplotlib is loaded only here."""
     from lagging.render import plots
 
-    plots.save(getattr(plots, name)(result, **how), path)
+    plots.save(getattr(plots, name)(result, **options), path)
 
 
-def _metrics(against: str | None, ranks: str | None, latency: str, quality: str) -> list[Metric]:
-    """What is scored; a wrong name is told before a log is read."""
+def _parse_axes(against: str | None, ranks: str | None, latency: str, quality: str) -> list[Metric]:
+    """The metrics to score; a wrong name is refused before a log is read."""
     if ranks is not None:
         return [axis(name) for name in split_names(ranks)]
     if against is not None:
@@ -206,94 +244,32 @@ def _metrics(against: str | None, ranks: str | None, latency: str, quality: str)
     return [x, y]
 
 
-def grouped(arguments: Iterable[str]) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Systems, each with its settings and their paths; one without a name is called by its log."""
-    named: dict[str, list[str]] = {}
-    found: list[tuple[str | None, list[str]]] = []
-    for argument in arguments:
-        name, path = system(argument)
-        some = [path] if path == "-" or Path(path).exists() else sorted(glob.glob(path, recursive=True))
-        if name is None and len(some) > 1:
-            name = Path(os.path.commonpath(some)).name
-        if name in named:
-            named[name].extend(some)
-            continue
-        found.append((name, some))
-        if name is not None:
-            named[name] = some
-    if sum(path == "-" for _, some in found for path in some) > 1:
-        raise UsageError("standard input (-) can be read only once")
-    return [(name, list(zip(settings_of(some), some, strict=True))) for name, some in found]
-
-
-def settings_of(paths: Sequence[str]) -> list[str]:
-    """What differs in the paths, without what all of them begin and end with.
-
-    Example:
-        >>> settings_of(["runs/k1/instances.log", "runs/k3/instances.log"]), settings_of(["a/k1.log", "a/k3.log"])
-        (['k1', 'k3'], ['k1', 'k3'])
-        >>> settings_of(["a/instances.log"])
-        ['']
-    """
-    parts = [list(PurePath(path).parts) for path in paths]
-    if len(parts) == 1:
-        return [""]
-    while all(len(p) > 1 for p in parts) and len({p[0] for p in parts}) == 1:
-        parts = [p[1:] for p in parts]
-    while all(len(p) > 1 for p in parts) and len({p[-1] for p in parts}) == 1:
-        parts = [p[:-1] for p in parts]
-    names = ["/".join(p) for p in parts]
-    end, *others = {PurePath(name).suffix for name in names}
-    if others or re.fullmatch(r"\.\d+", end):  # the end of a number
-        return names
-    return [name.removesuffix(end) for name in names]
-
-
-def _score(
-    name: str | None,
-    setting: str,
-    path: str,
-    metrics: list[Metric],
-    chosen: Convention,
-    cutting: Cutting,
-    how: dict[str, Any],
-    talk: Talk,
-    said: set[str],
-) -> Scores:
-    """The scores of one log."""
-    called = None if name is None else f"{name} {setting}".strip()
-    asked: list[str | Metric] = list(metrics)
-    with watched(called or path, path, talk) as progress:
-        parts = parts_of(path, called, asked, chosen, cutting, {**how, "progress": progress})
-        scores, _ = scored(parts, asked, chosen, None if talk.quiet else said)
-    talk.notes(scores.notes, scores.system)
-    return scores
-
-
-def _published(files: Iterable[str], family: str | None, where: Iterable[str], unit: str | None) -> list[PublishedRow]:
+def _read_published(
+    files: Iterable[str], family: str | None, where: Iterable[str], unit: str | None
+) -> list[PublishedRow]:
     """The rows of published tables, and of score files."""
-    patterns = dict(_pair(text) for text in where)
+    patterns = dict(_parse_where(text) for text in where)
     columns = [name.strip() for name in (family or "").split(",") if name.strip()]
-    found: list[PublishedRow] = []
-    for name, some in grouped(files):
-        for setting, path in some:
+    rows: list[PublishedRow] = []
+    for name, paths in group_settings(files):
+        for setting, path in paths:
             if not is_table(path):
-                found += rows_of(read_scores(path, system=name), setting=setting, unit=unit)
-            elif name is not None and len(some) == 1:
+                rows += rows_of(read_scores(path, system=name), setting=setting, unit=unit)
+            elif name is not None and len(paths) == 1:
                 raise UsageError(f"{path} names its systems itself: leave {name}= out, or choose by --where")
             else:
-                found += read_rows(path, family=columns, where=patterns, unit=unit)
-    return found
+                rows += read_rows(path, family=columns, where=patterns, unit=unit)
+    return rows
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_where(text: str) -> tuple[str, str]:
     column, equals, pattern = text.partition("=")
     if not equals or not column.strip():
         raise UsageError(f"--where takes COLUMN=PATTERN, and not {text!r}")
     return column.strip(), pattern.strip()
 
 
-def _amount(text: str, unit: str, logged: bool) -> float:
+def _parse_latency(text: str, unit: str, logged: bool) -> float:
     """A latency in the unit of the logs; if there are none, a time says its own."""
     match = AMOUNT.fullmatch(text.strip())
     if match is None:
@@ -305,5 +281,5 @@ def _amount(text: str, unit: str, logged: bool) -> float:
     return float(match["number"]) * (1000.0 if match["unit"] == "s" else 1.0)
 
 
-def _called(name: str, setting: str, of: int) -> str:
-    return f"{name} {setting}".strip() if of > 1 or not name else name
+def _name_setting(name: str, setting: str, settings: int) -> str:
+    return f"{name} {setting}".strip() if settings > 1 or not name else name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the subcommands with gates share: `--fail-if`, and what happens when one fails."""
+"""The option `--fail-if`, and the exit code when a gate fails."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 import click
 
-from lagging.cli.common import say
+from lagging.cli.messages import print_message
 
-__all__ = ["fail_if", "tell"]
+__all__ = ["gate_option", "report_failed_gates"]
 
 FAILED = 3
-"""The exit code when a gate failed."""
+"""The exit code when a gate fails."""
 
-fail_if = click.option(
+gate_option = click.option(
     "--fail-if",
     "conditions",
     multiple=True,
     metavar="GATE",
-    help="Exit with 3 if this holds: 'DAL>5', 'AL.high>2000', 'new:BLEU<20'. In the unit of the log. May be repeated.",
+    help="Exit with 3 if this holds, in the unit of the log: 'DAL>5', 'AL.high>2000', 'new:BLEU<20'. May be repeated.",
 )
 
 
-def tell(sentences: Sequence[str]) -> int:
-    """Say which gates failed, whatever else is kept quiet, and return the exit code."""
+def report_failed_gates(sentences: Sequence[str]) -> int:
+    """Print which gates failed, even with -q, and return the exit code."""
     for sentence in sentences:
-        say(f"gate failed: {sentence}")
+        print_message(f"gate failed: {sentence}")
     return FAILED if sentences else 0

@@ -9,41 +9,46 @@ from typing import Any
 import click
 import numpy as np
 
-from lagging.cli.common import Talk, emit, output, reading, system, talking
+from lagging.cli.messages import Messages, emit
+from lagging.cli.options import convention_option, message_options, output_option, read_options
+from lagging.cli.systems import parse_system
+from lagging.data.run import Run
 from lagging.errors import UsageError
-from lagging.formats import read
+from lagging.formats import ReadOptions, scan_log
 from lagging.metrics import metric
-from lagging.metrics.conventions import CONVENTIONS, convention
+from lagging.metrics.conventions import convention as named_convention
 from lagging.render.documents import tsv_field
 from lagging.render.timeline import timeline
 from lagging.render.timeline_text import draw
-from lagging.scoring.serial import score
+from lagging.scoring.log import score
 
 __all__ = ["command"]
 
 
 @click.command("inspect")
 @click.argument("log", metavar="[NAME=]PATH")
-@click.option("-i", "--id", "ids", multiple=True, metavar="ID", help="Which segment; may be repeated: -i 3 -i 7.")
-@click.option("--worst", metavar="METRIC", help="The segments with the worst value of a metric.")
-@click.option("--empty", is_flag=True, help="List the segments in which nothing was written.")
-@click.option("--top", type=click.IntRange(1), default=1, show_default=True, help="How many, with --worst.")
-@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--width", type=click.IntRange(40, 10_000), help="Columns; those of the terminal if not given.")
-@output
-@reading
-@talking
+@click.option("-i", "--id", "ids", multiple=True, metavar="ID", help="Show this segment. May be repeated: -i 3 -i 7.")
+@click.option("--worst", metavar="METRIC", help="Show the segments with the worst values of this metric.")
+@click.option("--empty", is_flag=True, help="List the segments with an empty hypothesis.")
+@click.option(
+    "--top", type=click.IntRange(1), default=1, show_default=True, help="Number of segments that --worst shows."
+)
+@convention_option
+@click.option("--width", type=click.IntRange(40, 10_000), help="Columns to draw in; the terminal's if not given.")
+@output_option
+@read_options
+@message_options
 def command(
     log: str,
     ids: tuple[str, ...],
     worst: str | None,
     empty: bool,
     top: int,
-    named: str,
+    convention: str,
     width: int | None,
     output: str | None,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> None:
     """Show what happened in a sentence: what was read, what was written, and how late.
 
@@ -54,36 +59,36 @@ def command(
     lagging inspect runs/wait-3 -i 17
     lagging inspect a.log --worst DAL --top 3
     """
-    name, path = system(log)
-    run = read(path, name=name, **how)
-    counted = convention(named)
-    talk.say(f"{run.name}: {run.origin.description}")
-    talk.notes(run.notes if talk.verbose else (), run.name)
-    talk.repairs(run)
+    name, path = parse_system(log)
+    run = Run.concat(list(scan_log(path, options, name=name)))
+    counting = named_convention(convention)
+    messages.announce(run)
+    messages.print_notes(run.notes if messages.verbose else (), run.name)
+    messages.print_repairs(run)
     if run.marked.any():
-        talk.say(
-            f"note: {run.name}: </s> at the end of a hypothesis is {'kept' if counted.eos == 'keep' else 'stripped'}"
-        )
+        action = "kept" if counting.eos == "keep" else "stripped"
+        messages.print(f"note: {run.name}: </s> at the end of a hypothesis is {action}")
     chosen: list[Any] = list(ids)
     if worst is not None:
-        ranked = score(run, [metric(worst)], convention=counted)[worst]
+        ranked = score(run, [metric(worst)], convention=counting)[worst]
         values = ranked.segments * (-1 if ranked.metric.higher_is_better else 1)
         order = np.argsort(np.where(np.isnan(values), np.inf, -values), kind="stable")
         chosen += [run.id[row] for row in order[:top].tolist()]
     if empty:
-        found = run.id[run.delays.lengths == 0].tolist()
-        emit("\n".join(map(tsv_field, found)) if found else "none", output)
+        silent = run.id[run.delays.lengths == 0].tolist()
+        emit("\n".join(map(tsv_field, silent)) if silent else "none", output)
         return
     columns = width or shutil.get_terminal_size((100, 24)).columns
     rows = {str(name): row for row, name in enumerate(run.id.tolist())}
-    for one in chosen:
-        if str(one) not in rows:
-            raise UsageError(f"there is no segment {one} in {path}; it has {_range(run.id.tolist())}")
-    shown = list(dict.fromkeys(["AP", "AL", "DAL", *([worst] if worst else [])]))
-    names = chosen or run.id[:1].tolist()
-    each = ((run[[rows[str(one)]]], one) for one in names)
-    drawn = [draw(timeline(of, one, metrics=shown, convention=counted), width=columns) for of, one in each]
-    emit("\n\n".join(drawn), output)
+    for segment in chosen:
+        if str(segment) not in rows:
+            raise UsageError(f"there is no segment {segment} in {path}; it has {_range(run.id.tolist())}")
+    metrics = list(dict.fromkeys(["AP", "AL", "DAL", *([worst] if worst else [])]))
+    drawings = [
+        draw(timeline(run[[rows[str(segment)]]], segment, metrics=metrics, convention=counting), width=columns)
+        for segment in chosen or run.id[:1].tolist()
+    ]
+    emit("\n\n".join(drawings), output)
 
 
 def _range(ids: list[Any]) -> str:

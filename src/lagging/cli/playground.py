@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from lagging.cli.common import Talk, talking
+from lagging.cli.messages import Messages
+from lagging.cli.options import message_options
 from lagging.data.files import write_whole
 from lagging.errors import UsageError
 
@@ -18,8 +19,8 @@ __all__ = ["command"]
 @click.command("playground")
 @click.option("-o", "--output", metavar="FILE", help="Write a copy of the page.")
 @click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
-@talking
-def command(output: str | None, opened: bool, talk: Talk) -> None:
+@message_options
+def command(output: str | None, opened: bool, messages: Messages) -> None:
     """Where the playground is: a page to drag a schedule and see what the metrics make of it.
 
     It is one file that works without network. With -o a copy of it is written.
@@ -41,7 +42,7 @@ def command(output: str | None, opened: bool, talk: Talk) -> None:
         with write_whole(output, binary=True) as file:
             file.write(page.read_bytes())
         page = Path(output).resolve()
-        talk.say(f"{output}: {page.stat().st_size} bytes; open it in a browser")
+        messages.print(f"{output}: {page.stat().st_size} bytes; open it in a browser")
     if opened:
         import webbrowser
 

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from lagging.cli.common import Talk, reading, spare, system, talking
-from lagging.cli.longform import Cutting, cutting
+from lagging.cli.messages import Messages
+from lagging.cli.options import cutting_options, message_options, read_options
+from lagging.cli.systems import parse_system, refuse_overwrite
 from lagging.data.files import write_whole
 from lagging.errors import UsageError
-from lagging.formats import FORMATS, format_for, write
+from lagging.formats import FORMATS, ReadOptions, format_for, write
+from lagging.longform.cutting import Cutting
 from lagging.render.documents import moves_table
 
 __all__ = ["command"]
@@ -19,22 +19,22 @@ __all__ = ["command"]
 
 @click.command("resegment")
 @click.argument("log", metavar="[NAME=]PATH")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; - for standard output.")
-@click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
+@click.option("--to", type=click.Choice(list(FORMATS)), help="Format of the new file; that of its ending if not given.")
 @click.option(
-    "--moves", metavar="FILE", help="Write every word that is not where the fewest edits put it to a TSV file."
+    "--moves", metavar="FILE", help="Write the words that are not where the fewest edits put them to a TSV file."
 )
-@cutting
-@reading
-@talking
+@cutting_options
+@read_options
+@message_options
 def command(
     log: str,
     output: str,
     to: str | None,
     moves: str | None,
     cutting: Cutting,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> None:
     """Cut what was written over whole recordings into the segments of a reference.
 
@@ -49,21 +49,21 @@ def command(
         raise UsageError("nothing to cut by\n  fix: give --segmentation FILE and --reference FILE.")
     cutting.check()
     target = format_for(output, to or ("jsonl" if output == "-" else None))
-    name, path = system(log)
+    name, path = parse_system(log)
     if moves == "-":
         raise UsageError("--moves needs a file: standard output is for the segments")
-    spare([(name, path)], output, moves, inputs=cutting.files)
-    run = cutting.read(path, name, how)
-    talk.say(f"{run.name}: {run.origin.description}")
+    refuse_overwrite([(name, path)], output, moves, inputs=cutting.files)
+    run = cutting.read(path, options, name=name)
+    messages.announce(run)
     if cutting.gives_references(run):
         raise UsageError(
             f"{path} is not one recording, and nothing says where its segments lie: there is nothing to cut\n"
             "  fix: give --segmentation FILE, or `lagging score LOG --reference FILE` to judge the rows as they are."
         )
-    done = cutting.cut(run, how["strip"])
-    talk.notes(done.run.notes, run.name)
-    talk.repairs(done.run, "" if target.remembers else "; the new file, and its scores, will not say so")
+    result = cutting.cut(run, options.strip)
+    messages.print_notes(result.run.notes, run.name)
+    messages.print_repairs(result.run, "" if target.remembers else "; the new file, and its scores, will not say so")
     if moves is not None:
         with write_whole(moves, errors="backslashreplace") as file:
-            file.writelines(moves_table(done.moves))
-    talk.lost(write(done.run, output, format=target.name))
+            file.writelines(moves_table(result.moves))
+    messages.print_omissions(write(result.run, output, format=target.name))

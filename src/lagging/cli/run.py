@@ -23,16 +23,17 @@ from lagging.agents.runner.jobs import Job, Settings
 from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
-from lagging.cli.common import Talk, colour, emit, say, talking, width
-from lagging.cli.logs import Announcer, named_metrics, parts_of, score_log
-from lagging.cli.longform import Cutting
+from lagging.cli.messages import Messages, emit, has_colour, print_message, terminal_width
+from lagging.cli.options import message_options, parse_metrics
 from lagging.data.run import Run
 from lagging.errors import UsageError, counted
+from lagging.formats import ReadOptions
+from lagging.metrics import Metric
 from lagging.metrics.conventions import CONVENTIONS
 from lagging.policies import policy
 from lagging.render import RENDERERS, render
+from lagging.scoring.log import Log, score
 from lagging.scoring.plan import Plan
-from lagging.scoring.serial import score
 
 __all__ = ["command"]
 
@@ -81,7 +82,7 @@ WIDE = 90
 @click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
 @click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
 @click.option("--no-scores", is_flag=True, help="Only the log.")
-@talking
+@message_options
 def command(
     agent: str | None,
     source: str,
@@ -104,7 +105,7 @@ def command(
     form: str,
     named: str,
     no_scores: bool,
-    talk: Talk,
+    messages: Messages,
     **settings: Any,
 ) -> int:
     """Take an agent over a test set, and score what it did.
@@ -119,7 +120,7 @@ def command(
     lagging run --simuleval agent.py -a waitk=3 --source wavs.txt --reference test.en -o out/
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
     """
-    asked = named_metrics(names)
+    asked = parse_metrics(names)
     if not output:
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
@@ -130,7 +131,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
     go_on = f"to go on: {shlex.join(['lagging', *sys.argv[1:]])}"
     try:
-        with _watched(talk) as progress:
+        with _watched(messages) as progress:
             result = run_job(
                 job,
                 workers=workers,
@@ -142,16 +143,16 @@ def command(
                 ready=_can_be_scored(asked, named, reference) if asked and not no_scores else None,
             )
     except KeyboardInterrupt:  # before there was anything to finish
-        talk.say(f"interrupted; {go_on}")
+        messages.print(f"interrupted; {go_on}")
         return 130
-    _say(result, talk)
+    _say(result, messages)
     if result.interrupted:
-        talk.say(f"interrupted; {go_on}")
+        messages.print(f"interrupted; {go_on}")
         return 130
     if not no_scores and result.done == len(result.failed):
-        talk.say("every sentence failed: there are no scores")
+        messages.print("every sentence failed: there are no scores")
     elif not no_scores:
-        _score(result, asked, named, form, talk)
+        _score(result, asked, named, form, messages)
     return 1 if result.failed else 0
 
 
@@ -185,31 +186,33 @@ def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[
     return Spec("policy", agent, tuple(pairs))
 
 
-def _say(result: Result, talk: Talk) -> None:
+def _say(result: Result, messages: Messages) -> None:
     """How it ended."""
     if result.torn:
-        talk.say(f"mended: {counted(result.torn, 'line')} had broken off; kept in torn.txt, and translated again")
+        messages.print(f"mended: {counted(result.torn, 'line')} had broken off; kept in torn.txt, and translated again")
     if result.before == result.done and result.finished:
-        talk.say("there was nothing left to do")
+        messages.print("there was nothing left to do")
     elif result.before:
-        talk.say(f"went on after {counted(result.before, 'sentence')}")
-    talk.say(f"{result.log.parent}: {result.done} of {counted(result.total, 'sentence')}, {len(result.failed)} failed")
+        messages.print(f"went on after {counted(result.before, 'sentence')}")
+    messages.print(
+        f"{result.log.parent}: {result.done} of {counted(result.total, 'sentence')}, {len(result.failed)} failed"
+    )
     kinds: dict[str, list[int]] = {}
     for place, kind in result.failed.items():
         kinds.setdefault(kind, []).append(place)
     for kind, places in kinds.items():
         shown = ", ".join(map(str, sorted(places)[:5])) + (" …" if len(places) > 5 else "")
         first = f", sentence {min(places)}" if len(places) > 1 else ""
-        talk.say(f"failed: {counted(len(places), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
+        messages.print(f"failed: {counted(len(places), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
         if kind in REMEDIES:
-            talk.say(f"  fix: {REMEDIES[kind]}.")
+            messages.print(f"  fix: {REMEDIES[kind]}.")
     if not result.finished and not result.interrupted:
-        talk.say("stopped at the first failure, as --strict says")
-    if result.failed and talk.quiet:
-        say(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed")
+        messages.print("stopped at the first failure, as --strict says")
+    if result.failed and messages.quiet:
+        print_message(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed")
 
 
-def _can_be_scored(asked: list[Any], named: str, reference: str | None) -> Callable[[Traits], None]:
+def _can_be_scored(asked: list[Metric] | None, named: str, reference: str | None) -> Callable[[Traits], None]:
     """A look at whether the metrics can be had of what such an agent leaves, before it has worked all night."""
 
     def look(traits: Traits) -> None:
@@ -234,20 +237,21 @@ def _can_be_scored(asked: list[Any], named: str, reference: str | None) -> Calla
     return look
 
 
-def _score(result: Result, asked: list[Any], named: str, form: str, talk: Talk) -> None:
+def _score(result: Result, asked: list[Metric] | None, named: str, form: str, messages: Messages) -> None:
     """Score the log, print the scores, and keep them beside it."""
-    plan = Plan.make(asked or None, named, keep="sums")
-    scores = score_log(parts_of(str(result.log), None, plan, Cutting(), {}), plan, Announcer(talk))
-    talk.notes(scores.notes, scores.system)
+    plan = Plan.make(asked, named, keep="sums")
+    (accumulator,) = Log(str(result.log), ReadOptions()).score(plan, on_first=messages.announce)
+    scores = accumulator.scores(accumulator.system)
+    messages.print_notes(scores.notes, scores.system)
     result.manifest.sign(str(score.signature) for score in scores)
     emit(render([scores], "json"), str(result.log.parent / "scores.json"))
-    emit(render([scores], form, width=width(), colour=colour()))
+    emit(render([scores], form, width=terminal_width(), colour=has_colour()))
 
 
 @contextmanager
-def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
+def _watched(messages: Messages) -> Iterator[Callable[[Progress], None] | None]:
     """How far it is: a bar on a terminal, else a line a minute."""
-    if talk.quiet or not talk.progress:
+    if messages.quiet or not messages.progress:
         yield None
         return
     if not sys.stderr.isatty():
@@ -257,10 +261,10 @@ def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
             nonlocal told, asked
             if far.stopping and not asked:
                 asked = True
-                talk.say("stopping when what is under way is over; asked again, at once")
+                messages.print("stopping when what is under way is over; asked again, at once")
             if time.monotonic() - told >= EVERY:
                 told = time.monotonic()
-                talk.say(far.said())
+                messages.print(far.said())
 
         yield line
         return

@@ -6,69 +6,87 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass, replace
 
 import click
 from click.core import ParameterSource
 
-from lagging.cli.common import Talk, colour, emit, output, reading, spare, systems, talking, watched, width
-from lagging.cli.gates import fail_if, tell
-from lagging.cli.groups import grouped, lakes, named_columns
-from lagging.cli.logs import columns_of, distinct, named_metrics, parts_of, say_unlike, scored
-from lagging.cli.longform import Cutting, cutting
-from lagging.cli.quarantine import Aside, setting_aside
+from lagging.cli.gates import gate_option, report_failed_gates
+from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
+from lagging.cli.options import (
+    convention_option,
+    cutting_options,
+    format_option,
+    message_options,
+    metric_option,
+    output_option,
+    parse_metrics,
+    quarantine_options,
+    read_options,
+)
+from lagging.cli.quarantine import Quarantine
 from lagging.cli.segments import segments_file, write_segments
-from lagging.cli.spark import Engine, on_spark, spark_scores, spark_systems
+from lagging.cli.spark import Engine, engine_options, parse_spark_systems, score_on_spark
+from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, judge, regime
+from lagging.data.run import Run
 from lagging.data.tokens import is_spm
 from lagging.data.units import COUNTED
 from lagging.errors import UsageError, counted
-from lagging.metrics.conventions import CONVENTIONS, Convention, convention
-from lagging.render import RENDERERS, render
-from lagging.render.cells import signatures
-from lagging.scoring.plan import Keep, default_resample
-from lagging.scoring.poisson import RESAMPLES, SEED
-from lagging.scoring.processes import MOST, spread
+from lagging.formats import ReadOptions
+from lagging.longform.cutting import Cutting
+from lagging.metrics import Metric, metric
+from lagging.metrics.conventions import Convention
+from lagging.metrics.conventions import convention as named_convention
+from lagging.render import render
+from lagging.render.cells import signatures as list_signatures
+from lagging.scoring.intervals import add_intervals, finish_scores
+from lagging.scoring.log import Log
+from lagging.scoring.plan import IntervalSettings, Keep, Plan
+from lagging.scoring.processes import MOST
 from lagging.scoring.scores import Score, Scores
 from lagging.scoring.signature import Settings, Signature, settings
-from lagging.stats import check_drawn, with_intervals
+from lagging.stats import check_drawn
 
 __all__ = ["command"]
 
 
 @click.command("score")
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
+@metric_option
+@format_option
+@convention_option
+@click.option("--like", multiple=True, metavar="SIGNATURE", help="Score as the number with this signature was made.")
+@click.option("--ci", is_flag=True, help="Add bootstrap intervals at 95 %, by recording where there are several.")
+@click.option("--resample", type=click.Choice(["segment", "document"]), help="What the intervals of --ci resample.")
 @click.option(
-    "-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics, comma-separated; may be repeated."
+    "--by", multiple=True, metavar="COLUMNS", help="Score each group of segments, such as lang,model, in one pass."
 )
-@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
-@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--like", multiple=True, metavar="SIGNATURE", help="Repeat the score that has this signature.")
-@click.option("--ci", is_flag=True, help="Bootstrap intervals (95 %), by recording where there are several.")
-@click.option("--resample", type=click.Choice(["segment", "document"]), help="What --ci resamples.")
-@click.option("--by", multiple=True, metavar="COLUMNS", help="Score each group of segments: lang,model. In one pass.")
-@click.option("--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge as a shared task does.")
-@click.option("--segment-scores", metavar="FILE", help="Write the score of every segment: TSV, or FILE.parquet.")
+@click.option(
+    "--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge by the rules of a shared task."
+)
+@click.option(
+    "--segment-scores", metavar="FILE", help="Write the scores of every segment to a TSV file, or to FILE.parquet."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, MOST),
     metavar="N",
-    help="Processes, if there is work for as many; all cores, of a large log, if not given.",
+    help="Number of processes, if there is work for as many; if not given, all cores for a large log.",
 )
-@fail_if
-@on_spark
-@setting_aside
-@output
-@cutting
-@reading
-@talking
+@gate_option
+@engine_options
+@quarantine_options
+@output_option
+@cutting_options
+@read_options
+@message_options
 def command(
     logs: tuple[str, ...],
     names: tuple[str, ...],
     form: str,
-    named: str,
+    convention: str,
     like: tuple[str, ...],
     ci: bool,
     resample: str | None,
@@ -78,11 +96,11 @@ def command(
     jobs: int | None,
     conditions: tuple[str, ...],
     output: str | None,
-    aside: Aside,
+    quarantine: Quarantine,
     engine: Engine,
     cutting: Cutting,
-    talk: Talk,
-    how: dict[str, Any],
+    messages: Messages,
+    options: ReadOptions,
 ) -> int:
     """Score the logs of one or more systems.
 
@@ -99,196 +117,268 @@ def command(
     lagging score 's3a://lake/*.parquet' --by lang --unit ms --engine spark --master yarn
     """
     cutting.check()
+    _check_files(output, segment_scores)
+    if resample is not None and not ci:
+        raise UsageError("--resample says what --ci resamples; give --ci too")
+    gates = [gate(text) for text in conditions]
+    interval = IntervalSettings(resample=resample) if ci else None
+    request = _Request(parse_metrics(names), named_convention(convention), cutting, options, interval)
+    explicit = click.get_current_context().get_parameter_source("convention") is ParameterSource.COMMANDLINE
+    if task is not None:
+        request = request.by_regime(task, named=bool(like) or explicit)
+    if like:
+        request = request.by_signatures([Signature.parse(text) for text in like], explicit)
+    check_names(gates, request.metrics or [])
+    if request.interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
+        raise UsageError(f"the gate {about} is about an interval; give --ci too")
+    if engine.spark and (cutting.requested or task is not None):
+        raise UsageError("--engine spark takes segments as they are; leave --segmentation and --regime out")
+    columns = _parse_columns(by)
+    adds_up = bool(columns) or engine.spark or (request.interval is not None and request.interval.method == "poisson")
+    if adds_up:
+        _check_groups(request.cutting, task, request.interval)
+    systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
+    if not engine.spark:
+        refuse_overwrite(systems, output, segment_scores, quarantine.file, inputs=request.cutting.files)
+    keeps_values = request.interval is not None or task is not None or segment_scores is not None or messages.verbose
+    plan = Plan.make(
+        request.metrics,
+        request.convention,
+        group_by=columns,
+        keep=_keep(keeps_values, len(systems)),
+        summary=adds_up,
+        seed=request.interval.seed if adds_up and request.interval is not None else None,
+    )
+    verdicts: list[Verdict] = []
+    peers: list[Score | None] = []
+    results: list[list[Scores]]
+    if engine.spark:
+        paths, results = score_on_spark(
+            systems, plan, request.interval, request.options, segment_scores, quarantine, engine
+        )
+    else:
+        groups = group_paths(systems) if columns else [(name, [path]) for name, path in systems]
+        paths, results = [files[0] for _, files in groups], []
+        with ExitStack() as stack:
+            table = None
+            if segment_scores is not None and adds_up:
+                table = stack.enter_context(segments_file(segment_scores, columns))
+            for name, files in groups:
+                with progress_bar(name or files[0], files, messages) as progress:
+                    log = Log(files, request.options, name, request.cutting, progress, quarantine.add)
+                    accumulators = log.score(
+                        plan,
+                        lambda first: None if messages.quiet else _peer_plan(plan, first),
+                        jobs=jobs,
+                        on_first=messages.announce,
+                        on_part=None if table is None else table.add_part,
+                    )
+                scored = accumulators[0]
+                peers.append(accumulators[1].scores()["AL"] if len(accumulators) > 1 else None)
+                if task is None:
+                    results.append(finish_scores(scored, scored.system, request.interval))
+                else:
+                    scores, verdict = judge(scored.scores(scored.system), task)
+                    verdicts.append(verdict)
+                    results.append([scores if request.interval is None else add_intervals(scores, request.interval)])
+            if table is not None:
+                table.signatures = list_signatures([scores for group in results for scores in group], segments=True)
+    _name_and_describe(results, paths, messages)
+    every = [scores for group in results for scores in group]
+    broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
+    if not adds_up:
+        _print_peers(every, peers, messages)
+        _print_shared(every, messages)
+    messages.print_differences([group[0] for group in results])
+    _print_repeated(every, request.signatures, messages)
+    if segment_scores is not None and not adds_up:
+        write_segments(segment_scores, every)
+    quarantine.close()
+    summary = [quarantine.summary] if quarantine.summary else []
+    more = {} if quarantine.record is None else {"quarantine": quarantine.record}
+    colour = has_colour() and output is None
+    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, said=summary, more=more)
+    emit(text, output)
+    return report_failed_gates(broken)
+
+
+# ---- what is requested ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is scored, and how: by the options alone, by a shared task, or as a signature says.
+
+    Attributes:
+        metrics: None for the default ones.
+        signatures: those that are repeated.
+    """
+
+    metrics: list[Metric] | None
+    convention: Convention
+    cutting: Cutting
+    options: ReadOptions
+    interval: IntervalSettings | None
+    signatures: tuple[Signature, ...] = ()
+
+    def by_regime(self, task: str, named: bool) -> _Request:
+        """The request of a shared task, with the metrics that were named beside its own."""
+        if named or self.cutting.aligner is not None:
+            raise UsageError("--regime says itself how to cut and count; leave --like, --convention and --aligner out")
+        official = regime(task)
+        return replace(
+            self,
+            metrics=[metric(official.metric), *(self.metrics or [metric("BLEU")])],
+            convention=named_convention(official.convention),
+            cutting=self.cutting.with_aligner(official.aligner),
+        )
+
+    def by_signatures(self, signatures: Sequence[Signature], explicit: bool) -> _Request:
+        """The request that makes the numbers with these signatures again.
+
+        Args:
+            signatures: the signatures; they must agree in how the log is read and counted.
+            explicit: whether a convention was named beside them.
+        """
+        if self.metrics:
+            raise UsageError("--like names its metric itself; leave -m out")
+        if explicit:
+            raise UsageError("--like says itself how to count; leave --convention out")
+        repeated = [settings(signature) for signature in signatures]
+        first = repeated[0]
+        interval = self.interval
+        if first.interval is not None:
+            check_drawn(first.interval.confidence, first.interval.resamples or 1)
+            interval = first.interval
+        return replace(
+            self,
+            metrics=[s.metric for s in repeated],
+            convention=first.convention,
+            cutting=self.cutting.with_aligner(first.aligner) if first.aligner else self.cutting,
+            options=_options_of(repeated, self.options),
+            interval=interval,
+            signatures=tuple(signatures),
+        )
+
+
+def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptions:
+    """The read options that several signatures agree in."""
+    first = repeated[0]
+    agreed: dict[str, str | None] = {}
+    for key in ("level", "unit"):
+        values = {value for s in repeated if (value := getattr(s, key)) is not None}
+        if len(values) > 1:
+            raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(values))}; score them one at a time")
+        agreed[key] = values.pop() if values else None
+    for s in repeated:
+        if (s.convention, s.repair, s.strip) != (first.convention, first.repair, first.strip):
+            raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
+    level = agreed["level"]
+    both_pieces = is_spm(options.level or "") and is_spm(level or "")
+    if both_pieces and level != options.level:
+        raise UsageError(f"the model given is {options.level}, but {level} is needed")
+    return ReadOptions.make(
+        format=options.format,
+        level=level if options.level in (None, "spm") else options.level,
+        unit=options.unit,
+        unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
+        repair=(*options.repair, *first.repair),
+        strip=(*options.strip, *first.strip),
+        column_map=options.column_map,
+    )
+
+
+def _parse_columns(texts: Sequence[str]) -> tuple[str, ...]:
+    """The columns of `--by`, which may be repeated."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    if "" in names:
+        raise UsageError("--by takes names of columns with commas between, such as lang,model")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"--by names the column {repeated[0]!r} twice")
+    return tuple(names)
+
+
+def _check_files(output: str | None, segment_scores: str | None) -> None:
     if segment_scores is not None and str(segment_scores) == "-":
         raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
         raise UsageError(f"-o and --segment-scores would both write {output}")
-    asked, gates = named_metrics(names), [gate(text) for text in conditions]
-    chosen: Convention = convention(named)
-    explicit = click.get_current_context().get_parameter_source("named") is ParameterSource.COMMANDLINE
-    wanted: list[Signature] = []
-    interval: dict[str, Any] | None = {"by": resample} if ci else None
-    if resample is not None and not ci:
-        raise UsageError("--resample says what --ci resamples; give --ci too")
-    if task is not None:
-        if like or explicit or cutting.aligner is not None:
-            raise UsageError("--regime says itself how to cut and count; leave --like, --convention and --aligner out")
-        official = regime(task)
-        asked = [official.metric, *(asked or ["BLEU"])]
-        chosen, cutting = convention(official.convention), cutting.by(official.aligner)
-    if like:
-        if asked:
-            raise UsageError("--like names its metric itself; leave -m out")
-        if explicit:
-            raise UsageError("--like says itself how to count; leave --convention out")
-        wanted = [Signature.parse(text) for text in like]
-        agreed = [settings(signature) for signature in wanted]
-        asked, chosen = [s.metric for s in agreed], _agreed(agreed, how)
-        cutting = cutting.by(agreed[0].aligner) if agreed[0].aligner else cutting
-        if (drawn := agreed[0].interval) is not None:
-            check_drawn(drawn.level, drawn.resamples)
-            interval = asdict(drawn)
-    check_names(gates, asked)
-    if interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
-        raise UsageError(f"the gate {about} is about an interval; give --ci too")
-    results, peers, verdicts = [], [], []
-    said: set[str] = set()
-    if engine.spark:
-        if cutting.asked or task is not None:
-            raise UsageError("--engine spark takes segments as they are; leave --segmentation and --regime out")
-        _refuse(cutting, task, interval)
-        lake, columns = spark_systems(logs), named_columns(by)
-        results = spark_scores(lake, asked, chosen, columns, interval, how, segment_scores, aside, talk, engine)
-        broken = failed(gates, results)
-        _emit(results, form, output, aside, talk)
-        return tell(broken)
-    named_logs = systems(logs)
-    spare(named_logs, output, segment_scores, aside.file, inputs=cutting.files)
-    poisson = interval is not None and interval.get("method") == "poisson"
-    if by or poisson:
-        _refuse(cutting, task, interval)
-        columns = named_columns(by)
-        results = _by_group(named_logs, asked, chosen, columns, interval, how, segment_scores, aside, talk, jobs)
-        broken = failed(gates, results)
-        _emit(results, form, output, aside, talk)
-        return tell(broken)
-    keep: Keep = "keys" if len(named_logs) > 1 else "sums"
-    if interval is not None or task is not None or segment_scores is not None or talk.verbose:
-        keep = "values"
-    for name, path in named_logs:
-        with watched(name or path, path, talk) as progress:
-            given = {**how, **aside.reading(), "progress": progress}
-            parts = parts_of(path, name, asked, chosen, cutting, given)
-            shared = None if cutting.asked else spread(path, jobs, columns=columns_of(asked, chosen), **given)
-            tell_of = None if talk.quiet else said
-            scores, peer = scored(parts, asked, chosen, tell_of, peers=True, shared=shared, keep=keep)
-        if task is not None:
-            scores, verdict = judge(scores, task)
-            verdicts.append(verdict)
-        if interval is not None:
-            scores = with_intervals(scores, **{**interval, "by": interval["by"] or default_resample(scores)})
-        talk.notes(scores.notes, scores.system)
-        talk.undefined(scores)
-        results.append(scores)
-        peers.append(peer)
-    results = distinct(results, [path for _, path in named_logs])
-    broken = failed(gates, results)  # a gate about what was not scored is told before anything is printed
-    _say_peers(results, peers, talk)
-    _compare_signatures(results, wanted, talk)
-    if segment_scores is not None:
-        write_segments(segment_scores, results)
-    _emit(results, form, output, aside, talk, verdicts)
-    return tell(broken)
 
 
-def _emit(
-    results: list[Scores], form: str, output: str | None, aside: Aside, talk: Talk, verdicts: Sequence[Verdict] = ()
-) -> None:
-    """Print the scores, and what was set aside beside them."""
-    aside.close()
-    bright = colour() and output is None
-    said = [aside.said] if aside.said else []
-    more = {} if aside.record is None else {"quarantine": aside.record}
-    emit(render(results, form, width=width(), colour=bright, verdicts=verdicts, said=said, more=more), output)
-
-
-def _refuse(cutting: Cutting, task: str | None, interval: dict[str, Any] | None) -> None:
+def _check_groups(cutting: Cutting, task: str | None, interval: IntervalSettings | None) -> None:
     """Refuse what cannot be done by group."""
-    if cutting.asked:
+    if cutting.requested:
         raise UsageError("--by groups segments as they are in the log; leave --segmentation and --reference out")
     if task is not None:
         raise UsageError("--regime judges a whole log; leave --by out")
-    if interval is not None and (interval["by"] == "document" or interval.get("method") not in (None, "poisson")):
+    if interval is not None and (interval.resample == "document" or interval.method not in (None, "poisson")):
         raise UsageError("intervals of groups are those of a Poisson bootstrap over segments, and no others")
 
 
-def _by_group(
-    logs: list[tuple[str | None, str]],
-    asked: list[Any],
-    chosen: Convention,
-    by: tuple[str, ...],
-    interval: dict[str, Any] | None,
-    how: dict[str, Any],
-    segment_scores: str | None,
-    aside: Aside,
-    talk: Talk,
-    jobs: int | None,
-) -> list[Scores]:
-    """The scores of each group of each log."""
-    drawn = None if interval is None else {"level": 0.95, "resamples": RESAMPLES, "seed": SEED, **interval}
-    found: list[list[Scores]] = []
-    said: set[str] = set()
-    named_logs = lakes(logs) if by else [(name, [path]) for name, path in logs]
-    with ExitStack() as files:
-        segments = None if segment_scores is None else files.enter_context(segments_file(segment_scores, by))
-        for name, paths in named_logs:
-            each = None if segments is None else segments.add
-            with watched(name or paths[0], paths, talk) as progress:
-                given = {**how, **aside.reading(), "progress": progress}
-                found.append(grouped(paths, name, asked, chosen, by, drawn, given, talk, said, each, jobs))
-        firsts = distinct([some[0] for some in found], [paths[0] for _, paths in named_logs])
-        for first, some in zip(firsts, found, strict=True):
-            for scores in some:
-                scores.system = first.system
-            talk.notes(first.notes, first.system)
-        for scores in (scores for some in found for scores in some):
-            talk.undefined(scores)
-        say_unlike(firsts, talk)
-        results = [scores for some in found for scores in some]
-        if segments is not None:
-            segments.signatures = signatures(results, segments=True)
-    return results
+def _keep(values: bool, systems: int) -> Keep:
+    """What is kept of segments: their values, or what tells whether systems have the same ones, or nothing."""
+    if values:
+        return "values"
+    return "keys" if systems > 1 else "sums"
 
 
-def _agreed(all_of: list[Settings], how: dict[str, Any]) -> Convention:
-    """The one way of reading and counting that several signatures ask for; it is put into `how`."""
-    first = all_of[0]
-    for key in ("level", "unit"):
-        said = {value for s in all_of if (value := getattr(s, key)) is not None}
-        if len(said) > 1:
-            raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(said))}; score them one at a time")
-        wanted = said.pop() if said else None
-        if key == "unit":
-            how["unit_hint"] = wanted  # what the log itself says of its unit goes before
-        elif how[key] is None or (how[key] == "spm" and is_spm(wanted or "")):
-            how[key] = wanted  # a level that names its model must be given that one
-    for s in all_of:
-        if (s.convention, s.repair, s.strip) != (first.convention, first.repair, first.strip):
-            raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
-    for key in ("repair", "strip"):
-        how[key] = (*how[key], *getattr(first, key))
-    return first.convention
+def _peer_plan(plan: Plan, first: Run) -> Plan | None:
+    """A Plan for AL as SimulEval counts it, where the paper's AL is scored and there are references."""
+    if plan.summary or plan.convention.name != "paper" or first.reference is None or first.seg != "none":
+        return None
+    metrics = plan.resolve(first).metrics or ()
+    return Plan.make(["AL"], "simuleval", keep="sums") if metric("AL") in metrics else None
 
 
-def _say_peers(results: list[Scores], peers: list[Score | None], talk: Talk) -> None:
-    """What nearly every published AL would be compared with."""
-    shown = []
-    for scores, al in zip(results, peers, strict=True):
-        # nothing to say where it is undefined, or no reference could be counted, or it is ours
+# ---- messages ---------------------------------------------------------------------------------------------------
+
+
+def _name_and_describe(results: Sequence[Sequence[Scores]], paths: Sequence[str], messages: Messages) -> None:
+    """Give every system a name of its own, and print the notes about it."""
+    make_names_distinct([group[0] for group in results], paths)
+    for group in results:
+        for scores in group:
+            scores.system = group[0].system
+        messages.print_notes(group[0].notes, group[0].system)
+        for scores in group:
+            messages.print_undefined(scores)
+
+
+def _print_peers(systems: Sequence[Scores], peers: Sequence[Score | None], messages: Messages) -> None:
+    """Print AL as SimulEval counts it, because nearly every published AL is."""
+    values = []
+    for scores, al in zip(systems, peers, strict=True):
+        # nothing to print where it is undefined, or no reference could be counted, or it is the same
         if al is None or math.isnan(al.value) or al.signature.get("noref"):
             continue
         value = f"{al.value:.6g}"
         if value != f"{scores['AL'].value:.6g}":
-            shown.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
-    if len(shown) > 4:
-        shown[3:] = ["…"]
-    if shown:
-        talk.say(f"SimulEval's convention gives AL {', '.join(shown)}: --convention simuleval")
+            values.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(systems) > 1 else ""))
+    if len(values) > 4:
+        values[3:] = ["…"]
+    if values:
+        messages.print(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
 
 
-def _compare_signatures(results: list[Scores], wanted: list[Signature], talk: Talk) -> None:
-    """Say where scores side by side, or a score and the one it repeats, were not made alike."""
-    for one in results[1:]:
-        common, of, other = results[0].shared(one)
-        if common < max(of, other):
-            both = f"{results[0].system} ({counted(of, 'segment')}) and {one.system} ({counted(other, 'segment')})"
-            talk.say(f"note: {both} share {common}: their scores are not about the same sentences")
-    say_unlike(results, talk)
-    for signature in wanted:
-        for scores in results:
-            made = next(s for s in scores if s.metric == settings(signature).metric).signature
-            now, then = dict(made.fields), dict(signature.fields)
+def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:
+    """Print which systems do not have the same segments."""
+    first = systems[0]
+    for scores in systems[1:]:
+        shared, n_first, n = first.shared(scores)
+        if shared < max(n_first, n):
+            both = f"{first.system} ({counted(n_first, 'segment')}) and {scores.system} ({counted(n, 'segment')})"
+            messages.print(f"note: {both} share {shared}: their scores are not about the same sentences")
+
+
+def _print_repeated(systems: Sequence[Scores], signatures: Sequence[Signature], messages: Messages) -> None:
+    """Print where a score was not made as the signature says that it repeats."""
+    for signature in signatures:
+        for scores in systems:
+            score = next(s for s in scores if s.metric == settings(signature).metric).signature
+            now, then = dict(score.fields), dict(signature.fields)
             for key in [*then, *(key for key in now if key not in then)]:
                 if now.get(key) != then.get(key):
                     here, there = now.get(key, "none"), then.get(key, "none")
-                    talk.say(f"note: {scores.system}: {made.metric} has {key}:{here}, the signature given has {there}")
+                    messages.print(
+                        f"note: {scores.system}: {score.metric} has {key}:{here}, the signature given has {there}"
+                    )

@@ -16,6 +16,7 @@ from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
 from lagging.render.cells import columns, signatures
 from lagging.render.documents import segment_table, tsv_field
+from lagging.scoring.part import Part
 from lagging.scoring.scores import Scores
 
 __all__ = ["Segments", "is_parquet", "segments_file", "write_segments"]
@@ -72,6 +73,10 @@ class Segments:
             self._file.write(self._line("system", "id", *self.by, *map(repr, self.metrics)))
         values = [[None if math.isnan(v) else v for v in scores[m].segments.tolist()] for m in self.metrics]
         self._file.writelines(self._line(system, *row) for row in zip(ids.tolist(), *labels, *values, strict=True))
+
+    def add_part(self, part: Part) -> None:
+        """Add the scores of a part of a log."""
+        self.add(part.run, part.scores(), part.run.name)
 
     @staticmethod
     def _line(*cells: object) -> str:

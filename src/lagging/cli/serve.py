@@ -13,7 +13,8 @@ import click
 
 from lagging.agents.remote import AgentServer, Bounds
 from lagging.agents.remote.tokens import TOKEN, read_token
-from lagging.cli.common import Talk, say, talking
+from lagging.cli.messages import Messages, print_message
+from lagging.cli.options import message_options
 from lagging.cli.run import spec
 from lagging.errors import counted
 
@@ -39,7 +40,7 @@ COUNT, SECONDS = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option("--max-sentence", type=COUNT, help="MiB held of a sentence (256, or what --max-memory has room for).")
 @click.option("--max-memory", type=COUNT, default=DEFAULT.memory // MiB, help="MiB held for all clients (768).")
 @click.option("--deadline", type=SECONDS, default=DEFAULT.deadline, help="Seconds that a sentence may take (3600).")
-@talking
+@message_options
 def command(
     agent: str,
     options: tuple[str, ...],
@@ -55,7 +56,7 @@ def command(
     max_sentence: int | None,
     max_memory: int,
     deadline: float,
-    talk: Talk,
+    messages: Messages,
 ) -> None:
     """Show an agent to others, who run it with `lagging run --remote`: on another machine, or in another environment.
 
@@ -86,22 +87,22 @@ def command(
             wait=wait,
             deadline=deadline,
         ),
-        tell=lambda line, wrong: talk.say(line) if wrong or talk.verbose else None,
+        tell=lambda line, wrong: messages.print(line) if wrong or messages.verbose else None,
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
     try:
-        say(f"serving {made.name}, {counted(agents, 'agent')}: {server.address}")
+        print_message(f"serving {made.name}, {counted(agents, 'agent')}: {server.address}")
         server.run()
     except KeyboardInterrupt:
-        _stop(server, talk)
+        _stop(server, messages)
 
 
-def _stop(server: AgentServer, talk: Talk) -> None:
+def _stop(server: AgentServer, messages: Messages) -> None:
     """Let the agents finish what they are doing, unless somebody is in a hurry."""
     try:
         if server.busy:
-            talk.say("an agent is at work, and may finish its step; Ctrl-C again ends it at once")
+            messages.print("an agent is at work, and may finish its step; Ctrl-C again ends it at once")
         server.stop()
     except KeyboardInterrupt:
         os._exit(130)  # an agent that is stuck cannot be ended otherwise
-    talk.say(f"stopped, after {counted(server.sentences, 'sentence')}")
+    messages.print(f"stopped, after {counted(server.sentences, 'sentence')}")

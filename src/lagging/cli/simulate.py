@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from lagging.cli.common import Talk, not_a_run, talking
+from lagging.cli.messages import Messages
+from lagging.cli.options import message_options
+from lagging.cli.systems import refuse_run_file
 from lagging.errors import UsageError
 from lagging.formats import FORMATS, write
 from lagging.formats.source import Source
@@ -32,25 +34,25 @@ lagging simulate antagonist-4 --source test.de --target test.en | lagging score 
 @click.option("--target", required=True, metavar="FILE", help="Target sentences, one a line; they become the output.")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
-@talking
+@message_options
 def command(
     name: str,
     source: str,
     target: str,
     output: str,
     to: str | None,
-    talk: Talk,
+    messages: Messages,
 ) -> None:
     """Write the log of a policy over a test set."""
     chosen = policy(name)
-    not_a_run(output)
+    refuse_run_file(output)
     sources, targets = _lines(source), _lines(target)
     if len(sources) != len(targets):
         raise UsageError(f"{source} has {len(sources)} lines, but {target} has {len(targets)}")
     run = chosen.run(source=sources, target=targets)
     lost = write(run, output, format=to or ("simuleval" if output == "-" else None))
-    talk.say(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
-    talk.lost(lost)
+    messages.print(f"{chosen.name}: {len(run)} sentences, {len(run.delays.values)} target words")
+    messages.print_omissions(lost)
 
 
 def _lines(path: str) -> list[str]:

@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagging score --engine spark`: the logs are scored where Spark runs."""
+"""`lagging score --engine spark`: score logs on Spark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import wraps
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
-from lagging.cli.common import Command, Talk, system
-from lagging.cli.groups import interval_notes, lakes
-from lagging.cli.logs import distinct, say_unlike
-from lagging.cli.quarantine import Aside
+from lagging.cli.options import Command
+from lagging.cli.quarantine import Quarantine
+from lagging.cli.systems import group_paths, parse_system
+from lagging.data.tokens import is_spm
 from lagging.errors import DataError, Fault, UsageError
-from lagging.formats import system_name
+from lagging.formats import ReadOptions, system_name
 from lagging.formats.source import resolve
-from lagging.metrics.conventions import Convention
-from lagging.scoring.poisson import RESAMPLES, SEED
+from lagging.scoring.intervals import group_notes
+from lagging.scoring.plan import IntervalSettings, Plan
+from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Scores
 
-__all__ = ["Engine", "on_spark", "spark_scores", "spark_systems"]
+__all__ = ["Engine", "engine_options", "parse_spark_systems", "score_on_spark"]
 
 REMOTE = re.compile(r"(?:(?P<name>[^=/:]+)=)?(?P<path>[A-Za-z][\w+.-]*://.+)")
 
 
 class Engine:
-    """Where logs are scored: here, or on Spark.
+    """Where logs are scored: on this machine, or on Spark.
 
     Args:
         name: `local` or `spark`.
-        master: of Spark, or a server of Spark Connect; as the environment says if not given.
+        master: address of Spark, or of a server of Spark Connect; that of the environment if not given.
     """
 
     def __init__(self, name: str, master: str | None) -> None:
@@ -41,101 +41,96 @@ class Engine:
         self.spark, self.master = name == "spark", master
 
 
-def on_spark(command: Command) -> Command:
+def engine_options(command: Command) -> Command:
     """Options about where logs are scored; they arrive as `engine`."""
 
     @wraps(command)
     def call(*args: Any, engine: str, master: str | None, **rest: Any) -> Any:
         return command(*args, engine=Engine(engine, master), **rest)
 
-    where = click.option(
-        "--engine", type=click.Choice(["local", "spark"]), default="local", help="Where Parquet is scored."
+    name = click.option(
+        "--engine",
+        type=click.Choice(["local", "spark"]),
+        default="local",
+        show_default=True,
+        help="Where logs are scored: on this machine, or Parquet files on Spark.",
     )
-    whose = click.option(
-        "--master", metavar="URL", help="Of Spark: local[*], yarn, spark://…; sc://… is Spark Connect."
+    master = click.option(
+        "--master", metavar="URL", help="Address of Spark: local[*], yarn, spark://…; sc://… for Spark Connect."
     )
-    return where(whose(call))
+    return name(master(call))
 
 
-def spark_systems(arguments: tuple[str, ...]) -> list[tuple[str | None, str]]:
-    """Names and paths of systems; what Spark alone can look for is not looked for here."""
-    found = [(REMOTE.fullmatch(text), text) for text in arguments]
-    return [(m["name"], m["path"]) if m else system(text) for m, text in found]
+def parse_spark_systems(arguments: tuple[str, ...]) -> list[tuple[str | None, str]]:
+    """Names and paths of systems; addresses that Spark alone understands are taken as they are."""
+    matches = [(REMOTE.fullmatch(text), text) for text in arguments]
+    return [(m["name"], m["path"]) if m else parse_system(text) for m, text in matches]
 
 
-def spark_scores(
-    logs: list[tuple[str | None, str]],
-    asked: list[Any],
-    chosen: Convention,
-    by: tuple[str, ...],
-    interval: dict[str, Any] | None,
-    how: dict[str, Any],
+def score_on_spark(
+    systems: list[tuple[str | None, str]],
+    plan: Plan,
+    interval: IntervalSettings | None,
+    options: ReadOptions,
     segment_scores: str | None,
-    aside: Aside,
-    talk: Talk,
+    quarantine: Quarantine,
     engine: Engine,
-) -> list[Scores]:
-    """The scores of each log, and of each group of it."""
+) -> tuple[list[str], list[list[Scores]]]:
+    """Score each system on Spark: the first path of each, and the Scores of its groups."""
     from lagging.scoring.spark import score_files, session
 
-    for key, option in (("strip", "--strip"), ("spm_model", "--spm-model")):
-        if how.get(key):
-            raise UsageError(f"{option} is not for --engine spark")
-    if how.get("format") not in (None, "parquet"):
-        raise UsageError(f"--engine spark reads Parquet, not {how['format']}")
-    named_logs = _lakes(logs) if by else [(name, [path]) for name, path in logs]
-    if segment_scores is not None and len(named_logs) > 1:
+    if options.strip:
+        raise UsageError("--strip is not for --engine spark")
+    if options.level is not None and is_spm(options.level):
+        raise UsageError("--spm-model is not for --engine spark")
+    if options.format not in (None, "parquet"):
+        raise UsageError(f"--engine spark reads Parquet, not {options.format}")
+    groups = _group_paths(systems) if plan.group_by else [(name, [path]) for name, path in systems]
+    if segment_scores is not None and len(groups) > 1:
         raise UsageError("--segment-scores on Spark is a directory of Parquet, for one system")
     spark = session(engine.master)
-    drawn = {"level": 0.95, "resamples": RESAMPLES, "seed": None if interval is None else SEED, **(interval or {})}
-    told: Callable[[Fault], None] | None = aside.reading().get("quarantine")
-    found: list[list[Scores]] = []
-    for name, paths in named_logs:
+    settings = interval or IntervalSettings()
+    results: list[list[Scores]] = []
+    for name, paths in groups:
         result = score_files(
             spark,
             paths,
-            asked or None,
-            group_by=by,
-            convention=chosen,
-            columns=how["column_map"],
-            unit=how["unit"],
-            level=how["level"],
-            repair=how["repair"],
-            on_error="fail" if told is None else "quarantine",
-            seed=drawn["seed"],
-            confidence=drawn["level"],
-            resamples=drawn["resamples"],
+            plan.metrics,
+            group_by=plan.group_by,
+            convention=plan.convention,
+            columns=options.column_map,
+            unit=options.unit,
+            level=options.level,
+            repair=options.repair,
+            on_error="fail" if quarantine.add is None else "quarantine",
+            seed=plan.seed,
+            confidence=settings.confidence,
+            resamples=settings.resamples or RESAMPLES,
         )
-        if told is not None:
+        if quarantine.add is not None:
             for fault in result.faults():
-                told(fault)
+                quarantine.add(fault)
         if not result.scores:
-            raise DataError(Fault("nothing-left" if aside.said else "nothing-given"))
+            raise DataError(Fault("nothing-left" if quarantine.summary else "nothing-given"))
+        system = name or (_name(paths[0]) if _for_spark(paths[0]) else system_name(resolve(paths[0])[0]))
         for scores in result.scores:
-            scores.system = name or (_called(paths[0]) if _for_spark(paths[0]) else system_name(resolve(paths[0])[0]))
-        result.scores[0].notes = (*result.notes, *(interval_notes(result.scores) if interval is not None else ()))
+            scores.system = system
+        result.scores[0].notes = (*result.notes, *(group_notes(result.scores) if interval is not None else ()))
         if segment_scores is not None:
             result.segments.write.parquet(segment_scores)
-        found.append(result.scores)
-    firsts = distinct([some[0] for some in found], [paths[0] for _, paths in named_logs])
-    for first, some in zip(firsts, found, strict=True):
-        for scores in some:
-            scores.system = first.system
-            talk.undefined(scores)
-        talk.notes(first.notes, first.system)
-    say_unlike(firsts, talk)
-    return [scores for some in found for scores in some]
+        results.append(result.scores)
+    return [paths[0] for _, paths in groups], results
 
 
-def _lakes(logs: list[tuple[str | None, str]]) -> list[tuple[str | None, list[str]]]:
-    """Names and files of systems: files without a name are one log, where systems are told apart by a column."""
-    remote = [(name, path) for name, path in logs if _for_spark(path)]
-    here = [log for log in logs if log not in remote]
-    rest = [path for name, path in remote if name is None]
+def _group_paths(systems: list[tuple[str | None, str]]) -> list[tuple[str | None, list[str]]]:
+    """Names and paths of systems; paths without a name are one log, whose systems a column tells apart."""
+    remote = [(name, path) for name, path in systems if _for_spark(path)]
+    local = [system for system in systems if system not in remote]
+    unnamed = [path for name, path in remote if name is None]
     return [
-        *(lakes(here) if here else []),
+        *(group_paths(local) if local else []),
         *((name, [path]) for name, path in remote if name is not None),
-        *([(None, rest)] if rest else []),
+        *([(None, unnamed)] if unnamed else []),
     ]
 
 
@@ -144,11 +139,11 @@ def _for_spark(path: str) -> bool:
     return REMOTE.fullmatch(path) is not None or Path(path).is_dir()
 
 
-def _called(path: str) -> str:
+def _name(path: str) -> str:
     """The name of a system, from the last part of its path that has no wildcard.
 
     Example:
-        >>> _called("s3a://lake/logs/*.parquet"), _called("runs/wait-3.parquet"), _called("a.parquet")
+        >>> _name("s3a://lake/logs/*.parquet"), _name("runs/wait-3.parquet"), _name("a.parquet")
         ('logs', 'wait-3', 'a')
     """
     parts = [part for part in PurePosixPath(path).parts if not re.search(r"[*?\[{]", part)]

@@ -27,9 +27,9 @@ from lagging.errors import (
 )
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
+from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 from lagging.scoring.signature import Signature, differing
 from lagging.stats import DEFAULT_TESTS, Interval, Paired, intervals, match, paired
 from lagging.stats.intervals import signed

@@ -17,9 +17,9 @@ from lagging.data.run import Run
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
+from lagging.scoring.log import score
 from lagging.scoring.plan import default_resample
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 from lagging.stats import RESAMPLES, SEED
 
 __all__ = ["Setting", "axis", "check_axes", "curves", "joined", "scores_of"]

@@ -11,24 +11,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from lagging.data.checks import add_counts, check_repairs, repair
+from lagging.data.checks import add_counts, repair
 from lagging.data.files import write_whole
 from lagging.data.run import Origin, Run
-from lagging.data.strip import check_kinds
 from lagging.data.strip import strip as strip_tokens
-from lagging.data.tokens import check_units, settle_level
+from lagging.data.tokens import check_units
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, did_you_mean, merge_notes
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options
+from lagging.formats.options import Options, ReadOptions
 from lagging.formats.quarantine import drained, each, guarded, without
 from lagging.formats.run_folder import beside_a_log, unfinished
 from lagging.formats.sniff import FORMATS, Format
 from lagging.formats.source import Source, resolve
-from lagging.formats.tables import check_names
 
-__all__ = ["FORMATS", "Format", "Validation", "read", "scan", "validate", "write"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "ReadOptions",
+    "Validation",
+    "read",
+    "scan",
+    "scan_log",
+    "validate",
+    "validate_log",
+    "write",
+]
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -189,7 +197,7 @@ def scan(
     columns: Iterable[str] | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
-    by: Iterable[str] = (),
+    group_by: Iterable[str] = (),
     column_map: Mapping[str, str] | None = None,
     quarantine: Callable[[Fault], None] | None = None,
 ) -> Iterator[Run]:
@@ -212,7 +220,7 @@ def scan(
             not given.
         name: name of the system.
         progress: called with the number of bytes read since the last call.
-        by: names of the columns that segments are grouped by; their labels are in `Run.group`.
+        group_by: names of the columns that segments are grouped by; their labels are in `Run.group`.
         column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
         quarantine: called with every fault; rows with faults are then left out, and all others are read. Of several
             segments with one id the first counts; files that are unlike the first are left out.
@@ -231,17 +239,55 @@ def scan(
         >>> [run.delays.tolist() for run in scan(log)]
         [[[4.0, 5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, 4.0, 5.0]]]
     """
-    repairs = tuple(repair)
-    check_repairs(repairs)
-    wanted = None if columns is None else frozenset(columns)
-    level = settle_level(level, spm_model)
-    options = Options(format, level, unit, repairs, wanted, unit_hint=unit_hint, strip=check_kinds(strip))
-    options = replace(options, by=tuple(by), column_map=check_names(column_map or {}), quarantine=quarantine)
-    if {"first", "last"} & set(repairs):
+    options = ReadOptions.make(
+        format=format,
+        level=level,
+        unit=unit,
+        unit_hint=unit_hint,
+        spm_model=spm_model,
+        repair=repair,
+        strip=strip,
+        columns=columns,
+        column_map=column_map,
+        group_by=group_by,
+    )
+    return scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)
+
+
+def scan_log(
+    paths: Paths,
+    options: ReadOptions,
+    *,
+    name: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    quarantine: Callable[[Fault], None] | None = None,
+) -> Iterator[Run]:
+    r"""A log as a sequence of Runs, like `scan`, with all options in one object.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> log = pathlib.Path(tempfile.mkdtemp()) / "wait-2.rw"
+        >>> _ = log.write_text("RRWRWW\n")
+        >>> list(scan_log(log, ReadOptions(), name="wait-2"))
+        [Run('wait-2', 1 segment, 3 tokens, token)]
+    """
+    state = Options(
+        options.format,
+        options.level,
+        options.unit,
+        options.repair,
+        options.columns,
+        unit_hint=options.unit_hint,
+        strip=options.strip,
+        by=options.group_by,
+        column_map=options.column_map,
+        quarantine=quarantine,
+    )
+    if {"first", "last"} & set(options.repair):
         if quarantine is not None:
             raise UsageError("--repair first and last choose among segments of one id; --on-error quarantine does, too")
-        return iter([_read_deduplicated(paths, options, name)])
-    return _scan_or_raise(paths, options, name, progress)
+        return iter([_read_deduplicated(paths, state, name)])
+    return _scan_or_raise(paths, state, name, progress)
 
 
 def _scan_or_raise(
@@ -304,8 +350,10 @@ def read(
         >>> read(log)
         Run('wait-4', 1 segment, 5 tokens, token)
     """
-    how: dict[str, Any] = {"format": format, "level": level, "unit": unit, "spm_model": spm_model}
-    return Run.concat(list(scan(paths, repair=repair, strip=strip, name=name, column_map=column_map, **how)))
+    options = ReadOptions.make(
+        format=format, level=level, unit=unit, spm_model=spm_model, repair=repair, strip=strip, column_map=column_map
+    )
+    return Run.concat(list(scan_log(paths, options, name=name)))
 
 
 @dataclass(frozen=True)
@@ -356,18 +404,25 @@ def validate(
         :1: segment 0, token 2: delays decrease: 4 → 3
         :2: token 2: a delay is not a number: "2"
     """
-    columns = check_names(column_map or {})
-    options = Options(format, settle_level(level, spm_model), unit, stop=False, column_map=columns)
+    return validate_log(
+        paths,
+        ReadOptions.make(format=format, level=level, unit=unit, spm_model=spm_model, column_map=column_map),
+    )
+
+
+def validate_log(paths: Paths, options: ReadOptions) -> Validation:
+    """Everything that is wrong with a log, like `validate`, with all options in one object."""
+    state = Options(options.format, options.level, options.unit, stop=False, column_map=options.column_map)
     segments = 0
     notes: list[Note] = []
     origins: dict[Origin, None] = {}
-    for part in _scan(paths, options, None, None):
+    for part in _scan(paths, state, None, None):
         segments += len(part)
         notes += part.notes
         origins[part.origin] = None
-    faults = options.faults
+    faults = state.faults
     return Validation(
-        faults.sorted(), dict(faults.counts), merge_notes([*notes, *options.notes]), segments, tuple(origins)
+        faults.sorted(), dict(faults.counts), merge_notes([*notes, *state.notes]), segments, tuple(origins)
     )
 
 

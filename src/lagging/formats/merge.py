@@ -11,18 +11,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lagging.data.checks import about, add_counts, check_repairs, number
+from lagging.data.checks import about, add_counts, number
 from lagging.data.ragged import Ints, Ragged
 from lagging.data.run import LISTS, NUMBERS, PER_TOKEN, TEXTS, Origin, Run
-from lagging.data.strip import check_kinds, renoted
+from lagging.data.strip import renoted
 from lagging.data.strip import strip as strip_tokens
-from lagging.data.tokens import settle_level
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats import Paths, read_parts
-from lagging.formats.options import Options
-from lagging.formats.tables import check_names
+from lagging.formats.options import Options, ReadOptions
 
-__all__ = ["merge"]
+__all__ = ["merge", "merge_logs"]
 
 CONTENT = ("delays", "source_length", *LISTS, *NUMBERS, *TEXTS)
 """What two lines of one segment must agree in."""
@@ -68,17 +66,26 @@ def merge(
         >>> print(run.notes[0])
         duplicate: 1 segment (1): the same line again: kept once
     """
-    repairs, kinds = tuple(repair), check_kinds(strip)
-    check_repairs(repairs)
-    options = Options(format, settle_level(level, spm_model), unit, repairs, column_map=check_names(column_map or {}))
-    parts = read_parts(paths, options, name)
+    options = ReadOptions.make(
+        format=format, level=level, unit=unit, spm_model=spm_model, repair=repair, strip=strip, column_map=column_map
+    )
+    return merge_logs(paths, options, name=name)
+
+
+def merge_logs(paths: Paths, options: ReadOptions, *, name: str | None = None) -> Run:
+    """Several logs of one system as one Run, like `merge`, with all options in one object."""
+    parts = read_parts(
+        paths,
+        Options(options.format, options.level, options.unit, options.repair, column_map=options.column_map),
+        name,
+    )
     run = Run.concat(parts)
     run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(run)))
     differ = {column: _differ(getattr(run, column), first[which[again]], again) for column in CONTENT}
     clash = np.logical_or.reduce(list(differ.values()))
-    keep = next((keep for keep in ("first", "last") if keep in repairs), None)
+    keep = next((keep for keep in ("first", "last") if keep in options.repair), None)
     if clash.any() and keep is None:
         raise DataError(_conflicts(run, parts, again[clash], first[which[again[clash]]]))
     rows = first.copy()
@@ -94,7 +101,7 @@ def merge(
     repaired = add_counts(run.repaired, [(keep or "", int(clash.sum()))])
     merged = replace(run[rows], line=None, origin=_origin(parts), repaired=repaired)
     merged = renoted(run, merged, *notes)
-    return strip_tokens(merged, kinds) if kinds else merged
+    return strip_tokens(merged, options.strip) if options.strip else merged
 
 
 def _origin(parts: Sequence[Run]) -> Origin:

@@ -16,8 +16,8 @@ from lagging.errors import MetricError
 from lagging.metrics import kernels, metric
 from lagging.metrics.conventions import PAPER, Convention
 from lagging.metrics.schedule import Schedules
+from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 
 __all__ = ["Timeline", "timeline"]
 

@@ -41,6 +41,8 @@ class Accumulator:
         plan: the Plan; its metrics are resolved by the first part.
         groups: by group and metric, the Tallies of segments that are only added up.
         notes: what a reader of the scores must know about the log.
+        system: name of the system, by the first part.
+        has_references: whether any part came with references.
 
     Example:
         >>> import lagging
@@ -55,6 +57,7 @@ class Accumulator:
         self.plan = plan
         self.groups: dict[Group, dict[Metric, Tally]] = {}
         self.notes: tuple[Note, ...] = ()
+        self.system = ""
         self.has_references = False
         self._scoring_notes: tuple[Note, ...] = ()
         self._rows: dict[Metric, _Rows] = {}
@@ -78,6 +81,7 @@ class Accumulator:
             on_part: called with them once they are scored.
         """
         self.plan = self.plan.resolve(run)
+        self.system = self.system or run.name
         self._segments.add(run)
         self.has_references |= run.reference is not None or run.reference_length is not None
         if any(m.whole for m in self.plan.resolved_metrics.values()):
@@ -142,6 +146,7 @@ class Accumulator:
             2
         """
         self.plan = other.plan if self.plan.metrics is None else self.plan
+        self.system = self.system or other.system
         self._pending += other._pending
         self._segments.join(other._segments)
         for m, rows in other._rows.items():

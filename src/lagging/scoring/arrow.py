@@ -318,7 +318,8 @@ def finish_tallies(
         rows.append(
             {name: row[name] for name in by}
             | {"metric": row["metric"], "score": _known(score.value), "low": score.low, "high": score.high, **numbers}
-            | {"least": _known(score.summary.least), "most": _known(score.summary.most), "unit": score.unit, "n": score.n}
+            | {"least": _known(score.summary.least), "most": _known(score.summary.most), "unit": score.unit}
+            | {"n": score.n}
             | {"undefined": int(score.undefined), "reasons": list(score.undefined.counts.items())}
             | {"signature": str(score.signature)}
         )

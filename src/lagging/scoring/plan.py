@@ -12,6 +12,7 @@ from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as convention_named
+from lagging.scoring.poisson import SEED
 
 if TYPE_CHECKING:
     from lagging.scoring.scores import Scores
@@ -48,15 +49,16 @@ class IntervalSettings:
     Attributes:
         resample: "segment" or "document"; None to decide by the log.
         confidence: between 0 and 1.
-        method: "bca", "wild" or "poisson"; None to decide by the log.
-        resamples, seed: the number of resamples, and the seed of their random numbers.
+        method: "bca", "wild", … or "poisson", for segments that are only added up; None to decide by the log.
+        resamples: their number; None for the default of the method.
+        seed: of the random numbers.
     """
 
-    resample: str | None
-    confidence: float
-    method: str | None
-    resamples: int
-    seed: int
+    resample: str | None = None
+    confidence: float = 0.95
+    method: str | None = None
+    resamples: int | None = None
+    seed: int = SEED
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from lagging.metrics import metric as parse
 from lagging.metrics.schedule import Schedules
 from lagging.metrics.tail import PER, recordings
 from lagging.render.plots import labels, theme
+from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

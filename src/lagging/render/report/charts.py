@@ -17,8 +17,8 @@ from lagging.errors import MetricError
 from lagging.metrics import Metric
 from lagging.metrics.tail import recordings
 from lagging.render.report.systems import CLOCKS, System
+from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 from lagging.stats import Interval, intervals
 from lagging.stats.match import on_common_segments
 

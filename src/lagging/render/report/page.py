@@ -23,9 +23,9 @@ from lagging.render.report.charts import by_length, distribution, finite, hidden
 from lagging.render.report.health import Check, checks
 from lagging.render.report.segments import chosen, columns
 from lagging.render.report.systems import System, shared_rows
+from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
 from lagging.scoring.scores import Scores
-from lagging.scoring.serial import score
 from lagging.stats import RESAMPLES, SEED, with_intervals
 from lagging.version import __version__
 

@@ -15,8 +15,8 @@ from lagging.errors import MetricError
 from lagging.metrics import Metric, kernels, metric, registered
 from lagging.metrics.conventions import Convention
 from lagging.metrics.schedule import Schedule, Schedules
+from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.serial import score
 from lagging.stats.match import ELSEWHERE
 
 __all__ = ["CLOCKS", "System", "shared_rows"]

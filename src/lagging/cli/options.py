@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All options that several subcommands share, in bundles; each bundle arrives as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lagging.cli.messages import Messages
+from lagging.cli.quarantine import TABLE_NAME, Quarantine
+from lagging.cli.systems import parse_system
+from lagging.comparison.external import Column, read_column
+from lagging.data.checks import REPAIRS
+from lagging.data.strip import KINDS
+from lagging.data.tokens import LEVELS
+from lagging.errors import DataError, UsageError
+from lagging.formats import FORMATS, ReadOptions
+from lagging.longform.cutting import Cutting
+from lagging.metrics import Metric, metric, split_names
+from lagging.metrics.conventions import CONVENTIONS
+from lagging.render import RENDERERS
+from lagging.scoring.signature import ALIGNERS
+from lagging.stats import CORRECTIONS, MOST, RESAMPLES, SEED, TESTS
+
+__all__ = [
+    "column_options",
+    "confidence_option",
+    "convention_option",
+    "cutting_options",
+    "format_option",
+    "message_options",
+    "metric_option",
+    "output_option",
+    "pair_options",
+    "parse_metrics",
+    "quarantine_options",
+    "read_columns",
+    "read_options",
+    "resample_option",
+    "resampling_options",
+    "schema_options",
+]
+
+Command = Callable[..., Any]
+
+FEWEST = 100
+"""With fewer resamples, the ends of an interval depend on chance."""
+
+
+def _apply(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+    """Give a command some options, in this order."""
+    for option in reversed(tuple(options)):
+        command = option(command)
+    return command
+
+
+# ---- what is read -----------------------------------------------------------------------------------------------
+
+REPAIR_NAMES = "; ".join(f"{name}: {description}" for name, description in REPAIRS.items())
+STRIP_KINDS = "; ".join(f"{kind}: {description}" for kind, description in KINDS.items())
+
+SCHEMA_OPTIONS = (
+    click.option(
+        "--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; it is recognised if not given."
+    ),
+    click.option("--level", type=click.Choice(LEVELS), help="What a target token is; it is detected if not given."),
+    click.option("--spm-model", metavar="FILE", help="The SentencePiece model whose pieces --level spm counts."),
+    click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; it is detected if not given."),
+    click.option(
+        "--column-map",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        help="Name that the log has for a column, such as delays=emission_ms. May be repeated.",
+    ),
+)
+
+
+def schema_options(command: Command) -> Command:
+    """Options about what a log is; they arrive as `options`."""
+
+    @wraps(command)
+    def call(
+        *args: Any,
+        format_in: str | None,
+        level: str | None,
+        spm_model: str | None,
+        unit: str | None,
+        column_map: tuple[str, ...],
+        repair: tuple[str, ...] = (),
+        strip: tuple[str, ...] = (),
+        **rest: Any,
+    ) -> Any:
+        options = ReadOptions.make(
+            format=format_in,
+            level=level,
+            unit=unit,
+            spm_model=spm_model,
+            repair=_split(repair),
+            strip=_split(strip),
+            column_map=dict(_parse_column(text) for text in _split(column_map, keep_empty=True)),
+        )
+        return command(*args, options=options, **rest)
+
+    return _apply(call, SCHEMA_OPTIONS)
+
+
+def read_options(command: Command) -> Command:
+    """Options of every subcommand that reads logs; they arrive as `options`."""
+    repair = click.option(
+        "--repair", multiple=True, metavar="NAME", help=f"Repair faults by name: {REPAIR_NAMES}. May be repeated."
+    )
+    strip = click.option(
+        "--strip",
+        multiple=True,
+        metavar="KIND",
+        help=f"Leave out target tokens with their delays: {STRIP_KINDS}. May be repeated.",
+    )
+    return _apply(schema_options(command), (repair, strip))
+
+
+def _split(texts: Iterable[str], keep_empty: bool = False) -> list[str]:
+    """The names in comma-separated lists."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    return names if keep_empty else [name for name in names if name]
+
+
+def _parse_column(text: str) -> tuple[str, str]:
+    """OURS=THEIRS."""
+    ours, equals, theirs = text.partition("=")
+    if not equals or not ours.strip() or not theirs.strip():
+        raise UsageError(f"cannot read --column-map {text!r}; write it like delays=emission_ms")
+    return ours.strip(), theirs.strip()
+
+
+CUTTING_OPTIONS = (
+    click.option(
+        "--segmentation",
+        metavar="FILE",
+        help="Times of the segments of whole recordings: YAML, JSON, or a document id per line.",
+    ),
+    click.option("--reference", metavar="FILE", help="Reference translations, one line per segment."),
+    click.option(
+        "--source", metavar="FILE", help="Source sentences, one line per segment, where delays count source words."
+    ),
+    click.option(
+        "--hypothesis",
+        metavar="FILE",
+        help="Output of the system, one line per row of the log, where the log does not have it.",
+    ),
+    click.option(
+        "--aligner",
+        type=click.Choice(ALIGNERS),
+        help="Algorithm that cuts streams into the segments of the reference; timed if not given.",
+    ),
+    click.option("--subset", is_flag=True, help="Leave out recordings that the segmentation does not have."),
+)
+
+
+def cutting_options(command: Command) -> Command:
+    """Options of a subcommand that cuts streams; they arrive as `cutting`."""
+
+    @wraps(command)
+    def call(*args: Any, **rest: Any) -> Any:
+        names = ("segmentation", "reference", "source", "hypothesis", "aligner", "subset")
+        return command(*args, cutting=Cutting(**{name: rest.pop(name) for name in names}), **rest)
+
+    return _apply(call, CUTTING_OPTIONS)
+
+
+QUARANTINE_OPTIONS = (
+    click.option(
+        "--on-error",
+        type=click.Choice(["fail", "quarantine"]),
+        default="fail",
+        show_default=True,
+        help="What to do with faulty rows: score nothing, or put them into a table and score all others.",
+    ),
+    click.option(
+        "--quarantine", metavar="FILE", help=f"Table of the faulty rows, TSV or Parquet; {TABLE_NAME} if not given."
+    ),
+)
+
+
+def quarantine_options(command: Command) -> Command:
+    """Options about faulty rows; they arrive as `quarantine`."""
+
+    @wraps(command)
+    def call(*args: Any, on_error: str, quarantine: str | None, output: str | None, **rest: Any) -> Any:
+        if quarantine is not None and on_error != "quarantine":
+            raise UsageError("--quarantine names the table of --on-error quarantine; give that too")
+        if quarantine == "-":
+            raise UsageError("--quarantine needs a file: standard output holds the scores")
+        default = TABLE_NAME if output in (None, "-") else str(Path(str(output)).with_suffix("")) + "." + TABLE_NAME
+        table = Quarantine((quarantine or default) if on_error == "quarantine" else None)
+        try:
+            return command(*args, quarantine=table, output=output, **rest)
+        except DataError as error:
+            if "nothing-left" in error.counts:  # the table is all that there is to show
+                table.close()
+                table.print_summary(Messages())
+            raise
+        finally:
+            table.discard()
+
+    return _apply(call, QUARANTINE_OPTIONS)
+
+
+# ---- what is scored ---------------------------------------------------------------------------------------------
+
+metric_option = click.option(
+    "-m",
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="LIST",
+    help="Metrics to score, separated by commas. May be repeated.",
+)
+convention_option = click.option(
+    "--convention",
+    type=click.Choice(list(CONVENTIONS)),
+    default="paper",
+    show_default=True,
+    help="Convention for lengths and edge cases: that of the paper, or of a tool whose numbers are reproduced.",
+)
+
+
+def parse_metrics(names: Iterable[str]) -> list[Metric] | None:
+    """The metrics of `-m`, or None for the default ones; a wrong name is refused before a log is read."""
+    names = list(names)
+    if any(not split_names(text) for text in names):
+        raise UsageError("-m was given without a metric")
+    return [metric(name) for text in names for name in split_names(text)] or None
+
+
+# ---- statistics -------------------------------------------------------------------------------------------------
+
+resample_option = click.option(
+    "--resample",
+    type=click.Choice(["segment", "document"]),
+    help="What the intervals and tests resample; if not given, recordings where there are several, else segments.",
+)
+RESAMPLING_OPTIONS = (
+    click.option(
+        "--resamples",
+        type=click.IntRange(FEWEST, MOST),
+        default=RESAMPLES,
+        show_default=True,
+        metavar="N",
+        help=f"Number of resamples, from {FEWEST} to {MOST}.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=SEED,
+        show_default=True,
+        metavar="N",
+        help="Seed of the random numbers of the resamples.",
+    ),
+)
+
+
+def resampling_options(command: Command) -> Command:
+    """The number of resamples, and the seed; they arrive as `resamples` and `seed`."""
+    return _apply(command, RESAMPLING_OPTIONS)
+
+
+def confidence_option(help: str) -> Callable[[Command], Command]:
+    """The confidence level of intervals, in percent."""
+    percent = click.FloatRange(0, 100, min_open=True, max_open=True)
+    return click.option("--confidence", type=percent, default=95.0, show_default=True, metavar="%", help=help)
+
+
+PAIR_OPTIONS = (
+    click.option("--base", metavar="NAME", help="Compare the other systems with this one only, not all pairs."),
+    click.option(
+        "--test",
+        type=click.Choice(TESTS),
+        help="Paired test; if not given, randomisation where segments are resampled, else the bootstrap.",
+    ),
+    resample_option,
+    click.option(
+        "--correction",
+        type=click.Choice(list(CORRECTIONS)),
+        default="holm",
+        show_default=True,
+        help="Correction of the p-values for the number of pairs.",
+    ),
+    resampling_options,
+)
+
+
+def pair_options(command: Command) -> Command:
+    """How pairs of systems are tested."""
+    return _apply(command, PAIR_OPTIONS)
+
+
+COLUMN_OPTIONS = (
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="METRIC=NAME:FILE",
+        help="Scores of the segments of a system, made elsewhere, such as COMET=new:new.comet. Once for each system.",
+    ),
+    click.option("--lower", multiple=True, metavar="METRIC", help="Take lower values of this --column as better."),
+)
+
+
+def column_options(command: Command) -> Command:
+    """Scores of segments that were made elsewhere; `read_columns` reads them."""
+    return _apply(command, COLUMN_OPTIONS)
+
+
+def read_columns(texts: Iterable[str], lower: Iterable[str]) -> list[Column]:
+    """Read the files of `--column`; lower values of those named by `--lower` are better."""
+    files, lower = [_parse_column_file(text) for text in texts], list(lower)
+    names = {name for name, _, _ in files}
+    if unknown := [name for name in lower if name not in names]:
+        raise UsageError(f"--lower {unknown[0]} names no --column")
+    return [read_column(path, name, system, higher_is_better=name not in lower) for name, system, path in files]
+
+
+def _parse_column_file(text: str) -> tuple[str, str, str]:
+    """METRIC=NAME:FILE; the name of a system may have a colon, so the file is what exists."""
+    name, equals, rest = text.partition("=")
+    colons = [index for index, letter in enumerate(rest) if letter == ":" and index]
+    for index in colons:
+        try:
+            return name.strip(), rest[:index], parse_system(rest[index + 1 :])[1]
+        except UsageError:
+            continue
+    if not equals or not name.strip() or not colons:
+        raise UsageError(f"cannot read --column {text!r}; write it like COMET=new:new.comet")
+    raise UsageError(f"no such file or directory: {rest[colons[0] + 1 :]}")
+
+
+# ---- what is printed --------------------------------------------------------------------------------------------
+
+format_option = click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(RENDERERS),
+    default="table",
+    show_default=True,
+    help="Format of the result.",
+)
+output_option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file, not to the terminal.")
+
+MESSAGE_OPTIONS = (
+    click.option("-q", "--quiet", is_flag=True, help="Print no notes on standard error."),
+    click.option("-v", "--verbose", is_flag=True, help="Print more notes on standard error."),
+    click.option("--no-progress", is_flag=True, help="Show no progress bar."),
+    click.option("--debug", is_flag=True, help="Print a traceback if something goes wrong."),
+)
+
+
+def message_options(command: Command) -> Command:
+    """Options about standard error; they arrive as `messages`."""
+
+    @wraps(command)
+    def call(*args: Any, quiet: bool, verbose: bool, no_progress: bool, debug: bool, **rest: Any) -> Any:
+        return command(*args, messages=Messages(quiet, verbose, not no_progress), **rest)
+
+    return _apply(call, MESSAGE_OPTIONS)

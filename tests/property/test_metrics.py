@@ -15,7 +15,8 @@ import oracle
 from lagging import policies
 from lagging.metrics import kernels
 from lagging.metrics.registry import registered
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 
 TOLERANCE = Fraction(1, 10**12)
 LENGTHS = ("hypothesis", "reference", "longest")
@@ -554,10 +555,10 @@ def test_scoring_in_parts_is_scoring_the_whole(run, data):
     for name in names:
         assert in_parts[name].undefined.reasons == whole[name].undefined.reasons
     without = [*LATENCY, *QUALITY]  # no metric that needs the whole corpus: parts are forgotten as they are scored
-    scorer = Scorer(without)
+    accumulator = Accumulator(Plan.make(without))
     for part in parts:
-        scorer.add(part)
-    assert_same_scores(lagging.score(run, without), scorer.result())
+        accumulator.add(part)
+    assert_same_scores(lagging.score(run, without), accumulator.scores())
 
 
 @settings(max_examples=60)

@@ -15,7 +15,8 @@ import lagging
 import oracle
 from lagging.data.ragged import Ragged
 from lagging.metrics.clocks import clock, steps
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings as settings_of
 
 TOLERANCE = Fraction(1, 10**12)
@@ -506,10 +507,11 @@ def test_order_parts_signatures_and_pickles_change_nothing(segments, data):
     names += ["Offline(mean=token, empty=source)", "MaxLag(clock=omnisteval, length=longest)", "EFSW(empty=source)"]
     whole = lagging.score(run, names)
     order = np.array(data.draw(st.permutations(range(len(run)))))
-    scorer = Scorer([name for name in names if name != "LagDrift"])  # which keeps everything until the end
+    # LagDrift keeps everything until the end
+    accumulator = Accumulator(Plan.make([name for name in names if name != "LagDrift"]))
     for part in run.segments():
-        scorer.add(part)
-    in_parts = {score.metric: score for score in scorer.result()}
+        accumulator.add(part)
+    in_parts = {score.metric: score for score in accumulator.scores()}
     for moved in lagging.score(run[order], names):
         score = whole[moved.metric]
         assert score.segments[order].tobytes() == moved.segments.tobytes()

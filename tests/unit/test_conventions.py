@@ -12,7 +12,8 @@ from lagging.longform import Segmentation, resegment
 from lagging.metrics import registered
 from lagging.metrics.conventions import CONVENTIONS, Convention
 from lagging.render.timeline import timeline
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings
 
 RUN = lagging.Run.from_delays(
@@ -59,12 +60,12 @@ def test_what_is_asked_for_stands_above_the_convention():
 
 def test_a_convention_may_ask_for_the_whole_corpus():
     mine = Convention("mine", params={"DAL": {"write_cost": "corpus"}})
-    scorer = Scorer(["DAL"], mine)
+    accumulator = Accumulator(Plan.make(["DAL"], mine))
     for part in RUN.segments():
-        scorer.add(part)
+        accumulator.add(part)
     whole = lagging.score(RUN, ["DAL(write_cost=corpus)"])["DAL(write_cost=corpus)"]
-    assert scorer.result()["DAL"].value == whole.value
-    assert str(scorer.result()["DAL"].signature) == str(whole.signature)
+    assert accumulator.scores()["DAL"].value == whole.value
+    assert str(accumulator.scores()["DAL"].signature) == str(whole.signature)
 
 
 def test_a_timeline_goes_by_the_convention():

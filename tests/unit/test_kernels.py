@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import lagging
+from lagging.data.exact import BLOCK, exact_sum
 from lagging.data.ragged import TOKENS_PER_RECTANGLE, Ragged
 from lagging.metrics import kernels
-from lagging.metrics.record import BLOCK, exact_sum
 from lagging.metrics.schedule import Schedules
 
 SHAPES = [(1, 1), (1, 400), (900, 1), (900, 7), (300, 25), (20, 25)]

@@ -195,7 +195,7 @@ class Metric:
         return tuple((n, v) for n, v in self.values if n not in SHARED and v != self.param(n).default)
 
     @property
-    def whole(self) -> bool:
+    def needs_corpus(self) -> bool:
         """Whether the value of a segment depends on the other segments, so that a log cannot be scored in parts."""
         return "corpus" in self.needs or "corpus" in (value for _, value in self.values)
 

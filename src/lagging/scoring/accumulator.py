@@ -80,7 +80,7 @@ class Accumulator:
         self.plan = self.plan.resolve(run)
         self._segments.add(run)
         self.has_references |= run.reference is not None or run.reference_length is not None
-        if any(m.whole for m in self.plan.resolved_metrics.values()):
+        if any(m.needs_corpus for m in self.plan.resolved_metrics.values()):
             self._pending.append(self._without_unused_texts(run))
         else:
             self._take(run, on_part)

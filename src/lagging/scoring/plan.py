@@ -196,7 +196,7 @@ def check_additive(metrics: Iterable[Metric], convention: Convention) -> None:
     for m in metrics:
         resolved = convention.settle(m)
         reason = ""
-        if resolved.whole:
+        if resolved.needs_corpus:
             reason = "the value of a segment depends on the other segments"
         elif resolved.pool is not None:
             reason = "it pools the tokens of all segments"

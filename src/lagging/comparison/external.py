@@ -102,7 +102,7 @@ class Column:
             ids=first.ids,
             undefined=Undefined({NO_SCORE: without} if without else {}),
             unit="score",
-            signature=Signature.make(of.head, known, said, len(rows) - len(without), __version__),
+            signature=Signature.make(of.name_with_params, known, said, len(rows) - len(without), __version__),
             settled=of,
             documents=first.documents,
         )

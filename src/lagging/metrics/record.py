@@ -204,7 +204,7 @@ class Metric:
         return _written(self.name, self.values)
 
     @property
-    def head(self) -> str:
+    def name_with_params(self) -> str:
         """Name and own parameters: the first field of a signature."""
         return _written(self.name, self.own_values)
 

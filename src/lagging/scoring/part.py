@@ -105,7 +105,7 @@ class Part:
         marked, dropped = count(self.run.marked), count(self.run.eos)
         replaced = count(m.length_from_hypothesis)
         more = m.resolved.describe(m.resolved) if m.resolved.describe is not None else ()
-        fields, name = self._fields(m), m.resolved.head
+        fields, name = self._fields(m), m.resolved.name_with_params
         made: dict[tuple[int, str | None, int], Signature] = {}
         signatures = []
         for g in range(groups):

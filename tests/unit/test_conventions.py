@@ -83,10 +83,10 @@ def test_nonsense_in_a_convention_is_refused():
 def test_a_convention_sets_only_what_there_is(name):
     known = {m.name: m for m in registered()}
     for metric, params in CONVENTIONS[name].params.items():
-        settled = CONVENTIONS[name].settle(known[metric])
+        settled = CONVENTIONS[name].resolve(known[metric])
         assert {key: str(value) for key, value in settled.values} == params
         assert settled != known[metric]
-        assert CONVENTIONS[name].settle(settled) == settled
+        assert CONVENTIONS[name].resolve(settled) == settled
 
 
 def test_the_conventions_say_how_they_differ():

@@ -262,12 +262,12 @@ class Schedules:
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
-        metric = self.convention.settle(metric)
+        metric = self.convention.resolve(metric)
         return str(metric.get("length")) if metric.uses("length") else "hypothesis"
 
     def of(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
-        metric = self.convention.settle(metric)
+        metric = self.convention.resolve(metric)
         if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):
             raise MetricError(
                 "it needs delays, and this log has none\n"

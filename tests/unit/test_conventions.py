@@ -43,7 +43,7 @@ def test_what_a_convention_sets_is_what_is_asked_for():
         assert one.segments.tobytes() == other.segments.tobytes()
         assert str(one.signature) == str(other.signature)
         assert one.undefined.reasons == other.undefined.reasons
-        assert (repr(one.metric), one.settled) == (name, asked)
+        assert (repr(one.metric), one.resolved) == (name, asked)
         said = settings(str(one.signature))
         again = lagging.score(RUN, [said.metric], convention=said.convention)[said.metric]
         assert again.value == one.value
@@ -83,10 +83,10 @@ def test_nonsense_in_a_convention_is_refused():
 def test_a_convention_sets_only_what_there_is(name):
     known = {m.name: m for m in registered()}
     for metric, params in CONVENTIONS[name].params.items():
-        settled = CONVENTIONS[name].resolve(known[metric])
-        assert {key: str(value) for key, value in settled.values} == params
-        assert settled != known[metric]
-        assert CONVENTIONS[name].resolve(settled) == settled
+        resolved = CONVENTIONS[name].resolve(known[metric])
+        assert {key: str(value) for key, value in resolved.values} == params
+        assert resolved != known[metric]
+        assert CONVENTIONS[name].resolve(resolved) == resolved
 
 
 def test_the_conventions_say_how_they_differ():

@@ -281,9 +281,9 @@ def test_a_tally_travels_as_bytes():
         again = Tally.from_bytes(one.to_bytes())
         assert again.to_bytes() == one.to_bytes()
         assert (again.value, again.interval(), again.percentile(90)) == (one.value, one.interval(), one.percentile(90))
-        assert (again.metric, again.settled, again.n, again.undefined) == (
+        assert (again.metric, again.resolved, again.n, again.undefined) == (
             one.metric,
-            one.settled,
+            one.resolved,
             one.n,
             one.undefined,
         )

@@ -103,7 +103,7 @@ class Column:
             undefined=Undefined({NO_SCORE: without} if without else {}),
             unit="score",
             signature=Signature.make(of.name_with_params, known, said, len(rows) - len(without), __version__),
-            settled=of,
+            resolved=of,
             documents=first.documents,
         )
 

@@ -266,7 +266,7 @@ class _Rows:
             undefined=Undefined(reasons, counts),
             unit=self.meta.unit,
             signature=self.meta.signature,
-            settled=resolved,
+            resolved=resolved,
             **columns,
         )
 

@@ -203,7 +203,7 @@ class Part:
                     undefined=Undefined(reasons),
                     unit=m.unit,
                     signature=self.signatures(m)[0],
-                    settled=m.resolved,
+                    resolved=m.resolved,
                     documents=self.run.document,
                 )
             )

@@ -166,7 +166,7 @@ class Tally:
             ),
             unit=self.unit,
             signature=signature,
-            settled=self.resolved,
+            resolved=self.resolved,
             low=low,
             high=high,
             count=self.n,

@@ -36,7 +36,7 @@ class Schedule:
         clock: the clock asked for.
         x: |x|, source lengths.
         length: whose length y is.
-        stood_in: where the hypothesis length stood in for a missing reference.
+        length_from_hypothesis: where the hypothesis length stood in for a missing reference.
         strip: whether a final `</s>` is stripped.
         seen: what of it a metric has used that it must have declared.
     """
@@ -49,7 +49,7 @@ class Schedule:
     _y: Floats
     _reach: Floats
     length: str
-    stood_in: npt.NDArray[np.bool_]
+    length_from_hypothesis: npt.NDArray[np.bool_]
     strip: bool
     _durations: Ragged | None = None
     _shared: dict[str, Floats] = field(default_factory=dict)
@@ -306,17 +306,30 @@ class Schedules:
         self._timed[clock, empty] = times
         g, charged = times.g, times.charged
         y = hypothesis = g.lengths.astype(np.float64)
-        stood_in = np.zeros(len(run), dtype=bool)
+        length_from_hypothesis = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
             found = self.reference_length
             reference = np.full(len(run), np.nan) if found is None else found
             if length == "longest" and self.convention.count == "standard":
                 reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
             if length == "longest" or self.convention.stand_in:
-                stood_in = np.isnan(reference)
-                reference = np.where(stood_in, hypothesis, reference)
+                length_from_hypothesis = np.isnan(reference)
+                reference = np.where(length_from_hypothesis, hypothesis, reference)
             y = np.maximum(hypothesis, reference) if length == "longest" else reference
         y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
         reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
         strip = self.convention.eos == "strip" and bool(run.marked.any())
-        return Schedule(run, g, times.ideal, clock, x, y, reach, length, stood_in, strip, times.durations, times.shared)
+        return Schedule(
+            run,
+            g,
+            times.ideal,
+            clock,
+            x,
+            y,
+            reach,
+            length,
+            length_from_hypothesis,
+            strip,
+            times.durations,
+            times.shared,
+        )

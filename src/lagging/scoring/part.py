@@ -229,7 +229,7 @@ def score_part(run: Run, plan: Plan) -> Part:
         codes = schedule.undefined(resolved)
         codes[~resolved.has_value(rows) & (codes == 0)] = len(REASONS)
         unit = UNITS.get((m.unit, run.unit), m.unit)
-        metrics.append(MetricPart(m, resolved, unit, rows, codes, schedule.length, schedule.stood_in))
+        metrics.append(MetricPart(m, resolved, unit, rows, codes, schedule.length, schedule.length_from_hypothesis))
     return Part(run, plan, tuple(metrics))
 
 

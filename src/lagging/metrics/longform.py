@@ -120,7 +120,7 @@ def _long_yaal(s: Schedule, *, end: str) -> Floats:
 def _stream_laal(s: Schedule, *, version: str) -> Floats:
     _cut(s)
     g = s.g if version == "1" else s.g.by_token(lambda g: np.maximum(g, 0.0))
-    return g.by_token(kernels.lags, s.x, s.y).by_row(kernels.al, g.by_row(kernels.cutoff, s.reach))
+    return g.by_token(kernels.lags, s.x, s.y).by_row(kernels.al, g.by_row(kernels.cutoff, s.source_end))
 
 
 alias("StreamLAAL_v1", "StreamLAAL(version=1)")

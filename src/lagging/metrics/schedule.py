@@ -47,7 +47,7 @@ class Schedule:
     clock: str
     x: Floats
     _y: Floats
-    _reach: Floats
+    _source_end: Floats
     length: str
     length_from_hypothesis: npt.NDArray[np.bool_]
     strip: bool
@@ -63,10 +63,10 @@ class Schedule:
         return self._y
 
     @property
-    def reach(self) -> Floats:
+    def source_end(self) -> Floats:
         """From which delay on the source counts as fully read."""
         self.seen.add("cutoff")
-        return self._reach
+        return self._source_end
 
     @property
     def durations(self) -> Ragged | None:
@@ -85,7 +85,7 @@ class Schedule:
         """τ of every segment."""
         self.seen.add("cutoff")
         if "cutoff" not in self._shared:
-            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._reach)
+            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._source_end)
         return self._shared["cutoff"]
 
     @cached_property
@@ -317,7 +317,7 @@ class Schedules:
                 reference = np.where(length_from_hypothesis, hypothesis, reference)
             y = np.maximum(hypothesis, reference) if length == "longest" else reference
         y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
-        reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
+        source_end = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
         strip = self.convention.eos == "strip" and bool(run.marked.any())
         return Schedule(
             run,
@@ -326,7 +326,7 @@ class Schedules:
             clock,
             x,
             y,
-            reach,
+            source_end,
             length,
             length_from_hypothesis,
             strip,

@@ -265,7 +265,7 @@ class Schedules:
         metric = self.convention.resolve(metric)
         return str(metric.get("length")) if metric.uses("length") else "hypothesis"
 
-    def of(self, metric: Metric) -> Schedule:
+    def for_metric(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
         metric = self.convention.resolve(metric)
         if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):

@@ -221,7 +221,7 @@ def score_part(run: Run, plan: Plan) -> Part:
     metrics = []
     for m, resolved in plan.resolved_metrics.items():
         try:
-            schedule = schedules.of(resolved)
+            schedule = schedules.for_metric(resolved)
             rows = resolved.statistics(schedule)
         except MetricError as error:
             where = run.origin.path or run.name

@@ -242,7 +242,7 @@ def _middle(run: Run, wanted: Metric, name: str) -> tuple[Floats, Floats]:
             f"{name}: its segments were not cut from recordings, so they have no place in one\n"
             "  fix: cut the log of the recordings by lagging.longform.resegment."
         )
-    schedule = Schedules(run).of(wanted)
+    schedule = Schedules(run).for_metric(wanted)
     n = schedule.g.lengths.astype(np.float64)
     some = n > 0
     recording, begin = recordings(schedule, some)

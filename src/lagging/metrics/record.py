@@ -309,14 +309,14 @@ class Metric:
             return math.nan
         if callable(self.aggregate) and not self.adds_up:
             return self.aggregate(rows)
-        return self.of_sums([exact_sum(column) for column in rows.T], len(rows))
+        return self.value_from_sums([exact_sum(column) for column in rows.T], len(rows))
 
-    def of_sums(self, sums: Sequence[float], n: int) -> float:
+    def value_from_sums(self, sums: Sequence[float], n: int) -> float:
         """The value of a corpus of which n segments have a value, by the sums of the columns of their statistics.
 
         Example:
             >>> import lagging
-            >>> lagging.metric("AL").of_sums([6.2], 2)
+            >>> lagging.metric("AL").value_from_sums([6.2], 2)
             3.1
         """
         if not n:

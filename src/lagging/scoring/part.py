@@ -16,7 +16,7 @@ from lagging.data.run import Run
 from lagging.data.tokens import is_unspaced
 from lagging.errors import MetricError, Note, merge_notes
 from lagging.metrics import Metric
-from lagging.metrics.clocks import adding_up
+from lagging.metrics.clocks import find_cumulative_elapsed
 from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import REASONS, Schedules
 from lagging.scoring.plan import Plan
@@ -153,7 +153,9 @@ class Part:
         if any(m.has("tok") and m.get("tok") == "13a" for m in resolved) and _is_unspaced(self.run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             notes.append(Note("SCRIPT WITHOUT SPACES", text))
-        if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (names := adding_up(self.run)):
+        if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (
+            names := find_cumulative_elapsed(self.run)
+        ):
             text = (
                 "clock=elapsed (_CA) counts all computing since the recording began, as if nothing were computed while "
                 "it is heard: ask for clock=queue, what listeners see, or clock=fbk or omnisteval, what is published"

@@ -51,7 +51,7 @@ class Convention:
             raise UsageError(f"a tolerance is a number of ms, 0 or more, but got {self.tolerance}")
 
     @property
-    def stand_in(self) -> bool:
+    def replaces_missing_reference(self) -> bool:
         """Whether the hypothesis length stands in for a missing reference also where length=reference."""
         return self.count != "standard"
 

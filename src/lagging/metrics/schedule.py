@@ -312,7 +312,7 @@ class Schedules:
             reference = np.full(len(run), np.nan) if found is None else found
             if length == "longest" and self.convention.count == "standard":
                 reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
-            if length == "longest" or self.convention.stand_in:
+            if length == "longest" or self.convention.replaces_missing_reference:
                 length_from_hypothesis = np.isnan(reference)
                 reference = np.where(length_from_hypothesis, hypothesis, reference)
             y = np.maximum(hypothesis, reference) if length == "longest" else reference

@@ -29,7 +29,7 @@ from lagging.data.run import TIMES, Run
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 
-__all__ = ["CLOCKS", "find_cumulative_elapsed", "clock", "counts_own_step", "steps"]
+__all__ = ["CLOCKS", "clock", "counts_own_step", "find_cumulative_elapsed", "steps"]
 
 ROUNDING = 1.0
 """By how many ms elapsed − delay may shrink, be it at once or little by little, and still be SimulEval's."""

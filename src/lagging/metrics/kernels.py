@@ -16,8 +16,9 @@ A sentence function hands in one row, a metric over a Run all rows of one length
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -181,26 +182,24 @@ def carried(g: Floats, cost: Floats) -> Floats:
 def queue(arrival: Floats, compute: Floats) -> Floats:
     """When each step is done: start(i) = max(arrival(i), finish(i−1)), finish(i) = start(i) + compute(i).
 
-    It could be a running maximum, as DAL is, over arrivals less all computing before. Step by step, rounding puts no
-    step before its own arrival, and steps that take no time end together.
+    It could be a running maximum, as DAL is, over arrivals less all computing before. It is computed step by step
+    instead: then rounding puts no step before its own arrival, and steps that take no time end together.
     """
     rows, length = arrival.shape
-    if rows < 8 * min(length, 32):
-        both = zip(arrival.tolist(), compute.tolist(), strict=True)
-        return np.array([list(_finishes(*row)) for row in both]).reshape(arrival.shape)
+    if rows < 8 * min(length, 32):  # floats are faster than short columns
+        pairs = zip(arrival.tolist(), compute.tolist(), strict=True)
+        return np.array([list(_finishes(*row, max)) for row in pairs]).reshape(arrival.shape)
     finish = np.empty_like(arrival, order="C")
-    done: Floats = np.full(rows, -np.inf)
-    for step in range(length):
-        done = np.maximum(arrival[:, step], done) + compute[:, step]
+    for step, done in enumerate(_finishes(arrival.T, compute.T, np.maximum)):
         finish[:, step] = done
     return finish
 
 
-def _finishes(arrival: list[float], compute: list[float]) -> Iterator[float]:
-    """`queue` of one row."""
-    done = -np.inf
-    for here, cost in zip(arrival, compute, strict=True):
-        done = max(here, done) + cost
+def _finishes(arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any]) -> Iterator[Any]:
+    """When each step is done: of one row, as floats (`later` is max), or of all rows, as columns (np.maximum)."""
+    done: Any = -np.inf
+    for arrived, cost in zip(arrival, compute, strict=True):
+        done = later(arrived, done) + cost
         yield done
 
 

@@ -44,7 +44,7 @@ def scores(seed: int, n: int) -> Scores:
     dice, made = np.random.default_rng(seed), []
     for name in METRICS:
         asked, rows = metric(name), statistics(name, dice, n)
-        signature = Signature.make(asked.head, {}, (), n, "0")
+        signature = Signature.make(asked.name_with_params, {}, (), n, "0")
         score = Score(asked, asked.corpus(rows), rows, np.arange(n), Undefined({}), asked.unit, signature, asked)
         made.append(score)
     return Scores(made)

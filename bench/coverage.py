@@ -43,7 +43,7 @@ def score(values: Floats, documents: npt.NDArray[np.int64] | None = None, number
     """A mean over segments; the number makes it a metric of its own."""
     asked = metric(f"DAL(write_cost={number})")
     talks = None if documents is None else np.array([f"talk {t}" for t in documents], dtype=object)
-    signature = Signature.make(asked.head, {}, (), len(values), "0")
+    signature = Signature.make(asked.name_with_params, {}, (), len(values), "0")
     rows, ids = values[:, None], np.arange(len(values))
     return Score(asked, asked.corpus(rows), rows, ids, Undefined({}), "ms", signature, asked, documents=talks)
 

@@ -61,7 +61,7 @@ def shares(run: lagging.Run) -> dict[str, float]:
     for name in METRICS:
         metric = lagging.metric(name)
         start = time.process_time()
-        rows[metric] = metric.statistics(schedules.of(metric))
+        rows[metric] = metric.statistics(schedules.for_metric(metric))
         found[name] = time.process_time() - start
     found["averages"] = spent(lambda: [metric.corpus(some) for metric, some in rows.items()])
     return found

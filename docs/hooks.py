@@ -258,7 +258,7 @@ def conventions_table() -> str:
         ("how references are counted", *(code(c.count) for c in several)),
         (
             "hypothesis length stands in for a missing reference in AL, AP",
-            *("yes" if c.stand_in else "no" for c in several),
+            *("yes" if c.replaces_missing_reference else "no" for c in several),
         ),
         ("reproduces", *(cell(c.reproduces) for c in several)),
     ]

@@ -3,8 +3,8 @@
 
 Nothing here is taken from `lagging`: loops, recurrences and no NumPy. An undefined value is None.
 
-g: delays; x: |x|; y: |y| as it enters γ = |y|/|x|, the number of delays if not given; reach: from which delay on the
-source counts as read, |x| if not given.
+g: delays; x: |x|; y: |y| as it enters γ = |y|/|x|, the number of delays if not given; source_end: from which delay
+on the source counts as read, |x| if not given.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def cw(g: Sequence[Number]) -> Fraction | None:
     return sum(some, Fraction(0)) / len(some) if some else None
 
 
-def tau(g: Sequence[Number], reach: Number) -> int:
+def tau(g: Sequence[Number], source_end: Number) -> int:
     """The first t (from 1) at which the source has been read; the last t if it never is (Table 6)."""
     for t, delay in enumerate(_exact(g), 1):
-        if delay >= Fraction(reach):
+        if delay >= Fraction(source_end):
             return t
     return len(g)
 
@@ -79,12 +79,12 @@ def lags(g: Sequence[Number], x: Number, y: Number | None = None) -> list[Fracti
     return [delay - Fraction(t - 1) / gamma for t, delay in enumerate(_exact(g), 1)]
 
 
-def al(g: Sequence[Number], x: Number, y: Number | None = None, reach: Number | None = None) -> Fraction | None:
+def al(g: Sequence[Number], x: Number, y: Number | None = None, source_end: Number | None = None) -> Fraction | None:
     """Eq. 3."""
     each = lags(g, x, y)
     if each is None:
         return None
-    last = tau(g, x if reach is None else reach)
+    last = tau(g, x if source_end is None else source_end)
     return sum(each[:last], Fraction(0)) / last
 
 
@@ -94,17 +94,17 @@ def al_y(g: Sequence[Number], x: Number, y: Number | None = None) -> Fraction | 
     return None if each is None else sum(each, Fraction(0)) / len(each)
 
 
-def laal(g: Sequence[Number], x: Number, reference: Number | None, reach: Number | None = None) -> Fraction | None:
+def laal(g: Sequence[Number], x: Number, reference: Number | None, source_end: Number | None = None) -> Fraction | None:
     """AL with the longer of hypothesis and reference."""
-    return al(g, x, len(g) if reference is None else max(len(g), reference), reach)
+    return al(g, x, len(g) if reference is None else max(len(g), reference), source_end)
 
 
-def yaal(g: Sequence[Number], x: Number, reference: Number | None, reach: Number | None = None) -> Fraction | None:
+def yaal(g: Sequence[Number], x: Number, reference: Number | None, source_end: Number | None = None) -> Fraction | None:
     """LAAL's lags, averaged over the leading tokens that were written before the source ended."""
     each = lags(g, x, len(g) if reference is None else max(len(g), reference))
     if each is None:
         return None
-    end = Fraction(x if reach is None else reach)
+    end = Fraction(x if source_end is None else source_end)
     counted = []
     for delay, lag in zip(_exact(g), each, strict=True):
         if delay >= end:
@@ -315,10 +315,10 @@ def points(
 
 
 def stream_laal(
-    g: Sequence[Number], x: Number, reference: Number | None, version: int, reach: Number | None = None
+    g: Sequence[Number], x: Number, reference: Number | None, version: int, source_end: Number | None = None
 ) -> Fraction | None:
     """LAAL; from version 2 on, what was written before the segment began counts as written when it began."""
-    return laal([max(delay, 0) for delay in g] if version == 2 else g, x, reference, reach)
+    return laal([max(delay, 0) for delay in g] if version == 2 else g, x, reference, source_end)
 
 
 def stream_dal(
@@ -361,26 +361,26 @@ def silences(g: Sequence[Number], durations: Sequence[Number]) -> list[Fraction]
 
 
 def hidden(
-    g: Sequence[Number], x: Number, y: Number | None = None, reach: Number | None = None
+    g: Sequence[Number], x: Number, y: Number | None = None, source_end: Number | None = None
 ) -> tuple[Fraction, Fraction] | None:
     """The two parts of DAL − AL: free writes up to τ, and the tail."""
     plain, paid = lags(g, x, y), effective_lags(g, x, y)
     if plain is None or paid is None:
         return None
-    last = tau(g, x if reach is None else reach)
+    last = tau(g, x if source_end is None else source_end)
     writes = sum((paid[t] - plain[t] for t in range(last)), Fraction(0)) / last
     tail = sum(paid, Fraction(0)) / len(paid) - sum(paid[:last], Fraction(0)) / last
     return writes, tail
 
 
-def simultaneous(g: Sequence[Number], reach: Number) -> int:
+def simultaneous(g: Sequence[Number], source_end: Number) -> int:
     """How many tokens were written before the source ended."""
-    return sum(delay < Fraction(reach) for delay in _exact(g))
+    return sum(delay < Fraction(source_end) for delay in _exact(g))
 
 
 def expected_simultaneous(
-    g: Sequence[Number], x: Number, reference: Number | None, reach: Number | None = None
+    g: Sequence[Number], x: Number, reference: Number | None, source_end: Number | None = None
 ) -> Fraction | None:
     """max(0, |x| − YAAL): how much of the source was left after YAAL; None where that is."""
-    average = yaal(g, x, reference, reach)
+    average = yaal(g, x, reference, source_end)
     return None if average is None else max(Fraction(0), Fraction(x) - average)

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from lagging.data.checks import is_length
 from lagging.data.ragged import Ragged
 from lagging.data.run import COLUMNS, LISTS, NUMBERS, TEXTS, TIMES, Run
-from lagging.scoring.scores import Scorer, Scores
+from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.log import score
+from lagging.scoring.plan import Plan
+from lagging.scoring.scores import Scores
 from lagging.scoring.signature import settings
 
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
@@ -151,10 +153,10 @@ def same(one: Run, other: Run, lost: tuple[str, ...] = ()) -> None:
 
 def scored_alike(run: Run, names: list[str], convention: str = "paper") -> Scores:
     """The scores of a Run, which are the same to the last bit part by part, and made again by their signatures."""
-    whole, scorer = score(run, names, convention=convention), Scorer(names, convention)
+    whole, accumulator = score(run, names, convention=convention), Accumulator(Plan.make(names, convention))
     for part in run.segments():
-        scorer.add(part)
-    for one, in_parts in zip(whole, scorer.result(), strict=True):
+        accumulator.add(part)
+    for one, in_parts in zip(whole, accumulator.scores(), strict=True):
         said = settings(str(one.signature))
         (again,) = score(run, [said.metric], convention=said.convention)
         for other in (in_parts, again):

@@ -24,5 +24,5 @@ def made(
         rows = rows[:, None] if rows.ndim == 1 else rows
     names = np.array(range(len(rows)) if ids is None else ids)
     talks = None if documents is None else np.array(documents, dtype=object)
-    signature = Signature.make(metric.head, {}, (), len(rows), "0")
+    signature = Signature.make(metric.name_with_params, {}, (), len(rows), "0")
     return Score(metric, metric.corpus(rows), rows, names, Undefined({}), "token", signature, metric, documents=talks)

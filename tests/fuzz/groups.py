@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from lagging.scoring.tallies import Tallies
 
 import lagging
 from fuzz.cases import Case
@@ -23,7 +24,6 @@ from fuzz.terminal import run
 from lagging.data.run import Run
 from lagging.formats.tables import labels_of
 from lagging.scoring import processes
-from lagging.scoring.tallies import Tallies
 
 
 def rows(random: Random) -> list[Pairs]:

@@ -14,8 +14,7 @@ from fuzz.mutators import mutate_bytes
 from fuzz.oracles import Difference, agree, outcome
 from lagging.comparison.gates import gate
 from lagging.metrics import metric
-from lagging.scoring.signature import settings
-from lagging.scoring.signature import Signature
+from lagging.scoring.signature import Signature, settings
 
 FIELDS = {
     "unit": ("token", "ms", "none"),

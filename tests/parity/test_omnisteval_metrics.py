@@ -249,6 +249,6 @@ def test_how_much_al_hides_of_a_real_system(short):
     assert offline.value == 220 / 2580
     for row in range(0, len(short), 50):
         g, x = short.delays[row].tolist()[:-1], float(short.source_length[row])  # the last is that of </s>
-        parts = oracle.hidden(g, x, reach=x - 1)
+        parts = oracle.hidden(g, x, source_end=x - 1)
         for score, exact in zip((writes, tail), parts, strict=True):
             assert score.segments[row] == pytest.approx(float(exact), abs=1e-12 * x)

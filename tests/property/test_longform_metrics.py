@@ -117,10 +117,10 @@ def in_recordings(segments):
 def test_stream_laal_agrees_with_the_oracle(segments, version):
     run, scale = run_of(segments), max(s.scale for s in segments)
     for clock in clocks_of(segments):
-        reach = [s.x - 1 if s.unit == "ms" else s.x for s in segments]
+        source_end = [s.x - 1 if s.unit == "ms" else s.x for s in segments]
         exact = [
             oracle.stream_laal(s.times(clock), s.x, s.reference, version, r)
-            for s, r in zip(segments, reach, strict=True)
+            for s, r in zip(segments, source_end, strict=True)
         ]
         check(of(run, f"StreamLAAL(version={version}, clock={clock})"), exact, scale)
 

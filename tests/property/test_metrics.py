@@ -15,7 +15,8 @@ import oracle
 from lagging import policies
 from lagging.metrics import kernels
 from lagging.metrics.registry import registered
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 
 TOLERANCE = Fraction(1, 10**12)
 LENGTHS = ("hypothesis", "reference", "longest")
@@ -31,7 +32,7 @@ class Segment:
     unit: str
 
     @property
-    def reach(self):
+    def source_end(self):
         return self.x - 1.0 if self.unit == "ms" else self.x
 
     @property
@@ -128,15 +129,15 @@ def exact_values(s):
         y, which = s.y(length), f"(length={length})"
         known = y is not None
         values["AP" + which] = (oracle.ap(s.g, s.x, y) if known else None, 0)
-        values["AL" + which] = (oracle.al(s.g, s.x, y, s.reach) if known else None, terms)
+        values["AL" + which] = (oracle.al(s.g, s.x, y, s.source_end) if known else None, terms)
         values["AL_y" + which] = (oracle.al_y(s.g, s.x, y) if known else None, terms)
         values["DAL" + which] = (oracle.dal(s.g, s.x, y) if known else None, pure)
         values["LAAL" + which] = values["AL" + which]
     for name, default in (("AP", "hypothesis"), ("AL", "hypothesis"), ("AL_y", "hypothesis"), ("DAL", "hypothesis")):
         values[name] = values[f"{name}(length={default})"]
-    values["LAAL"] = (oracle.laal(s.g, s.x, s.reference, s.reach), terms)
-    values["YAAL"] = (oracle.yaal(s.g, s.x, s.reference, s.reach), terms)
-    values["YAAL(length=hypothesis)"] = (oracle.yaal(s.g, s.x, None, s.reach), terms)
+    values["LAAL"] = (oracle.laal(s.g, s.x, s.reference, s.source_end), terms)
+    values["YAAL"] = (oracle.yaal(s.g, s.x, s.reference, s.source_end), terms)
+    values["YAAL(length=hypothesis)"] = (oracle.yaal(s.g, s.x, None, s.source_end), terms)
     for cost in (0, 1, 0.37, 250):
         values[f"DAL(write_cost={cost})"] = (oracle.dal(s.g, s.x, d=cost), pure or terms / 1000)
     values["CW"] = (oracle.cw(s.g) if s.x else None, 0)
@@ -206,7 +207,7 @@ def test_other_ways_of_averaging_agree_with_the_oracle(segments):
         assert_close(value, oracle.dal(s.g, s.x), s.floor)
     longest = "AL(empty=source, length=longest)"
     for s, value in zip(filled, scores[longest].segments[[s.x > 0 for s in segments]], strict=True):
-        assert_close(value, oracle.laal(s.g, s.x, s.reference, s.reach), s.scale)
+        assert_close(value, oracle.laal(s.g, s.x, s.reference, s.source_end), s.scale)
 
     cost = sum((Fraction(s.x) for s in usable), Fraction(0)) / tokens if tokens else 0
     for s, value in zip(segments, scores["DAL(write_cost=corpus)"].segments, strict=True):
@@ -250,7 +251,7 @@ def test_sentences_agree_with_the_oracle(s):
                 lagging.dal(s.g, **options)
             continue
         assert_close(lagging.ap(s.g, **options), oracle.ap(s.g, s.x, y))
-        assert_close(lagging.al(s.g, unit=s.unit, **options), oracle.al(s.g, s.x, y, s.reach), s.scale)
+        assert_close(lagging.al(s.g, unit=s.unit, **options), oracle.al(s.g, s.x, y, s.source_end), s.scale)
         assert_close(lagging.al(s.g, **options), oracle.al(s.g, s.x, y), s.scale)
         assert_close(lagging.al_y(s.g, **options), oracle.al_y(s.g, s.x, y), s.scale)
         assert_close(lagging.dal(s.g, **options), oracle.dal(s.g, s.x, y), s.floor)
@@ -259,8 +260,8 @@ def test_sentences_agree_with_the_oracle(s):
         effective = oracle.effective_lags(s.g, s.x, y) or undefined
         assert_all_close(lagging.lags(s.g, effective=True, **options), effective, s.scale)
     options = {"source_length": s.x, "reference_length": s.reference}
-    assert_close(lagging.laal(s.g, unit=s.unit, **options), oracle.laal(s.g, s.x, s.reference, s.reach), s.scale)
-    assert_close(lagging.yaal(s.g, unit=s.unit, **options), oracle.yaal(s.g, s.x, s.reference, s.reach), s.scale)
+    assert_close(lagging.laal(s.g, unit=s.unit, **options), oracle.laal(s.g, s.x, s.reference, s.source_end), s.scale)
+    assert_close(lagging.yaal(s.g, unit=s.unit, **options), oracle.yaal(s.g, s.x, s.reference, s.source_end), s.scale)
     assert_close(lagging.cw(s.g), oracle.cw(s.g))
     assert_all_close(lagging.waits(s.g), oracle.waits(s.g))
 
@@ -554,10 +555,10 @@ def test_scoring_in_parts_is_scoring_the_whole(run, data):
     for name in names:
         assert in_parts[name].undefined.reasons == whole[name].undefined.reasons
     without = [*LATENCY, *QUALITY]  # no metric that needs the whole corpus: parts are forgotten as they are scored
-    scorer = Scorer(without)
+    accumulator = Accumulator(Plan.make(without))
     for part in parts:
-        scorer.add(part)
-    assert_same_scores(lagging.score(run, without), scorer.result())
+        accumulator.add(part)
+    assert_same_scores(lagging.score(run, without), accumulator.scores())
 
 
 @settings(max_examples=60)

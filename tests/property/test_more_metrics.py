@@ -15,7 +15,8 @@ import lagging
 import oracle
 from lagging.data.ragged import Ragged
 from lagging.metrics.clocks import clock, steps
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings as settings_of
 
 TOLERANCE = Fraction(1, 10**12)
@@ -37,7 +38,7 @@ class Segment:
     recording: str = "a"
 
     @property
-    def reach(self):
+    def source_end(self):
         return self.x - 1.0 if self.unit == "ms" else self.x
 
     @property
@@ -367,10 +368,10 @@ def test_speech_agrees_with_the_oracle(segments):
 @example([Segment((4, 4, 4, 4, 5), 5, 5), Segment((0, 0, 5), 5, None)], "hypothesis")
 def test_hidden_lag_agrees_with_the_oracle(segments, length):
     run, scale = run_of(segments), max(s.scale for s in segments)
-    parts = [oracle.hidden(s.g, s.x, s.y(length), s.reach) if s.defined(length) else None for s in segments]
+    parts = [oracle.hidden(s.g, s.x, s.y(length), s.source_end) if s.defined(length) else None for s in segments]
     dal = [oracle.dal(s.g, s.x, s.y(length)) if s.defined(length) else None for s in segments]
     assume(not any(d and 0 < d < scale / 1000 for d in dal))  # of a share of next to nothing no digit can be had
-    al = [oracle.al(s.g, s.x, s.y(length), s.reach) if s.defined(length) else None for s in segments]
+    al = [oracle.al(s.g, s.x, s.y(length), s.source_end) if s.defined(length) else None for s in segments]
     for part, d, a in zip(parts, dal, al, strict=True):
         assert part is None or (part[0] + part[1] == d - a and part[0] >= 0 and part[1] >= 0)
     choose = {"all": sum, "writes": lambda part: part[0], "tail": lambda part: part[1]}
@@ -406,20 +407,20 @@ def check_degeneracy(segments, convention):
     exact = convention == "omnisteval"
     known = [s if s.g and s.x else None for s in segments]
 
-    def reach(s):
-        return s.x if exact else s.reach
+    def source_end(s):
+        return s.x if exact else s.source_end
 
     def reference(s):
         # an empty reference is none; OmniSTEval's 0 is 0, which is never the longer
         return s.reference or None
 
-    offline = [s and Fraction(Fraction(s.g[0]) >= Fraction(reach(s))) for s in known]
+    offline = [s and Fraction(Fraction(s.g[0]) >= Fraction(source_end(s))) for s in known]
     check(run, "Offline", offline, 0, convention=convention)
-    swf = [s and (Fraction(100 * oracle.simultaneous(s.g, reach(s))), Fraction(len(s.g))) for s in known]
+    swf = [s and (Fraction(100 * oracle.simultaneous(s.g, source_end(s))), Fraction(len(s.g))) for s in known]
     check(run, "SWF", [pair and pair[0] / pair[1] for pair in swf], 0, ratio(swf), convention)
     efsw = []
     for s in known:
-        left = s and oracle.expected_simultaneous(s.g, s.x, reference(s), reach(s))
+        left = s and oracle.expected_simultaneous(s.g, s.x, reference(s), source_end(s))
         efsw.append(None if left is None else (100 * left, Fraction(s.x)))
     scale = 100 * max((s.scale / Fraction(s.x) for s in segments if s.x), default=Fraction(0))
     check(run, "EFSW", [pair and pair[0] / pair[1] for pair in efsw], scale, ratio(efsw), convention)
@@ -506,10 +507,11 @@ def test_order_parts_signatures_and_pickles_change_nothing(segments, data):
     names += ["Offline(mean=token, empty=source)", "MaxLag(clock=omnisteval, length=longest)", "EFSW(empty=source)"]
     whole = lagging.score(run, names)
     order = np.array(data.draw(st.permutations(range(len(run)))))
-    scorer = Scorer([name for name in names if name != "LagDrift"])  # which keeps everything until the end
+    # LagDrift keeps everything until the end
+    accumulator = Accumulator(Plan.make([name for name in names if name != "LagDrift"]))
     for part in run.segments():
-        scorer.add(part)
-    in_parts = {score.metric: score for score in scorer.result()}
+        accumulator.add(part)
+    in_parts = {score.metric: score for score in accumulator.scores()}
     for moved in lagging.score(run[order], names):
         score = whole[moved.metric]
         assert score.segments[order].tobytes() == moved.segments.tobytes()

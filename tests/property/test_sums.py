@@ -22,7 +22,6 @@ from lagging.errors import MetricError
 from lagging.formats import jsonl, source
 from lagging.metrics import registered
 from lagging.scoring.accumulator import Sums
-from lagging.scoring.hashes import segment_keys
 from lagging.scoring.scores import Scorer, Scores
 from runs import runs, texts
 

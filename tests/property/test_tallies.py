@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lagging.scoring.tallies import Tallies
 
 import lagging
 from lagging import Run
-from lagging.scoring.tallies import Tallies
 from lagging.scoring.tally import Tally
 
 METRICS = ["AP", "AL", "DAL", "DAL(mean=token)", "LAAL"]

@@ -12,7 +12,8 @@ from lagging.longform import Segmentation, resegment
 from lagging.metrics import registered
 from lagging.metrics.conventions import CONVENTIONS, Convention
 from lagging.render.timeline import timeline
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings
 
 RUN = lagging.Run.from_delays(
@@ -42,7 +43,7 @@ def test_what_a_convention_sets_is_what_is_asked_for():
         assert one.segments.tobytes() == other.segments.tobytes()
         assert str(one.signature) == str(other.signature)
         assert one.undefined.reasons == other.undefined.reasons
-        assert (repr(one.metric), one.settled) == (name, asked)
+        assert (repr(one.metric), one.resolved) == (name, asked)
         said = settings(str(one.signature))
         again = lagging.score(RUN, [said.metric], convention=said.convention)[said.metric]
         assert again.value == one.value
@@ -59,12 +60,12 @@ def test_what_is_asked_for_stands_above_the_convention():
 
 def test_a_convention_may_ask_for_the_whole_corpus():
     mine = Convention("mine", params={"DAL": {"write_cost": "corpus"}})
-    scorer = Scorer(["DAL"], mine)
+    accumulator = Accumulator(Plan.make(["DAL"], mine))
     for part in RUN.segments():
-        scorer.add(part)
+        accumulator.add(part)
     whole = lagging.score(RUN, ["DAL(write_cost=corpus)"])["DAL(write_cost=corpus)"]
-    assert scorer.result()["DAL"].value == whole.value
-    assert str(scorer.result()["DAL"].signature) == str(whole.signature)
+    assert accumulator.scores()["DAL"].value == whole.value
+    assert str(accumulator.scores()["DAL"].signature) == str(whole.signature)
 
 
 def test_a_timeline_goes_by_the_convention():
@@ -82,10 +83,10 @@ def test_nonsense_in_a_convention_is_refused():
 def test_a_convention_sets_only_what_there_is(name):
     known = {m.name: m for m in registered()}
     for metric, params in CONVENTIONS[name].params.items():
-        settled = CONVENTIONS[name].settle(known[metric])
-        assert {key: str(value) for key, value in settled.values} == params
-        assert settled != known[metric]
-        assert CONVENTIONS[name].settle(settled) == settled
+        resolved = CONVENTIONS[name].resolve(known[metric])
+        assert {key: str(value) for key, value in resolved.values} == params
+        assert resolved != known[metric]
+        assert CONVENTIONS[name].resolve(resolved) == resolved
 
 
 def test_the_conventions_say_how_they_differ():

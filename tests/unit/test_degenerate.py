@@ -9,7 +9,8 @@ import lagging
 import oracle
 from lagging import policies
 from lagging.cli import cli
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from runs import scored_alike
 
 ALL = [
@@ -183,9 +184,9 @@ def test_where_nothing_was_expected_there_is_no_test_value():
     score = of(run, "DSPTV")
     assert math.isnan(score.value)
     assert score.undefined.reasons == {"nothing was written before the source ended": (0, 1)}
-    keep_sums = Scorer(["DSPTV"], keep="sums")
+    keep_sums = Accumulator(Plan.make(["DSPTV"], keep="sums"))
     keep_sums.add(run)
-    (summed,) = keep_sums.result()
+    (summed,) = keep_sums.scores()
     assert math.isnan(summed.value)
     assert summed.undefined == 2
 

@@ -19,8 +19,8 @@ from lagging.formats import FORMATS
 from lagging.formats.line import Line
 from lagging.formats.tables import ALIASES
 from lagging.metrics import registered
-from lagging.scoring.signature import ORDER
 from lagging.scoring.plan import check_metrics
+from lagging.scoring.signature import ORDER
 from runs import everything
 
 ROOT = Path(__file__).parents[2]

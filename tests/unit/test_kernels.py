@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import lagging
+from lagging.data.exact import BLOCK, exact_sum
 from lagging.data.ragged import TOKENS_PER_RECTANGLE, Ragged
 from lagging.metrics import kernels
-from lagging.metrics.record import BLOCK, exact_sum
 from lagging.metrics.schedule import Schedules
 
 SHAPES = [(1, 1), (1, 400), (900, 1), (900, 7), (300, 25), (20, 25)]
@@ -118,7 +118,7 @@ def test_many_segments_score_as_each_alone(unit, whole):
 
 def test_lags_need_not_be_held():
     run = lagging.Run.from_delays(uneven(400), source_length=np.full(400, 9.0), unit="ms")
-    s = Schedules(run).of(lagging.metric("DAL"))
+    s = Schedules(run).for_metric(lagging.metric("DAL"))
     assert s.by_lag(kernels.dal).tobytes() == s.lags.by_row(kernels.dal).tobytes()
     assert "length" in s.seen
 

@@ -269,8 +269,8 @@ def test_metrics_are_values() -> None:
     assert lagging.metric("DAL(write_cost=None)").get("write_cost") is None
     assert len({lagging.metric("AL_CA"), lagging.metric("AL(clock=elapsed)")}) == 1
     assert lagging.metric("AL") != "AL"
-    assert lagging.metric("DAL(write_cost=1.5)").head == "DAL(write_cost=1.5)"
-    assert lagging.metric("DAL(write_cost=1.0)")(write_cost=None).head == "DAL"
+    assert lagging.metric("DAL(write_cost=1.5)").name_with_params == "DAL(write_cost=1.5)"
+    assert lagging.metric("DAL(write_cost=1.0)")(write_cost=None).name_with_params == "DAL"
 
 
 def test_a_part_that_was_scored_is_let_go() -> None:

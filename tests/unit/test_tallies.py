@@ -11,20 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lagging.scoring.exact import SCALE, exact, rounded
+from lagging.scoring.tallies import Tallies, tally
 from scipy import stats
 
 import lagging
 from lagging import Run
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import register, registry
-from lagging.scoring.poisson import BUCKETS, segment_buckets, weights
-from lagging.scoring.exact import SCALE, exact, rounded
-from lagging.scoring.histogram import buckets, bucket_middle
-from lagging.scoring.signature import Signature, joined
-from lagging.scoring.poisson import RESAMPLES
-from lagging.scoring.tallies import Tallies, tally
-from lagging.scoring.tally import Tally
+from lagging.scoring.histogram import bucket_middle, buckets
 from lagging.scoring.plan import check_metrics
+from lagging.scoring.poisson import BUCKETS, RESAMPLES, segment_buckets, weights
+from lagging.scoring.signature import Signature, joined
+from lagging.scoring.tally import Tally
 from lagging.stats.estimators import Ratio
 from lagging.stats.intervals import acceleration, bca
 
@@ -157,10 +156,10 @@ def test_buckets_are_in_the_order_of_values_and_hold_their_middle():
     found = buckets(values)
     assert (np.diff(found) >= 0).all()
     normal = np.abs(values) > 1e-300
-    middles = np.array([middle(bucket) for bucket in found.tolist()])
+    middles = np.array([bucket_middle(bucket) for bucket in found.tolist()])
     assert (np.abs(middles - values)[normal] <= np.abs(values)[normal] / 256).all()
     assert (buckets(middles[normal]) == found[normal]).all()
-    assert middle(0) == 0.0
+    assert bucket_middle(0) == 0.0
     assert buckets(np.array([-0.0]))[0] == 0
 
 
@@ -177,23 +176,23 @@ def test_a_lot_is_the_hash_that_is_documented():
     for seed in (0, 12345, 2**63 - 1):
         start = mixed((seed + 1) * golden % 2**64)
         wanted = [mixed((zlib.crc32(name.encode()) * golden + start) % 2**64) >> 54 for name in names]
-        assert lots(names, seed).tolist() == wanted
+        assert segment_buckets(names, seed).tolist() == wanted
     with pytest.raises(UsageError, match="a seed is 0 or more"):
-        lots(names, -1)
+        segment_buckets(names, -1)
 
 
 def test_lots_are_even_and_unlike_for_other_seeds():
     names = [f"segment-{i}" for i in range(50_000)]
-    one, other = lots(names), lots(names, 1)
-    for found in (one, other, lots(list(range(50_000)))):
-        assert stats.chisquare(np.bincount(found, minlength=LOTS)).pvalue > 1e-4
+    one, other = segment_buckets(names), segment_buckets(names, 1)
+    for found in (one, other, segment_buckets(list(range(50_000)))):
+        assert stats.chisquare(np.bincount(found, minlength=BUCKETS)).pvalue > 1e-4
     together = np.bincount(one // 64 * 16 + other // 64, minlength=256)
     assert stats.chisquare(together).pvalue > 1e-4
 
 
 def test_weights_are_poisson_and_independent():
     w = weights()
-    assert w.shape == (RESAMPLES, LOTS)
+    assert w.shape == (RESAMPLES, BUCKETS)
     counts = np.bincount(w.astype(int).ravel(), minlength=8)
     expected = stats.poisson(1).pmf(np.arange(7)) * w.size
     expected = np.append(expected, w.size - expected.sum())
@@ -211,10 +210,12 @@ def test_an_interval_is_that_of_weighting_every_segment_by_itself():
     run = speech(400)
     score = lagging.score(run, ["DAL"])["DAL"]
     there = ~np.isnan(score.segments)
-    each = weights()[:, lots(score.ids[there])]  # resamples × segments
+    each = weights()[:, segment_buckets(score.ids[there])]  # resamples × segments
     values = (each @ score.segments[there]) / each.sum(axis=1)
-    lot = lots(score.ids[there])
-    rows = np.stack([np.bincount(lot, score.segments[there], LOTS), *[np.bincount(lot, minlength=LOTS)] * 2], axis=1)
+    lot = segment_buckets(score.ids[there])
+    rows = np.stack(
+        [np.bincount(lot, score.segments[there], BUCKETS), *[np.bincount(lot, minlength=BUCKETS)] * 2], axis=1
+    )
     low, high = bca(values, score.value, acceleration(Ratio.of(rows.astype(float))), 0.95)
     found = tally(score).interval()
     assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
@@ -237,8 +238,8 @@ def test_intervals_cover_what_they_promise():
     dice = np.random.default_rng(11)
     covered, trials = 0, 300
     for _ in range(trials):
-        x, lot = dice.exponential(size=500), lots(dice.integers(0, 2**60, 500))
-        rows = np.stack([np.bincount(lot, x, LOTS), *[np.bincount(lot, minlength=LOTS)] * 2], axis=1)
+        x, lot = dice.exponential(size=500), segment_buckets(dice.integers(0, 2**60, 500))
+        rows = np.stack([np.bincount(lot, x, BUCKETS), *[np.bincount(lot, minlength=BUCKETS)] * 2], axis=1)
         e = Ratio.of(rows.astype(float))
         low, high = bca(e.values(weights()), e.value, acceleration(e), 0.95)
         covered += low <= 1.0 <= high
@@ -281,9 +282,9 @@ def test_a_tally_travels_as_bytes():
         again = Tally.from_bytes(one.to_bytes())
         assert again.to_bytes() == one.to_bytes()
         assert (again.value, again.interval(), again.percentile(90)) == (one.value, one.interval(), one.percentile(90))
-        assert (again.metric, again.settled, again.n, again.undefined) == (
+        assert (again.metric, again.resolved, again.n, again.undefined) == (
             one.metric,
-            one.settled,
+            one.resolved,
             one.n,
             one.undefined,
         )

@@ -102,8 +102,8 @@ class Column:
             ids=first.ids,
             undefined=Undefined({NO_SCORE: without} if without else {}),
             unit="score",
-            signature=Signature.make(of.head, known, said, len(rows) - len(without), __version__),
-            settled=of,
+            signature=Signature.make(of.name_with_params, known, said, len(rows) - len(without), __version__),
+            resolved=of,
             documents=first.documents,
         )
 

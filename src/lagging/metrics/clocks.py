@@ -29,7 +29,7 @@ from lagging.data.run import TIMES, Run
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 
-__all__ = ["CLOCKS", "adding_up", "clock", "counts_own_step", "steps"]
+__all__ = ["CLOCKS", "clock", "counts_own_step", "find_cumulative_elapsed", "steps"]
 
 ROUNDING = 1.0
 """By how many ms elapsed − delay may shrink, be it at once or little by little, and still be SimulEval's."""
@@ -71,12 +71,12 @@ LONG, SECOND = 120_000.0, 1000.0
 """In ms; a source of two minutes is no sentence, but a recording."""
 
 
-def adding_up(run: Run) -> list[str]:
+def find_cumulative_elapsed(run: Run) -> list[str]:
     """The recordings whose elapsed times add up all computing since they began, as SimulEval's do, by a second or more.
 
     Example:
         >>> run = Run.from_delays([[500, 90_000]], elapsed=[[600, 150_000]], source_length=[180_000], unit="ms")
-        >>> adding_up(run)
+        >>> find_cumulative_elapsed(run)
         ['0']
     """
     if run.elapsed is None or run.unit != "ms" or (run.seg == "none" and not (run.source_length >= LONG).any()):

@@ -51,11 +51,11 @@ class Convention:
             raise UsageError(f"a tolerance is a number of ms, 0 or more, but got {self.tolerance}")
 
     @property
-    def stand_in(self) -> bool:
+    def replaces_missing_reference(self) -> bool:
         """Whether the hypothesis length stands in for a missing reference also where length=reference."""
         return self.count != "standard"
 
-    def settle(self, metric: Metric) -> Metric:
+    def resolve(self, metric: Metric) -> Metric:
         """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
         chosen = self.params.get(metric.name, {})
         return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})

@@ -98,18 +98,18 @@ def _hidden_share(s: Schedule, *, where: str) -> Floats:
     edge_cases=(EMPTY, "Of one segment: 0 or 1."),
 )
 def _offline(s: Schedule) -> Floats:
-    return s.by_row(lambda g, reach: (g[:, 0] >= reach[:, 0]).astype(np.float64), s.reach)
+    return s.by_row(lambda g, source_end: (g[:, 0] >= source_end[:, 0]).astype(np.float64), s.source_end)
 
 
 OMNISTEVAL = "OmniSTEval; Polák et al. 2025"
 
 
 def _simultaneous(s: Schedule) -> Floats:
-    return s.by_row(lambda g, reach: np.count_nonzero(g < reach, axis=1).astype(np.float64), s.reach)
+    return s.by_row(lambda g, source_end: np.count_nonzero(g < source_end, axis=1).astype(np.float64), s.source_end)
 
 
 def _expected(s: Schedule) -> Floats:
-    return np.maximum(s.x - before(s, s.reach), 0.0)
+    return np.maximum(s.x - before(s, s.source_end), 0.0)
 
 
 @register(

@@ -3,21 +3,22 @@ r"""The equations, each once, as NumPy arithmetic on a rectangle: segments of on
 
 Arguments, in the paper's notation (Cherry & Foster 2019):
 
-    g       delays g(t), shape (segments, |y|); times of simulstream's elapsed clock may decrease along a row
-    x       |x|, source length, shape (segments, 1)
-    y       |y| as it enters γ = |y|/|x|, shape (segments, 1); not always the length of the row
-    reach   from which delay on the source counts as fully read: |x|, less a tolerance for milliseconds
-    lag     ℓ(t), shaped like g
-    tau     τ, how many tokens AL averages, shape (segments, 1)
-    d       cost of writing one target token, in source units, shape (segments, 1)
+    g           delays g(t), shape (segments, |y|); times of simulstream's elapsed clock may decrease along a row
+    x           |x|, source length, shape (segments, 1)
+    y           |y| as it enters γ = |y|/|x|, shape (segments, 1); not always the length of the row
+    source_end  the smallest delay at which the source counts as fully read: |x|, less a tolerance for milliseconds
+    lag         ℓ(t), shaped like g
+    tau         τ, the number of tokens that AL averages, shape (segments, 1)
+    d           cost of writing one target token, in source units, shape (segments, 1)
 
 A sentence function hands in one row, a metric over a Run all rows of one length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,15 +104,15 @@ def cw(g: Floats) -> Floats:
     return mean
 
 
-def cutoff(g: Floats, reach: Floats) -> Floats:
+def cutoff(g: Floats, source_end: Floats) -> Floats:
     """τ: the first t (from 1) with g(t) ≥ |x|; |y| if the source is never fully read (the paper's Table 6)."""
-    tau: Floats = np.minimum(_leading(g, reach) + 1.0, g.shape[1])
+    tau: Floats = np.minimum(_leading(g, source_end) + 1.0, g.shape[1])
     return tau
 
 
-def _leading(g: Floats, reach: Floats) -> npt.NDArray[np.int64]:
+def _leading(g: Floats, source_end: Floats) -> npt.NDArray[np.int64]:
     """How many leading tokens have g(t) < |x|."""
-    past = ~(g < reach)
+    past = ~(g < source_end)
     first = past.argmax(axis=1)
     found = past[np.arange(len(g)), first]  # where none is past, the first "largest" is not past either
     count: npt.NDArray[np.int64] = np.where(found, first, g.shape[1])
@@ -181,26 +182,24 @@ def carried(g: Floats, cost: Floats) -> Floats:
 def queue(arrival: Floats, compute: Floats) -> Floats:
     """When each step is done: start(i) = max(arrival(i), finish(i−1)), finish(i) = start(i) + compute(i).
 
-    It could be a running maximum, as DAL is, over arrivals less all computing before. Step by step, rounding puts no
-    step before its own arrival, and steps that take no time end together.
+    It could be a running maximum, as DAL is, over arrivals less all computing before. It is computed step by step
+    instead: then rounding puts no step before its own arrival, and steps that take no time end together.
     """
     rows, length = arrival.shape
-    if rows < 8 * min(length, 32):
-        both = zip(arrival.tolist(), compute.tolist(), strict=True)
-        return np.array([list(_finishes(*row)) for row in both]).reshape(arrival.shape)
+    if rows < 8 * min(length, 32):  # floats are faster than short columns
+        pairs = zip(arrival.tolist(), compute.tolist(), strict=True)
+        return np.array([list(_finishes(*row, max)) for row in pairs]).reshape(arrival.shape)
     finish = np.empty_like(arrival, order="C")
-    done: Floats = np.full(rows, -np.inf)
-    for step in range(length):
-        done = np.maximum(arrival[:, step], done) + compute[:, step]
+    for step, done in enumerate(_finishes(arrival.T, compute.T, np.maximum)):
         finish[:, step] = done
     return finish
 
 
-def _finishes(arrival: list[float], compute: list[float]) -> Iterator[float]:
-    """`queue` of one row."""
-    done = -np.inf
-    for here, cost in zip(arrival, compute, strict=True):
-        done = max(here, done) + cost
+def _finishes(arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any]) -> Iterator[Any]:
+    """When each step is done: of one row, as floats (`later` is max), or of all rows, as columns (np.maximum)."""
+    done: Any = -np.inf
+    for arrived, cost in zip(arrival, compute, strict=True):
+        done = later(arrived, done) + cost
         yield done
 
 
@@ -211,7 +210,7 @@ def paced(arrival: Floats, cost: float) -> Floats:
     return finish
 
 
-def inside(g: Floats, reach: Floats) -> Floats:
+def inside(g: Floats, source_end: Floats) -> Floats:
     """How many leading tokens were written before the source ended: the t with g(t) < |x|; NaN if none was."""
-    count = _leading(g, reach)
+    count = _leading(g, source_end)
     return np.where(count > 0, count, np.nan)

@@ -71,4 +71,4 @@ def _laal(s: Schedule) -> Floats:
     undefined="nothing was written before the source ended",
 )
 def _yaal(s: Schedule) -> Floats:
-    return before(s, s.reach)
+    return before(s, s.source_end)

@@ -20,7 +20,7 @@ from lagging.metrics.laal import NO_REFERENCE, POLAK, before
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
-from lagging.metrics.tail import PER, recordings, sums
+from lagging.metrics.tail import DRIFT_SPAN, locate_segments, slope_terms
 
 if TYPE_CHECKING:
     from lagging.metrics.schedule import Schedule
@@ -120,7 +120,7 @@ def _long_yaal(s: Schedule, *, end: str) -> Floats:
 def _stream_laal(s: Schedule, *, version: str) -> Floats:
     _cut(s)
     g = s.g if version == "1" else s.g.by_token(lambda g: np.maximum(g, 0.0))
-    return g.by_token(kernels.lags, s.x, s.y).by_row(kernels.al, g.by_row(kernels.cutoff, s.reach))
+    return g.by_token(kernels.lags, s.x, s.y).by_row(kernels.al, g.by_row(kernels.cutoff, s.source_end))
 
 
 alias("StreamLAAL_v1", "StreamLAAL(version=1)")
@@ -157,7 +157,7 @@ alias("StreamLAAL_v2_CA", "StreamLAAL(version=2, clock=fbk)")
 )
 def _stream_dal(s: Schedule, *, scale: float) -> Floats:
     _cut(s)
-    recording, begin = recordings(s, s.g.lengths > 0)
+    recording, begin = locate_segments(s, s.g.lengths > 0)
     order = np.lexsort((begin, recording))
     g, begin, x, y = s.g.take(order), begin[order], s.x[order], s.y[order]
     d = np.where((x > 0) & (y > 0), x / y, 0.0)
@@ -198,12 +198,12 @@ def _stream_dal(s: Schedule, *, scale: float) -> Floats:
 def _stream_drift(s: Schedule) -> Floats:
     _cut(s)
     some = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
-    recording, begin = recordings(s, some)
+    recording, begin = locate_segments(s, some)
     first = np.full(len(begin), np.inf)
     np.minimum.at(first, recording[some], begin[some])
-    time = Ragged.from_lengths((begin - first[recording])[some] / PER[s.run.unit], some)
+    time = Ragged.from_lengths((begin - first[recording])[some] / DRIFT_SPAN[s.run.unit], some)
     lag = Ragged.from_lengths(s.lags.by_row(kernels.al_y)[some], some)
-    top, bottom = sums(time, lag, recording).T
+    top, bottom = slope_terms(time, lag, recording).T
     slope = np.bincount(recording, top) / np.bincount(recording, bottom)
     rows = np.stack([top, bottom, slope[recording]], axis=1)
     return np.where(some[:, None], rows, np.nan)

@@ -195,7 +195,7 @@ class Metric:
         return tuple((n, v) for n, v in self.values if n not in SHARED and v != self.param(n).default)
 
     @property
-    def whole(self) -> bool:
+    def needs_corpus(self) -> bool:
         """Whether the value of a segment depends on the other segments, so that a log cannot be scored in parts."""
         return "corpus" in self.needs or "corpus" in (value for _, value in self.values)
 
@@ -204,7 +204,7 @@ class Metric:
         return _written(self.name, self.values)
 
     @property
-    def head(self) -> str:
+    def name_with_params(self) -> str:
         """Name and own parameters: the first field of a signature."""
         return _written(self.name, self.own_values)
 
@@ -309,14 +309,14 @@ class Metric:
             return math.nan
         if callable(self.aggregate) and not self.adds_up:
             return self.aggregate(rows)
-        return self.of_sums([exact_sum(column) for column in rows.T], len(rows))
+        return self.value_from_sums([exact_sum(column) for column in rows.T], len(rows))
 
-    def of_sums(self, sums: Sequence[float], n: int) -> float:
+    def value_from_sums(self, sums: Sequence[float], n: int) -> float:
         """The value of a corpus of which n segments have a value, by the sums of the columns of their statistics.
 
         Example:
             >>> import lagging
-            >>> lagging.metric("AL").of_sums([6.2], 2)
+            >>> lagging.metric("AL").value_from_sums([6.2], 2)
             3.1
         """
         if not n:

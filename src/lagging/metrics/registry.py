@@ -82,7 +82,8 @@ def register(
             without it, a metric with its own `aggregate` has no intervals.
         quantile: name of the parameter that says which percentile `pool` takes, where it takes one.
         needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
-            `schedule.cutoff` or `reach`), "corpus" (the whole Run at once), or a column ("source", "durations", …).
+            `schedule.cutoff` or `schedule.source_end`), "corpus" (the whole Run at once), or a column ("source",
+            "durations", …).
         length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
         clocked: whether it is about time, so that `clock`, `empty` and `mean` mean something.
         params: declarations, where more is to be said than the function's signature says.

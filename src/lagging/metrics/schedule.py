@@ -36,7 +36,7 @@ class Schedule:
         clock: the clock asked for.
         x: |x|, source lengths.
         length: whose length y is.
-        stood_in: where the hypothesis length stood in for a missing reference.
+        length_from_hypothesis: where the hypothesis length stood in for a missing reference.
         strip: whether a final `</s>` is stripped.
         seen: what of it a metric has used that it must have declared.
     """
@@ -47,9 +47,9 @@ class Schedule:
     clock: str
     x: Floats
     _y: Floats
-    _reach: Floats
+    _source_end: Floats
     length: str
-    stood_in: npt.NDArray[np.bool_]
+    length_from_hypothesis: npt.NDArray[np.bool_]
     strip: bool
     _durations: Ragged | None = None
     _shared: dict[str, Floats] = field(default_factory=dict)
@@ -63,10 +63,10 @@ class Schedule:
         return self._y
 
     @property
-    def reach(self) -> Floats:
+    def source_end(self) -> Floats:
         """From which delay on the source counts as fully read."""
         self.seen.add("cutoff")
-        return self._reach
+        return self._source_end
 
     @property
     def durations(self) -> Ragged | None:
@@ -85,7 +85,7 @@ class Schedule:
         """τ of every segment."""
         self.seen.add("cutoff")
         if "cutoff" not in self._shared:
-            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._reach)
+            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._source_end)
         return self._shared["cutoff"]
 
     @cached_property
@@ -262,12 +262,12 @@ class Schedules:
 
     def length_of(self, metric: Metric) -> str:
         """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
-        metric = self.convention.settle(metric)
+        metric = self.convention.resolve(metric)
         return str(metric.get("length")) if metric.uses("length") else "hypothesis"
 
-    def of(self, metric: Metric) -> Schedule:
+    def for_metric(self, metric: Metric) -> Schedule:
         """The schedule that the metric sees."""
-        metric = self.convention.settle(metric)
+        metric = self.convention.resolve(metric)
         if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):
             raise MetricError(
                 "it needs delays, and this log has none\n"
@@ -306,17 +306,30 @@ class Schedules:
         self._timed[clock, empty] = times
         g, charged = times.g, times.charged
         y = hypothesis = g.lengths.astype(np.float64)
-        stood_in = np.zeros(len(run), dtype=bool)
+        length_from_hypothesis = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
             found = self.reference_length
             reference = np.full(len(run), np.nan) if found is None else found
             if length == "longest" and self.convention.count == "standard":
                 reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
-            if length == "longest" or self.convention.stand_in:
-                stood_in = np.isnan(reference)
-                reference = np.where(stood_in, hypothesis, reference)
+            if length == "longest" or self.convention.replaces_missing_reference:
+                length_from_hypothesis = np.isnan(reference)
+                reference = np.where(length_from_hypothesis, hypothesis, reference)
             y = np.maximum(hypothesis, reference) if length == "longest" else reference
         y = np.where(charged, 1.0, y)  # the one token that an empty hypothesis is charged with
-        reach = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
+        source_end = x - (self.convention.tolerance if run.unit == "ms" else 0.0)
         strip = self.convention.eos == "strip" and bool(run.marked.any())
-        return Schedule(run, g, times.ideal, clock, x, y, reach, length, stood_in, strip, times.durations, times.shared)
+        return Schedule(
+            run,
+            g,
+            times.ideal,
+            clock,
+            x,
+            y,
+            source_end,
+            length,
+            length_from_hypothesis,
+            strip,
+            times.durations,
+            times.shared,
+        )

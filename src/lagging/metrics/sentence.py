@@ -27,7 +27,7 @@ class _Sentence(NamedTuple):
     g: Floats
     x: Floats
     y: Floats
-    reach: Floats
+    source_end: Floats
 
 
 def as_sentence(
@@ -327,7 +327,7 @@ def al(
     s = as_sentence(delays, source_length, reference_length, length, unit)
     if s is None:
         return math.nan
-    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.cutoff(s.g, s.reach)[:, None])
+    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.cutoff(s.g, s.source_end)[:, None])
 
 
 def al_y(
@@ -403,7 +403,7 @@ def yaal(delays: Delays, *, source_length: float, reference_length: float | None
     s = as_sentence(delays, source_length, reference_length, "longest", unit)
     if s is None:
         return math.nan
-    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.inside(s.g, s.reach)[:, None])
+    return _value(kernels.al, kernels.lags(s.g, s.x, s.y), kernels.inside(s.g, s.source_end)[:, None])
 
 
 def dal(

@@ -74,7 +74,7 @@ def _max_lag(s: Schedule) -> Floats:
     return s.by_lag(lambda lag: lag.max(axis=1))
 
 
-PER = {"ms": 60_000.0, "token": 100.0}
+DRIFT_SPAN = {"ms": 60_000.0, "token": 100.0}
 """Over how much source a drift is told: a minute of speech, or 100 tokens."""
 
 
@@ -107,14 +107,19 @@ def _lag_drift(s: Schedule, *, effective: bool) -> Floats:
     some = (s.g.lengths > 1) & (s.x > 0) & (s.y > 0)
     lag = _lags(s, effective).keep(some)
     due = lag.by_token(lambda lag, x, y: np.arange(lag.shape[1]) * (x / y), s.x, s.y)
-    own = sums(due, lag, np.arange(len(s.x)))
-    recording, begin = recordings(s, some)
+    own = slope_terms(due, lag, np.arange(len(s.x)))
+    recording, begin = locate_segments(s, some)
     placed = due.by_token(lambda due, begin: begin + due, begin)
-    rows = np.concatenate([sums(placed, lag, recording), own], axis=1) * [PER[s.run.unit], 1, PER[s.run.unit], 1]
+    rows = np.concatenate([slope_terms(placed, lag, recording), own], axis=1) * [
+        DRIFT_SPAN[s.run.unit],
+        1,
+        DRIFT_SPAN[s.run.unit],
+        1,
+    ]
     return np.where(some[:, None], rows, np.nan)
 
 
-def sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
+def slope_terms(time: Ragged, lag: Ragged, group: Ints) -> Floats:
     """Of each row, its part of Σ (s − s̄)(ℓ − ℓ̄) and of Σ (s − s̄)², with the means of its group."""
     row = np.repeat(np.arange(len(lag)), lag.lengths)
     of = group[row]
@@ -126,7 +131,7 @@ def sums(time: Ragged, lag: Ragged, group: Ints) -> Floats:
     return np.stack([np.bincount(row, t * v, minlength=len(lag)) for v in (late, t)], axis=1)
 
 
-def recordings(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
+def locate_segments(s: Schedule, some: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
     """The recording of each segment, by number, and when in it the segment begins, at least for some of them.
 
     Placed by `recording_end`, the beginning is counted back from the end of the recording.

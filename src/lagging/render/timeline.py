@@ -91,7 +91,7 @@ def timeline(
             f"there are no delays{where}, so nothing can be shown over time\n  fix: name a log that has them."
         )
     one = run[rows[:1]]
-    schedule = Schedules(one, convention).of(metric("DAL"))
+    schedule = Schedules(one, convention).for_metric(metric("DAL"))
     g, x = schedule.g[0], float(schedule.x[0])
     text = None if one.prediction is None or one.durations is not None else schedule.predictions[0]
     words = tokens(text, one.level) if text is not None and one.level != "token" else []

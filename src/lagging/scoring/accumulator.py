@@ -84,7 +84,7 @@ class Accumulator:
         self.system = self.system or run.name
         self._segments.add(run)
         self.has_references |= run.reference is not None or run.reference_length is not None
-        if any(m.whole for m in self.plan.resolved_metrics.values()):
+        if any(m.needs_corpus for m in self.plan.resolved_metrics.values()):
             self._pending.append(self._without_unused_texts(run))
         else:
             self._take(run, on_part)
@@ -271,7 +271,7 @@ class _Rows:
             undefined=Undefined(reasons, counts),
             unit=self.meta.unit,
             signature=self.meta.signature,
-            settled=resolved,
+            resolved=resolved,
             **columns,
         )
 

@@ -16,7 +16,7 @@ from lagging.data.run import Run
 from lagging.data.tokens import is_unspaced
 from lagging.errors import MetricError, Note, merge_notes
 from lagging.metrics import Metric
-from lagging.metrics.clocks import adding_up
+from lagging.metrics.clocks import find_cumulative_elapsed
 from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import REASONS, Schedules
 from lagging.scoring.plan import Plan
@@ -105,7 +105,7 @@ class Part:
         marked, dropped = count(self.run.marked), count(self.run.eos)
         replaced = count(m.length_from_hypothesis)
         more = m.resolved.describe(m.resolved) if m.resolved.describe is not None else ()
-        fields, name = self._fields(m), m.resolved.head
+        fields, name = self._fields(m), m.resolved.name_with_params
         made: dict[tuple[int, str | None, int], Signature] = {}
         signatures = []
         for g in range(groups):
@@ -153,7 +153,9 @@ class Part:
         if any(m.has("tok") and m.get("tok") == "13a" for m in resolved) and _is_unspaced(self.run):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             notes.append(Note("SCRIPT WITHOUT SPACES", text))
-        if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (names := adding_up(self.run)):
+        if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (
+            names := find_cumulative_elapsed(self.run)
+        ):
             text = (
                 "clock=elapsed (_CA) counts all computing since the recording began, as if nothing were computed while "
                 "it is heard: ask for clock=queue, what listeners see, or clock=fbk or omnisteval, what is published"
@@ -203,7 +205,7 @@ class Part:
                     undefined=Undefined(reasons),
                     unit=m.unit,
                     signature=self.signatures(m)[0],
-                    settled=m.resolved,
+                    resolved=m.resolved,
                     documents=self.run.document,
                 )
             )
@@ -221,7 +223,7 @@ def score_part(run: Run, plan: Plan) -> Part:
     metrics = []
     for m, resolved in plan.resolved_metrics.items():
         try:
-            schedule = schedules.of(resolved)
+            schedule = schedules.for_metric(resolved)
             rows = resolved.statistics(schedule)
         except MetricError as error:
             where = run.origin.path or run.name
@@ -229,7 +231,7 @@ def score_part(run: Run, plan: Plan) -> Part:
         codes = schedule.undefined(resolved)
         codes[~resolved.has_value(rows) & (codes == 0)] = len(REASONS)
         unit = UNITS.get((m.unit, run.unit), m.unit)
-        metrics.append(MetricPart(m, resolved, unit, rows, codes, schedule.length, schedule.stood_in))
+        metrics.append(MetricPart(m, resolved, unit, rows, codes, schedule.length, schedule.length_from_hypothesis))
     return Part(run, plan, tuple(metrics))
 
 

@@ -125,7 +125,7 @@ class Plan:
     def resolved_metrics(self) -> dict[Metric, Metric]:
         """Each metric as it was named, and with what the convention sets."""
         metrics = map(metric, (*DEFAULT_METRICS, *LONGFORM_METRICS)) if self.metrics is None else self.metrics
-        return {m: self.convention.settle(m) for m in metrics}
+        return {m: self.convention.resolve(m) for m in metrics}
 
     @property
     def columns(self) -> set[str]:
@@ -196,9 +196,9 @@ def check_additive(metrics: Iterable[Metric], convention: Convention) -> None:
         lagging.errors.MetricError: LagPercentile cannot be tallied: it pools the tokens of all segments
     """
     for m in metrics:
-        resolved = convention.settle(m)
+        resolved = convention.resolve(m)
         reason = ""
-        if resolved.whole:
+        if resolved.needs_corpus:
             reason = "the value of a segment depends on the other segments"
         elif resolved.pool is not None:
             reason = "it pools the tokens of all segments"

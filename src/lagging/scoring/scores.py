@@ -87,7 +87,7 @@ class Score:
         undefined: how many have no value; which, and why.
         unit: "token", "ms", "ratio", "count", "points" or "score".
         signature: how the number was made.
-        settled: the metric with what the convention set.
+        resolved: the metric with what the convention set.
         low, high: ends of the interval, where one was asked for.
         documents: the document of each segment, where the log tells.
         sources, references: of each segment |x|, and a hash of the reference (0 without any): what tells whether two
@@ -103,7 +103,7 @@ class Score:
     undefined: Undefined
     unit: str
     signature: Signature
-    settled: Metric = field(repr=False)
+    resolved: Metric = field(repr=False)
     low: float | None = None
     high: float | None = None
     documents: Texts | None = field(default=None, repr=False)
@@ -125,7 +125,7 @@ class Score:
             UsageError: the segments were only added up.
         """
         self.check_segments()
-        return self.settled.segments(self.statistics)
+        return self.resolved.segments(self.statistics)
 
     def check_segments(self) -> None:
         """Refuse to go on without the values of segments, and say how to keep them."""

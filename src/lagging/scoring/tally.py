@@ -126,7 +126,7 @@ class Tally:
     @property
     def value(self) -> float:
         """The corpus value; NaN if no segment has one."""
-        return self.resolved.of_sums([total(column) for column in self.sums], self.n_defined)
+        return self.resolved.value_from_sums([total(column) for column in self.sums], self.n_defined)
 
     def interval(self, confidence: float = 0.95, resamples: int = RESAMPLES) -> Interval:
         """An interval by the Poisson bootstrap over the buckets; NaN, with the reason, where there is none."""
@@ -166,7 +166,7 @@ class Tally:
             ),
             unit=self.unit,
             signature=signature,
-            settled=self.resolved,
+            resolved=self.resolved,
             low=low,
             high=high,
             count=self.n,

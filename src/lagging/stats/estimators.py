@@ -261,7 +261,7 @@ def _divided(sums: Floats) -> Floats:
 
 def estimator(score: Score, units: Units) -> Estimator | str:
     """A score as a function of how often each unit counts; or, in words, why it is none."""
-    metric, statistics = score.settled, score.statistics
+    metric, statistics = score.resolved, score.statistics
     if isinstance(statistics, Ragged):
         p = float(str(metric.get(metric.quantile))) if metric.quantile else None
         if p is None:

@@ -169,7 +169,7 @@ def _less(score: Score, gone: npt.NDArray[np.bool_]) -> Score:
     else:
         statistics = np.where(gone[:, None], np.nan, statistics)
     reasons = {**score.undefined.reasons, ELSEWHERE: tuple(score.ids[gone].tolist())}
-    return replace(score, value=score.settled.corpus(statistics), statistics=statistics, undefined=Undefined(reasons))
+    return replace(score, value=score.resolved.corpus(statistics), statistics=statistics, undefined=Undefined(reasons))
 
 
 def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:
@@ -181,7 +181,7 @@ def _some(score: Score, rows: Ints, documents: Texts | None) -> Score:
     undefined = {why: tuple(name for name in which if name in there) for why, which in score.undefined.reasons.items()}
     return replace(
         score,
-        value=score.settled.corpus(some),
+        value=score.resolved.corpus(some),
         statistics=some,
         ids=ids,
         undefined=Undefined({why: which for why, which in undefined.items() if which}),

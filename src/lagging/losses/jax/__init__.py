@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latency to train on, in JAX: the functions of `lagging.losses.torch`, with the same values and gradients.
 
-All are pure, take lengths as arrays or numbers, and work under `jit`, `vmap` and `grad`.
+All functions are pure, take lengths as arrays or numbers, and work under `jit`, `vmap` and `grad`. Formulas, arguments
+and references are documented once, in `lagging.losses.torch`.
 """
 
 from lagging.errors import optional

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Monotonic attention: where a model that stops with probability p is expected to be, and what it then attends to.
+"""Monotonic attention in JAX: where a model that stops with probability p is expected to be, and what it attends to.
 
-p(t, j) is the probability to stop reading at source token j before target token t is written, of shape (..., T, S).
-Padding of the source is given by `source_lengths`, of shape (...,), if it is on the right, or by `mask`, of shape
-(..., S), True where a source token is real. What stands in it, be it NaN, reaches neither value nor gradient.
-Computed, and returned, in float32 at least.
+Shapes and padding are as in `lagging.losses.torch.alignment`, which also has the formulas. Everything is computed, and
+returned, in float32 at least.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ __all__ = [
 
 
 def _flags(size: int, source_lengths: ArrayLike | None, mask: ArrayLike | None) -> jax.Array | None:
-    """Which source tokens are real, shape (..., S); None if nobody said."""
+    """Which source tokens are real, shape (..., S); None if neither is given."""
     if source_lengths is None and mask is None:
         return None
     return real(size, source_lengths, mask, "source_lengths")
@@ -43,7 +41,7 @@ def _last(flags: jax.Array) -> jax.Array:
 
 
 def _preserved(p: ArrayLike, flags: jax.Array | None) -> jax.Array:
-    """p, but 1 at the last real source token, where nothing is left to read, and 0 at padding."""
+    """Put 1 at the last real source token, where nothing is left to read, and 0 at padding."""
     p = floats(p)
     return p if flags is None else jnp.where(_last(flags), 1, jnp.where(flags, p, 0))
 
@@ -64,9 +62,9 @@ def _unskew(diagonals: jax.Array, s: int) -> jax.Array:
 
 
 def _divide(mass: jax.Array, p: jax.Array) -> _Pair:
-    """(p·mass, (1−p)·mass), the larger one by subtraction: what rounding takes from one part it gives to the other.
+    """(p·mass, (1−p)·mass), the larger part by subtraction, so that the parts add up to the mass but for one rounding.
 
-    Two products would have a sum that is off by a little, in the same direction at every step if p is the same.
+    The sum of two products would be off in the same direction at every step if p is the same.
     """
     likely = p >= 0.5
     small = jnp.where(likely, 1 - p, p) * mass
@@ -76,12 +74,12 @@ def _divide(mass: jax.Array, p: jax.Array) -> _Pair:
 
 @jax.custom_vjp
 def _wavefront(p: jax.Array, start: jax.Array) -> jax.Array:
-    """α(1), …, α(T) from p and α(0), one anti-diagonal after the other: its cells need only the one before."""
+    """α(1), …, α(T) from p and α(0), by anti-diagonals: the cells of each depend only on the one before."""
     return _forward(p, start)[0]
 
 
 def _forward(p: jax.Array, start: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """q(t, j) = (1−p(t, j−1)) q(t, j−1) + α(t−1, j), α = p q; no term is negative, so that nothing cancels."""
+    """q(t, j) = (1−p(t, j−1)) q(t, j−1) + α(t−1, j), α = p q. No term is negative, so nothing cancels."""
     diagonals = _skew(p)
     above = jnp.moveaxis(jnp.pad(start, [(0, 0)] * (start.ndim - 1) + [(0, p.shape[-2] - 1)]), -1, 0)
 
@@ -96,12 +94,12 @@ def _forward(p: jax.Array, start: jax.Array) -> tuple[jax.Array, tuple[jax.Array
 
 
 def _backward(saved: _Pair, gradient: jax.Array) -> _Pair:
-    """∂p = q r, where r is what it is worth to stop at j rather than to read on: the same way, backwards.
+    """∂p = q r, where r is the gain of stopping at j over reading on; by anti-diagonals, from the last one back.
 
-    With G = ∂α, r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It is the difference of
-    two adjoints, G(t, j) + ∂q(t+1, j) − ∂q(t, j+1), but these are large and close: of expected delays in float32,
-    nothing of it may be left. And ∂q(t, j) = p r(t, j) + ∂q(t, j+1), which is the gradient in α(0). Where r is 0, as it
-    is at target tokens that no loss looks at, p may be anything.
+    With G = ∂α, r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It equals
+    G(t, j) + ∂q(t+1, j) − ∂q(t, j+1), but these adjoints are large and close together: for expected delays in float32,
+    their difference may be rounding error alone. ∂q(t, j) = p r(t, j) + ∂q(t, j+1) is the gradient in α(0). Where r is
+    0, as at target tokens that the loss does not use, p may be anything.
     """
     p, q = saved
     diagonals = jnp.where(jnp.isfinite(p), p, 0)
@@ -126,24 +124,11 @@ _wavefront.defvjp(_forward, _backward)
 def expected_alignment(
     p: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
 ) -> jax.Array:
-    r"""Where a monotonic policy stops, in expectation: exact, without division or logarithm (Raffel et al., 2017).
+    """Where a monotonic policy stops, in expectation, exactly (Raffel et al., 2017).
 
-    $$ \alpha(t,j) = p(t,j)\,q(t,j), \qquad q(t,j) = (1-p(t,j-1))\,q(t,j-1) + \alpha(t-1,j), \qquad
-       \alpha(0,\cdot) = (1, 0, 0, \dots) $$
-
-    α(t, j) is the probability that target token t is written when j source tokens were read. The closed form with
-    cumulative products loses mass from some 24 tokens on, as it has to clamp a denominator; this does not. It goes by
-    anti-diagonals, T+S−1 steps, and back the same way: with $G = \partial \alpha$, it is $\partial p = q\,r$,
-    $r(t,j) = G(t,j) - G(t,j+1) + (1-p(t,j+1))\,r(t,j+1) + p(t+1,j)\,r(t+1,j)$. Right for p exactly 0 or 1, too.
-
-    Args:
-        p: probability to stop reading at j before writing t, shape (..., T, S).
-        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
-        mask: shape (..., S), True where a source token is real; instead of source_lengths.
-
-    Returns:
-        α, shape (..., T, S). With lengths or mask, p is taken as 1 at the last real source token, as there is nothing
-        left to read: every row sums to 1, and α is 0 at padding. Without, the mass that never stops is lost.
+    The formula and the arguments are those of `lagging.losses.torch.expected_alignment`. It takes T+S−1 steps of
+    `lax.scan`, one for each anti-diagonal, and as many for the gradient. There is no division and no logarithm; it is
+    computed in the precision of p, not in float64 as in torch.
 
     Raises:
         UsageError: source_lengths and mask are both given.
@@ -152,9 +137,6 @@ def expected_alignment(
         >>> expected_alignment(jnp.full((2, 3), 0.5), 3)
         Array([[0.5 , 0.25, 0.25],
                [0.25, 0.25, 0.5 ]], dtype=float32)
-
-    References:
-        arXiv:1704.00784, eqs. 8 to 10; mass preservation as in MILk (Arivazhagan et al., 2019, arXiv:1906.05218).
     """
     p = floats(p)
     flags = _flags(p.shape[-1], source_lengths, mask)
@@ -174,25 +156,16 @@ def _within(flags: jax.Array | None, values: jax.Array) -> jax.Array:
 def expected_alignment_step(
     previous: ArrayLike, p: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
 ) -> jax.Array:
-    r"""α(t, ·) from α(t−1, ·), for a decoder that attends one step at a time.
+    """α(t, ·) from α(t−1, ·), for a decoder that attends one step at a time.
 
-    $$ q(j) = (1-p(j-1))\,q(j-1) + \alpha_{t-1}(j), \qquad \alpha_t(j) = p(j)\,q(j) $$
-
-    Args:
-        previous: α(t−1, ·), shape (..., S); before the first token all mass is at the first source token.
-        p: p(t, ·), shape (..., S).
-        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
-        mask: shape (..., S), True where a source token is real; instead of source_lengths.
-
-    Returns:
-        α(t, ·), shape (..., S).
+    The formula and the arguments are those of `lagging.losses.torch.expected_alignment_step`.
 
     Raises:
         UsageError: source_lengths and mask are both given.
 
     Example:
-        >>> one = expected_alignment_step(jnp.array([1.0, 0, 0]), jnp.full(3, 0.5), 3)
-        >>> one, expected_alignment_step(one, jnp.full(3, 0.5), 3)
+        >>> first = expected_alignment_step(jnp.array([1.0, 0, 0]), jnp.full(3, 0.5), 3)
+        >>> first, expected_alignment_step(first, jnp.full(3, 0.5), 3)
         (Array([0.5 , 0.25, 0.25], dtype=float32), Array([0.25, 0.25, 0.5 ], dtype=float32))
     """
     p, start = floats(p), floats(previous)
@@ -203,17 +176,10 @@ def expected_alignment_step(
 
 @compiled()
 def expected_delays(alignment: ArrayLike, times: ArrayLike | None = None) -> jax.Array:
-    r"""Delays that an alignment is expected to have.
+    """Delays that an alignment is expected to have.
 
-    $$ g(t) = \sum_j \alpha(t,j)\,j $$
-
-    Args:
-        alignment: α, shape (..., T, S).
-        times: when source position j has been read, shape (S,) or (..., S), in milliseconds or tokens; 1, 2, … if not
-            given. For padding on the left: `jnp.cumsum(mask, -1)`. Not looked at where α is 0 and it is not finite.
-
-    Returns:
-        g, shape (..., T).
+    The formula and the arguments are those of `lagging.losses.torch.expected_delays`. For padding on the left, `times`
+    is `jnp.cumsum(mask, -1)`.
 
     Example:
         >>> alignment = jnp.array([[0.5, 0.5, 0], [0, 0.5, 0.5]])
@@ -231,23 +197,16 @@ def expected_delays(alignment: ArrayLike, times: ArrayLike | None = None) -> jax
 def infinite_lookback(
     alignment: ArrayLike, energies: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
 ) -> jax.Array:
-    r"""Soft attention over all that has been read, in expectation (MILk).
+    r"""Soft attention over everything that has been read, in expectation (MILk).
 
-    $$ \beta(t,j) = \sum_{k \ge j} \alpha(t,k)\, \frac{\exp u(t,j)}{\sum_{l \le k} \exp u(t,l)} $$
+    The formula and the arguments are those of `lagging.losses.torch.infinite_lookback`. Here it is computed in two
+    passes, with every exponential relative to the largest energy so far, $h(j) = \max_{l \le j} u(l)$, and with
+    $f(j) = \exp(h(j-1) - h(j)) \le 1$:
 
-    Two passes, with every exponential relative to the largest energy so far, $h(j) = \max_{l \le j} u(l)$, and
-    $f(j) = \exp(h(j-1) - h(j)) \le 1$: $z(j) = f(j)\,z(j-1) + \exp(u(j)-h(j))$ to the right,
-    $v(j) = f(j+1)\,v(j+1) + \alpha(j)/z(j)$ to the left, $\beta(j) = \exp(u(j)-h(j))\,v(j)$. No term is negative,
-    z is never less than 1, and what rounding does to f it does to both: energies of any size will do.
+    $$ z(j) = f(j)\,z(j-1) + \exp(u(j)-h(j)), \qquad v(j) = f(j+1)\,v(j+1) + \alpha(j)/z(j), \qquad
+       \beta(j) = \exp(u(j)-h(j))\,v(j) $$
 
-    Args:
-        alignment: α, shape (..., T, S).
-        energies: u, shape (..., T, S), finite (−∞ is taken as the least number there is).
-        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
-        mask: shape (..., S), True where a source token is real; instead of source_lengths.
-
-    Returns:
-        β, shape (..., T, S); each row has the sum that it has in α.
+    No term is negative, z is never less than 1, and a rounded f enters both passes, so energies may have any size.
 
     Raises:
         UsageError: source_lengths and mask are both given.
@@ -256,9 +215,6 @@ def infinite_lookback(
         >>> infinite_lookback(jnp.array([[0.0, 0, 1], [0.5, 0.5, 0]]), jnp.zeros((2, 3)))
         Array([[0.33333334, 0.33333334, 0.33333334],
                [0.75      , 0.25      , 0.        ]], dtype=float32)
-
-    References:
-        Arivazhagan et al. (2019), arXiv:1906.05218.
     """
     alpha, u = jnp.broadcast_arrays(floats(alignment), floats(energies))
     flags = _flags(alpha.shape[-1], source_lengths, mask)
@@ -266,7 +222,7 @@ def infinite_lookback(
     alpha = _within(flags, alpha)
     least = np.finfo(u.dtype).min
     u = jnp.maximum(u if flags is None else jnp.where(flags, u, least), least)
-    highest = lax.stop_gradient(lax.cummax(u, axis=u.ndim - 1))  # it cancels
+    highest = lax.stop_gradient(lax.cummax(u, axis=u.ndim - 1))  # the value does not depend on it
     new = _within(flags, jnp.exp(u - highest))
     faded = jnp.exp(jnp.concatenate([highest[..., :1], highest[..., :-1]], axis=-1) - highest)
     z = recurrence(faded, new)
@@ -282,24 +238,10 @@ def cif_delays(
     threshold: float = 1.0,
     size: int | None = None,
 ) -> jax.Array:
-    r"""Delays of continuous integrate-and-fire: when the cumulated weights reach the t-th multiple of the threshold.
+    """Delays of continuous integrate-and-fire: when the cumulated weights reach the t-th multiple of the threshold.
 
-    $$ g(t) = \mathrm{step} \cdot \left[ j - 1 + \frac{t\,\theta - A(j-1)}{w(j)} \right], \qquad
-       A(j) = \sum_{l \le j} w(l), \quad j = \min \{ j : A(j) \ge t\,\theta \} $$
-
-    Within the frame in which it fires, the moment is where a straight line from A(j−1) to A(j) reaches the multiple:
-    so it is differentiable in every weight up to there. A token that never fires is written at the end of the source,
-    whatever the weights: no gradient.
-
-    Args:
-        weights: w, shape (..., S), 0 or more; 0 at frames that are padding.
-        target_lengths: how many tokens there are, broadcasts to (...,); those that fire, if not given.
-        step_ms: how long a frame lasts, in milliseconds.
-        threshold: θ.
-        size: T, how many columns to return; the longest target if not given, which cannot be under `jit`.
-
-    Returns:
-        g in milliseconds, shape (..., T); 0 at padding.
+    The formula and the arguments are those of `lagging.losses.torch.cif_delays`. Under `jit`, the number of columns
+    must be known: give `size`.
 
     Raises:
         UsageError: size is not given, and the lengths are not known while `jit` traces.
@@ -307,9 +249,6 @@ def cif_delays(
     Example:
         >>> cif_delays(jnp.array([0.5, 0.25, 0.5, 0.75]), 2, step_ms=40)
         Array([100., 160.], dtype=float32)
-
-    References:
-        Dong & Xu (2020), CIF: Continuous Integrate-and-Fire for End-to-End Speech Recognition, arXiv:1905.11235.
     """
     w = floats(weights)
     if target_lengths is None:
@@ -342,18 +281,9 @@ def hard_alignment(
     *,
     mask: ArrayLike | None = None,
 ) -> jax.Array:
-    r"""Delays of the greedy policy: read on while p < threshold, stop at the last source token at the latest.
+    """Delays of the greedy policy: read on while p < threshold, stop at the last source token at the latest.
 
-    $$ a(t) = \min \{ j \ge a(t-1) : p(t,j) \ge \theta \;\text{or}\; j = |x| \} $$
-
-    Args:
-        p: probability to stop reading at j before writing t, shape (..., T, S).
-        source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
-        threshold: θ.
-        mask: shape (..., S), True where a source token is real; instead of source_lengths.
-
-    Returns:
-        Source tokens read before each target token, whole numbers of shape (..., T): what `lagging.dal` takes.
+    The formula and the arguments are those of `lagging.losses.torch.hard_alignment`.
 
     Raises:
         UsageError: source_lengths and mask are both given.

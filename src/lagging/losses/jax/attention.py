@@ -22,15 +22,7 @@ Params = dict[str, jax.Array]
 
 
 class Attended(NamedTuple):
-    """What an attention saw, and when.
-
-    Attributes:
-        context: shape (..., T, size).
-        delays: g of each head, expected or (if hard) as it would be read: shape (..., heads, T).
-        alignment: α, shape (..., heads, T, S).
-        weights: β, the soft attention, shape (..., heads, T, S).
-        p: probability to stop, shape (..., heads, T, S).
-    """
+    """What an attention saw, and when: the fields of `lagging.losses.torch.Attended`."""
 
     context: jax.Array
     delays: jax.Array
@@ -41,23 +33,14 @@ class Attended(NamedTuple):
 
 @dataclass(frozen=True)
 class MonotonicAttention:
-    r"""Monotonic infinite lookback attention (MILk), single or multi-head: two pure functions, `init` and `apply`.
+    """Monotonic infinite lookback attention (MILk), single or multi-head: two pure functions, `init` and `apply`.
 
-    Each head reads on until it stops, with probability $p(t,j) = \sigma(q_t \cdot k_j / \sqrt{d} + b + \epsilon)$, and
-    attends to all that it has read, by energies $u(t,j) = q'_t \cdot k'_j / \sqrt{d}$: `expected_alignment` and
-    `infinite_lookback`. The noise ε of training drives p to 0 or 1, so that a hard policy loses little. At the last
-    source token it always stops, so that no mass is lost.
-
-    Attributes:
-        size: width of queries and context; a multiple of the number of heads.
-        source_size: width of keys; that of queries if not given.
-        heads: how many decide for themselves.
-        noise: standard deviation of ε, where `apply` is given a random key.
-        bias: b to start from; the lower, the more is read at first.
-        lookback: whether the context comes from all that was read (β), or from where the head stopped (α) alone.
+    The formulas and the attributes are those of `lagging.losses.torch.MonotonicAttention`. The parameters are a
+    dictionary of arrays. There is noise where `apply` gets a random key, and the policy is hard where `apply` is told
+    so: there is no mode of training or evaluation.
 
     Raises:
-        UsageError: the size is no multiple of the number of heads.
+        UsageError: the size is not a multiple of the number of heads.
 
     Example:
         One step of training for latency, on queries and keys of any model:
@@ -76,9 +59,6 @@ class MonotonicAttention:
         >>> params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
         >>> attention.apply(params, queries, keys, lengths, hard=True).delays.shape
         (4, 2, 5)
-
-    References:
-        Arivazhagan et al. (2019), arXiv:1906.05218; Ma et al. (2020), Monotonic Multihead Attention, arXiv:1909.12406.
     """
 
     size: int
@@ -120,12 +100,9 @@ class MonotonicAttention:
 
         Args:
             params: from `init`.
-            queries: of the target tokens, shape (..., T, size); their padding, if any, is on the right.
-            keys: of the source tokens, shape (..., S, source_size).
-            source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
-            mask: shape (..., S), True where a source token is real; instead of source_lengths.
-            key: for the noise, in training; no noise if not given.
-            hard: stop where p is at least a half, as in translating, rather than in expectation.
+            queries, keys, source_lengths, mask: as in `lagging.losses.torch.MonotonicAttention.forward`.
+            key: random key of the noise, in training; no noise if not given.
+            hard: stop where p is at least 0.5, as in translating, instead of in expectation; static under `jit`.
         """
         queries, keys = jnp.asarray(queries), jnp.asarray(keys)
         flags = jnp.broadcast_to(real(keys.shape[-2], source_lengths, mask, "source_lengths"), keys.shape[:-1])
@@ -156,17 +133,9 @@ class MonotonicAttention:
 
 
 def aggregate_heads(values: ArrayLike, how: Heads = "mean", *, axis: int = -1) -> jax.Array:
-    r"""One number of several heads.
+    """One number of several heads.
 
-    Args:
-        values: latency of each head, or anything else that heads have.
-        how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, to which slow heads matter more;
-            "max", the slowest, for which a decoder has to wait; "variance", how far they are apart: of delays, with
-            `axis=-2`, to keep heads together.
-        axis: that of the heads.
-
-    Returns:
-        Shape of the values without that axis. Heads that are equally slow share the gradient of "max".
+    The values of `how` are those of `lagging.losses.torch.aggregate_heads`; `axis` is its `dim`.
 
     Raises:
         UsageError: `how` has another value.
@@ -193,22 +162,13 @@ def aggregate_heads(values: ArrayLike, how: Heads = "mean", *, axis: int = -1) -
 def wait_k_mask(k: ArrayLike, target_length: int, source_length: int) -> jax.Array:
     """Which source tokens a wait-k policy has read before each target token: those j < t + k, t and j from 0.
 
-    Args:
-        k: how many tokens to read first; a number, or one per sentence.
-        target_length: T.
-        source_length: S.
-
-    Returns:
-        True where attention may look, shape (T, S), or (..., T, S) for k of shape (...,).
+    The arguments are those of `lagging.losses.torch.wait_k_mask`; both lengths are static under `jit`.
 
     Example:
         >>> wait_k_mask(2, 3, 4).astype(int)
         Array([[1, 1, 0, 0],
                [1, 1, 1, 0],
                [1, 1, 1, 1]], dtype=int32)
-
-    References:
-        Ma et al. (2019), arXiv:1810.08398.
     """
     read = jnp.asarray(k)[..., None, None] + jnp.arange(target_length)[:, None]
     return jnp.arange(source_length) < read
@@ -217,20 +177,11 @@ def wait_k_mask(k: ArrayLike, target_length: int, source_length: int) -> jax.Arr
 def multipath(key: jax.Array, batch: int, low: int, high: int) -> jax.Array:
     """A random k from low to high, both included, for each sentence: one model then serves every k.
 
-    Args:
-        key: where chance comes from.
-        batch: how many sentences.
-        low, high: the least and the largest k.
-
-    Returns:
-        k, shape (batch,).
+    As `lagging.losses.torch.multipath`, with a random key instead of a generator.
 
     Example:
         >>> k = multipath(jax.random.key(0), 4, 1, 9)
         >>> wait_k_mask(k, 5, 6).shape
         (4, 5, 6)
-
-    References:
-        Elbayad et al. (2020), Efficient Wait-k Models for Simultaneous Machine Translation, arXiv:2005.08595.
     """
     return jax.random.randint(key, (batch,), low, high + 1)

@@ -19,15 +19,7 @@ __all__ = ["LatencyController", "LatencyLoss", "LossTerms", "warm_up"]
 
 
 class LossTerms(NamedTuple):
-    """What a loss is made of: loss = likelihood + weight·latency + its own weight·variance.
-
-    Attributes:
-        loss: what to minimize.
-        likelihood: as it was given.
-        latency: mean DAL of the sentences that have tokens.
-        variance: of the delays over the heads, mean of all tokens; 0 without heads.
-        weight: λ, warmed up.
-    """
+    """The parts of a loss: the fields of `lagging.losses.torch.LossTerms`."""
 
     loss: jax.Array
     likelihood: jax.Array
@@ -37,7 +29,7 @@ class LossTerms(NamedTuple):
 
 
 def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
-    """How much of λ counts: nothing up to `start`, then more at every step, all of it `steps` later.
+    """The factor of λ during warm-up; see `lagging.losses.torch.warm_up`.
 
     Example:
         >>> [float(warm_up(step, start=10, steps=4)) for step in (0, 10, 11, 14, 99)]
@@ -51,29 +43,18 @@ def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
 
 @dataclass(frozen=True)
 class LatencyLoss:
-    r"""Likelihood and latency at once: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk), a pure function.
+    r"""Likelihood and latency in one loss: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk), a pure function.
 
-    With several heads, DAL is that of each head, and then aggregated; the variance of their delays is taken over the
-    heads at each real token.
-
-    Attributes:
-        weight: λ, where the call does not give one.
-        heads: how the DAL of several heads becomes one ("mean", "softmax", "max"); None if the delays have no heads.
-        variance_weight: weight of the variance of the delays over the heads, which keeps them together.
-        start, steps: of the warm-up, see `warm_up`.
-        ties: as for `dal`.
+    The attributes are the arguments of `lagging.losses.torch.LatencyLoss`; they are static under `jit`.
 
     Raises:
-        UsageError: `heads` has another value, or there is a variance_weight and no heads.
+        UsageError: `heads` has another value, or there is a variance_weight without heads.
 
     Example:
         >>> loss = LatencyLoss(weight=0.1, start=100, steps=100)
         >>> terms = loss(2.5, jnp.array([[3.0, 4, 4, 4]]), 4, step=150)
         >>> terms.loss, terms.latency, terms.weight
         (Array(2.65, dtype=float32), Array(3., dtype=float32), Array(0.05, dtype=float32))
-
-    References:
-        Arivazhagan et al. (2019), arXiv:1906.05218; heads and variance: Ma et al. (2020), arXiv:1909.12406.
     """
 
     weight: float = 1.0
@@ -102,15 +83,7 @@ class LatencyLoss:
         step: ArrayLike | None = None,
         weight: ArrayLike | None = None,
     ) -> LossTerms:
-        """The loss and its parts.
-
-        Args:
-            likelihood: −log p(y|x) of the batch, a number: per token or per sentence, as λ was chosen for.
-            delays: g, shape (..., T); (..., heads, T) if there are heads.
-            source_lengths, target_lengths, mask, write_cost: of the sentences, as for `dal`.
-            step: of training, for the warm-up; without it, λ is warm.
-            weight: λ, if it comes from a `LatencyController`.
-        """
+        """The loss and its parts; the arguments are those of `lagging.losses.torch.LatencyLoss.forward`."""
         g, many = floats(delays), self.heads is not None
         flags = real(g.shape[-1], target_lengths, mask, "target_lengths")
         flags = jnp.broadcast_to(flags, g.shape[:-2] + g.shape[-1:] if many else g.shape)
@@ -134,18 +107,10 @@ class LatencyLoss:
 
 
 class LatencyController(NamedTuple):
-    r"""Finds the λ that gives a wanted latency, by dual ascent: "train me at DAL 4". A pytree.
+    """Finds the λ that gives a requested latency, by dual ascent: "train me at DAL 4".
 
-    $$ \lambda \leftarrow \max(0,\; \lambda + \eta\,(\mathrm{DAL} - \mathrm{target})) $$
-
-    As long as the model is too slow λ grows, and as long as it is faster than need be λ falls: where λ stands still,
-    the latency is the target, or λ is 0 and the model is fast enough without.
-
-    Attributes:
-        target: the DAL that is wanted, in source units.
-        weight: λ.
-        rate: η, how fast λ moves per source unit.
-        highest: λ goes no higher.
+    The formula and the attributes are those of `lagging.losses.torch.LatencyController`. It is a pytree, so it can be
+    part of the state of training: `update` returns a new controller.
 
     Example:
         >>> controller = LatencyController(target=4.0, rate=0.1)

@@ -15,7 +15,7 @@ from lagging.errors import MetricError, UsageError, counted
 from lagging.metrics import Metric
 from lagging.metrics import metric as parse
 from lagging.metrics.schedule import Schedules
-from lagging.metrics.tail import PER, recordings
+from lagging.metrics.tail import DRIFT_SPAN, locate_segments
 from lagging.render.plots import labels, theme
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
@@ -242,10 +242,10 @@ def _middle(run: Run, wanted: Metric, name: str) -> tuple[Floats, Floats]:
             f"{name}: its segments were not cut from recordings, so they have no place in one\n"
             "  fix: cut the log of the recordings by lagging.longform.resegment."
         )
-    schedule = Schedules(run).of(wanted)
+    schedule = Schedules(run).for_metric(wanted)
     n = schedule.g.lengths.astype(np.float64)
     some = n > 0
-    recording, begin = recordings(schedule, some)
+    recording, begin = locate_segments(schedule, some)
     if run.offset is None or np.isnan(run.offset[some]).any():  # placed by the end: the first one begins at 0
         first = np.full(recording.max(initial=0) + 1, np.inf)
         np.minimum.at(first, recording[some], begin[some])
@@ -258,7 +258,7 @@ def _straight(
 ) -> tuple[list[Line2D], str]:
     """The line of a drift, and what to call it."""
     mean_x, mean_y = np.average(x, weights=weight), np.average(y, weights=weight)
-    slope = drift.value / theme.scale(drift.unit) * per / PER[unit]
+    slope = drift.value / theme.scale(drift.unit) * per / DRIFT_SPAN[unit]
     ends = np.array([x.min(), x.max()])
     line = ax.plot(ends, mean_y + slope * (ends - mean_x), **style.line)
     sign = "+" if drift.value >= 0 else ""

@@ -15,7 +15,7 @@ from lagging.comparison.regimes import REGIMES
 from lagging.data.ragged import Floats
 from lagging.errors import MetricError
 from lagging.metrics import Metric
-from lagging.metrics.tail import recordings
+from lagging.metrics.tail import locate_segments
 from lagging.render.report.systems import CLOCKS, System
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
@@ -232,7 +232,7 @@ def _placed(one: System) -> tuple[Floats, Floats, str]:
     s = one.schedule()
     some = (s.g.lengths > 0) & (s.x > 0)
     try:
-        recording, begin = recordings(s, some)
+        recording, begin = locate_segments(s, some)
     except MetricError as error:
         return np.zeros(0), np.zeros(0), str(error).splitlines()[0]
     first = np.full(int(recording.max(initial=-1)) + 1, np.inf)

@@ -71,7 +71,7 @@ class System:
 
     def schedule(self, clock: str = "ideal") -> Schedule:
         """g, |x| and lags by the length of the hypothesis, as AL and DAL of the paper see them."""
-        return self.schedules.of(metric("DAL")(clock=clock, length="hypothesis"))
+        return self.schedules.for_metric(metric("DAL")(clock=clock, length="hypothesis"))
 
     @cached_property
     def degeneracy(self) -> dict[str, Score]:

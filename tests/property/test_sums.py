@@ -143,7 +143,7 @@ def test_shared_names(one: list[int | str], other: list[int | str]) -> None:
 
 def test_keys_are_the_same_in_any_process() -> None:
     """They are made by the process that read the segment; the number was computed with `b2sum -l 64`."""
-    assert keys(np.array(["talk-8"], dtype=object)).view(np.uint64).tolist() == [0x9E3A1C5C49CBFAA5]
+    assert segment_keys(np.array(["talk-8"], dtype=object)).view(np.uint64).tolist() == [0x9E3A1C5C49CBFAA5]
 
 
 # ---- memory -----------------------------------------------------------------------------------------------------

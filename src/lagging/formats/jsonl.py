@@ -24,9 +24,10 @@ from lagging.data.columns import no_times
 from lagging.data.ragged import Ragged
 from lagging.data.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.data.tokens import count_tokens, unknown_pieces
-from lagging.errors import Note, UsageError
+from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
-from lagging.formats.options import Options, Trouble
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.schema import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
 from lagging.formats.source import Batch, Source
 from lagging.formats.tables import joined_labels, label
@@ -61,37 +62,38 @@ class Decoder(Protocol):
         """The rows, some at a time; faults and notes go into the options."""
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The segments of a log, in parts; faults go into `options.faults`."""
-    decoder = _Decoder(source, options)
-    return collect(source, options, decoder) if source.stretch is None else _collect_stretch(source, options, decoder)
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The segments of a log, in parts; faults go into `report.faults`."""
+    decoder = _Decoder(source, options, report)
+    collector = collect if source.stretch is None else _collect_stretch
+    return collector(source, options, report, decoder)
 
 
-def _collect_stretch(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
+def _collect_stretch(source: Source, options: ReadOptions, report: ReadReport, decoder: Decoder) -> Iterator[Run]:
     """The segments of some lines, in parts; the first rows of the file settle what it is, if that is not known yet."""
     if source.told is None:
         sample = _sample(decoder.chunks())
         if not sample.rows:
             return
-        facts = _settled(source, options, sample)
-        reader = Reader(source, options, facts)
+        facts = _settled(source, options, report, sample)
+        reader = Reader(source, options, report, facts)
         reader._has_late(sample.rows[:1], sample.places[:1])
         source.told = facts, reader.usual
     facts, usual = source.told
     decoder.only(facts.columns, facts.absent)
     source.enter()
-    yield from _in_parts(Reader(source, options, facts, usual=usual), decoder.chunks())
+    yield from _in_parts(Reader(source, options, report, facts, usual=usual), decoder.chunks())
 
 
-def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
-    """The segments of a file, in parts: its first rows settle what it is; faults go into `options.faults`."""
+def collect(source: Source, options: ReadOptions, report: ReadReport, decoder: Decoder) -> Iterator[Run]:
+    """The segments of a file, in parts: its first rows settle what it is; faults go into `report.faults`."""
     chunks = decoder.chunks()
     sample = _sample(chunks)
     if not sample.rows:
         return
-    facts = _settled(source, options, sample)
+    facts = _settled(source, options, report, sample)
     decoder.only(facts.columns, facts.absent)
-    reader = Reader(source, options, facts)
+    reader = Reader(source, options, report, facts)
     reader.hold(sample)
     del sample
     yield from _in_parts(reader, chunks)
@@ -108,12 +110,12 @@ def _sample(chunks: Iterator[Rows]) -> Rows:
     return sample
 
 
-def _settled(source: Source, options: Options, sample: Rows) -> Facts:
+def _settled(source: Source, options: ReadOptions, report: ReadReport, sample: Rows) -> Facts:
     written = [
         place for place, row in enumerate(sample.rows) if row.delays
     ]  # what nothing was written in tells nothing
     places = sorted({*range(min(SAMPLE, len(sample.rows))), *written[:SAMPLE]})
-    return settle(source, options, [sample.rows[place] for place in places])
+    return settle(source, options, report, [sample.rows[place] for place in places])
 
 
 def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
@@ -130,13 +132,13 @@ def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
 class _Decoder:
     """Lines of JSON to rows."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
+        self.source, self.options, self.report = source, options, report
         self.fields = frozenset(Line.__struct_fields__)
         self.keys = _keys(options)
         called = {key: name for name in self.fields for key in (name, self.keys.get(name, name))}
-        self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.by)]
-        self._labels = {f: n for f, n in zip(self._by, options.by, strict=True) if f not in self.fields}
+        self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.group_by)]
+        self._labels = {f: n for f, n in zip(self._by, options.group_by, strict=True) if f not in self.fields}
         self._json = self._decoder()
         self._bare: msgspec.json.Decoder[Any] | None = None
         self._blank = 0
@@ -166,7 +168,7 @@ class _Decoder:
         """The rows of each batch; at the end it is said what was skipped."""
         for batch in self.source.batches():
             yield self.decode(batch)
-        self.options.skipped(self.source, self._blank)
+        self.report.note_blank_lines(self.source, self._blank)
 
     def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
@@ -178,7 +180,7 @@ class _Decoder:
                 return self._one_by_one(batch)
             self._bare = None  # what was absent is there, or is an empty list: from now on rows are looked at
         first = batch.first
-        places = first - 1 - self._blank + self.options.placed
+        places = first - 1 - self._blank + self.report.placed
         lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
         return Rows(rows, lines, at, self._groups(rows), bare)
 
@@ -190,11 +192,11 @@ class _Decoder:
                 self._blank += 1
                 continue
             readers = {key: FIELDS[name] for key, name in names.items()}
-            values, trouble = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
+            values, faults = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
             labels = [None if values is None else values.pop(key, None) for key in self._labels.values()]
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
-            place = number - 1 - self._blank + self.options.placed
-            if not trouble and row is not None:
+            place = number - 1 - self._blank + self.report.placed
+            if not faults and row is not None:
                 found.rows.append(row)
                 found.lines.append(number)
                 found.places.append(place)
@@ -202,8 +204,8 @@ class _Decoder:
                     own = dict(zip(self._labels, labels, strict=True))
                     found.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
                 continue
-            if not self.options.tolerates(trouble, self.source, number):
-                self.options.refuse(trouble, self.source, number, None if row is None else name_of(row))
+            if not self.report.leave_out_torn(faults, self.source, number, self.options.repair):
+                self.report.refuse(faults, self.source, number, None if row is None else name_of(row))
             if row is not None:
                 self._look_further(row, number)
         return found
@@ -220,7 +222,7 @@ class _Decoder:
             line=np.array([line]),
             origin=Origin(self.source.path),
         )
-        self.options.faults.add(*check(alone))
+        self.report.faults.add(*check(alone))
 
 
 def _failed(row: Any) -> Note:
@@ -230,7 +232,7 @@ def _failed(row: Any) -> Note:
     return Note("failed", f"{what}; nothing of it counts", 1, () if name is None else (name,))
 
 
-def _keys(options: Options) -> dict[str, str]:
+def _keys(options: ReadOptions) -> dict[str, str]:
     """What the lines call the fields that have another name in them."""
     keys = {**KEYS.get(options.format or "", {}), **options.column_map}
     given = set(options.column_map.values())
@@ -246,13 +248,14 @@ class Reader:
     """How rows become a Run, under what was settled about the log.
 
     Attributes:
-        source, options, facts: the log, how to read it, what it is.
+        source, options, report, facts: the log, how to read it, what was found, what it is.
         held: rows that are in no Run yet, by column.
         usual: what a row has of the columns that the first rows did not have, one way or another nothing.
     """
 
     source: Source
-    options: Options
+    options: ReadOptions
+    report: ReadReport
     facts: Facts
     held: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     usual: list[Any] = field(default_factory=list)
@@ -266,7 +269,7 @@ class Reader:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
         names = [row.index if row.index is not UNSET else row.id for row in rows]
-        self.options.notes += [_failed(row) for row in rows if row.failed]
+        self.report.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]
@@ -325,7 +328,7 @@ class Reader:
         """Say which segments have a column that is not read, because the first rows do not have it."""
         if names and column not in SETTINGS:
             text = f"{column}: not in the first {SAMPLE} rows"
-            self.options.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
+            self.report.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
 
     @cached_property
     def _lists(self) -> tuple[str, ...]:
@@ -336,28 +339,28 @@ class Reader:
         """Whether a row lacks what a segment must have; the faults are recorded."""
         facts, name = self.facts, name_of(row)
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
-        wrong: list[Trouble] = []
+        wrong: list[Fault] = []
         if facts.has_id != (name is not None):
-            wrong.append(("missing-id" if facts.has_id else "extra-id", "", None))
+            wrong.append(Fault("missing-id" if facts.has_id else "extra-id"))
         if facts.untimed and type(row.delays) is list:
-            wrong.append(("extra-delays", "", None))
+            wrong.append(Fault("extra-delays"))
         if not facts.untimed and (row.delays is UNSET or row.delays is None) and not empty:
-            wrong.append(("missing-delays", "", None))
+            wrong.append(Fault("missing-delays"))
         if facts.has_text and row.prediction in (UNSET, None) and (row.delays or (facts.untimed and not empty)):
-            wrong.append(("missing-prediction", "", None))
+            wrong.append(Fault("missing-prediction"))
         if not facts.untimed and (row.source_length is UNSET or row.source_length is None):
-            wrong.append(("missing-source-length", "", None))
+            wrong.append(Fault("missing-source-length"))
         for setting in SETTINGS:
             said = getattr(row, setting)
             settled = getattr(facts, setting)
             if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
-                wrong.append((f"mixed-{setting}", f"{said}, not {settled}", None))
+                wrong.append(Fault(f"mixed-{setting}", f"{said}, not {settled}"))
         for column in self._lists:
             if not are_numbers([value := getattr(row, column)], column):
                 kind = WRONG.get(column, "bad-column")
-                wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}", None))
+                wrong.append(Fault(kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}"))
         if wrong:
-            self.options.refuse(wrong, self.source, line, name)
+            self.report.refuse(wrong, self.source, line, name)
         return bool(wrong)
 
     def part(self) -> Run:
@@ -392,24 +395,24 @@ class Reader:
 
     def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
         """A Run of these columns, repaired as asked, checked, and with notes; `pieces` are those that the log shows."""
-        options, facts = self.options, self.facts
+        report, facts = self.report, self.facts
         run = Run(**columns, unit=facts.unit, level=facts.level, seg=facts.seg, origin=facts.origin)
         # which of several lines counts is known only when all have been read
-        run = repair(run, [name for name in options.repair if name not in ("first", "last")])
+        run = repair(run, [name for name in self.options.repair if name not in ("first", "last")])
         texts = run.prediction if facts.has_text else None
         counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
         if counts is not None and len(pieces):  # a system need not cut its words as the model does
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
             strange = [isinstance(p, list) and unknown_pieces(p, facts.level) for p in pieces]
-            options.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
+            report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
         if texts is not None and counts is not None and facts.level == "char":
             spaced = np.zeros(len(run), dtype=bool)
             for row in np.flatnonzero(counts != run.delays.lengths).tolist():
                 spaced[row] = counts_space(texts[row], int(run.delays.lengths[row]))
             counts = np.where(spaced, run.delays.lengths, counts)
-            options.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
-        options.faults.add(*check(run, token_counts=counts))
-        options.notes.extend(remark(run))
+            report.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
+        report.faults.add(*check(run, token_counts=counts))
+        report.notes.extend(remark(run))
         return run
 
     def references(self, held: dict[str, list[Any]]) -> Texts | None:
@@ -424,5 +427,5 @@ class Reader:
         filled = "" if self.facts.origin.format == "simuleval" else None
         read_as = "an empty reference, as SimulEval reads it" if filled == "" else "no reference"
         text = f"no `reference` key, where other lines have one: read as {read_as}"
-        self.options.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
+        self.report.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
         return make_texts([filled if text is UNSET else text for text in texts])

@@ -10,7 +10,7 @@ their lists go from Arrow's memory into a Run without a copy. The line of a segm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from lagging.data.trees import read_json
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
 from lagging.formats.line import UNREAD, Line
-from lagging.formats.options import Options, Trouble
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.row_groups import Batches, opened, recognise
 from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
 from lagging.formats.source import Source
@@ -59,21 +60,23 @@ def _arrow() -> Any:
 # ---- a file -----------------------------------------------------------------------------------------------------
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The segments of a file, in parts; faults go into `options.faults`."""
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The segments of a file, in parts; faults go into `report.faults`."""
     pa = _arrow()
     try:
-        with opened(source, options) as (schema, batches):
-            said = _said(schema, source, options)
+        with opened(source, options, report) as (schema, batches):
+            said = _said(schema, source, report)
             if source.stretch is not None and source.stretch.start:
                 said = {name: value for name, value in said.items() if name not in COUNTS}  # of the whole, counted once
-            yield from restored(_runs(source, options, schema, batches, said), said)
+            yield from restored(_runs(source, options, report, schema, batches, said), said)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
+        report.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
 
 
-def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options: Options) -> Iterator[Run]:
-    """The segments of batches of one schema that are in memory; faults go into `options.faults`."""
+def from_batches(
+    batches: Sequence[pyarrow.RecordBatch], source: Source, options: ReadOptions, report: ReadReport
+) -> Iterator[Run]:
+    """The segments of batches of one schema that are in memory; faults go into `report.faults`."""
     schema = batches[0].schema
 
     def some(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
@@ -81,11 +84,11 @@ def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options
         chosen = (batch.select(names) for batch in batches)
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
-    said = _said(schema, source, options)
-    yield from restored(_runs(source, options, schema, some, said, whole=True), said)
+    said = _said(schema, source, report)
+    yield from restored(_runs(source, options, report, schema, some, said, whole=True), said)
 
 
-def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str, Any]:
+def _said(schema: pyarrow.Schema, source: Source, report: ReadReport) -> dict[str, Any]:
     """What the metadata say of the whole table; faults are recorded."""
     text = (schema.metadata or {}).get(KEY, b"{}")
     try:
@@ -93,24 +96,25 @@ def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str,
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        options.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
+        report.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
         return {}
     wrong = {name: strange(name, value) for name, value in said.items() if name in SCALARS}
-    options.faults.add(*(Fault(kind, what, source.path) for found in wrong.values() for kind, what, _ in found))
+    report.faults.add(*(replace(fault, path=source.path) for found in wrong.values() for fault in found))
     return {name: said[name] for name, found in wrong.items() if not found}
 
 
 def _runs(
     source: Source,
-    options: Options,
+    options: ReadOptions,
+    report: ReadReport,
     schema: pyarrow.Schema,
     batches: Batches,
     said: dict[str, Any],
     whole: bool = False,
 ) -> Iterator[Run]:
     """The parts, once it is settled from the first of them, or from the whole, what the table is."""
-    matched = match(schema.names, options.column_map, options.by)
-    if not usable(matched, schema.names, options, source.path):
+    matched = match(schema.names, options.column_map, options.group_by)
+    if not usable(matched, schema.names, options.column_map, report, source.path):
         return
     types = {column: schema.field(place).type for column, place in matched.places.items()}
     misfits = [fault for column, kind in types.items() for fault in _misfit(column, kind, source.path)]
@@ -120,7 +124,7 @@ def _runs(
                 Fault("bad-value", f"segments cannot be grouped by {field.name}, of {field.type}", source.path)
             )
     if misfits:
-        options.faults.add(*misfits)
+        report.faults.add(*misfits)
         return
     asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or wanted(c, options, "ms"))]
     names = {column: schema.names[matched.places[column]] for column in asked}
@@ -130,7 +134,7 @@ def _runs(
 
     def read(rows: int = 0, *, first: bool = False) -> Iterator[_Table]:
         parts = _numbered(batches(list(dict.fromkeys((*names.values(), *by))), first=first), rows, source)
-        return (_Table(source, options, said, names, by, unread, row, batch) for row, batch in parts)
+        return (_Table(source, report, said, names, by, unread, row, batch) for row, batch in parts)
 
     tables = read(0 if stretch is None else stretch.first - 1)
     facts, sample = source.told, list[_Table]()
@@ -142,12 +146,12 @@ def _runs(
         if not sample:
             return
         lines = [line for table in sample for line in table.sample(whole)]
-        facts = settle(source, options, lines)
+        facts = settle(source, options, report, lines)
     if stretch is not None:
         source.told = facts
     if stretch is not None and stretch.first > 1:
         sample.clear()  # it was only looked at
-    reader = jsonl.Reader(source, options, facts)
+    reader = jsonl.Reader(source, options, report, facts)
     while sample:
         yield from sample.pop(0).runs(reader)
     for table in tables:
@@ -267,7 +271,7 @@ class _Table:
     """
 
     source: Source
-    options: Options
+    report: ReadReport
     said: dict[str, Any]
     read: dict[str, str]
     by: tuple[str, ...]
@@ -279,7 +283,7 @@ class _Table:
         """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
-        self.faults: dict[int, list[Trouble]] = {}
+        self.faults: dict[int, list[Fault]] = {}
         for column, name in self.read.items():
             array = self.batch.column(name)
             if column == "delays" or column in LISTS:
@@ -302,7 +306,7 @@ class _Table:
             self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
 
     def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:
-        self.faults.setdefault(row, []).append((kind, detail, token))
+        self.faults.setdefault(row, []).append(Fault(kind, detail, token=token))
 
     def _text(self, row: int, column: str, value: Any) -> Any:
         """A text, or a name, or what else is neither number nor list."""
@@ -350,7 +354,7 @@ class _Table:
         rows = np.arange(1, len(self) + 1) + self.before
         facts = reader.facts
         texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
-        ids = self.columns["id"] if facts.has_id else rows - 1 + self.options.placed
+        ids = self.columns["id"] if facts.has_id else rows - 1 + self.report.placed
         ids = ids if isinstance(ids, np.ndarray) else np.array([*ids, None], dtype=object)[:-1]
         names = ids[some]
         for column in (*facts.absent, *(() if facts.has_text or facts.speech_out else ("prediction",))):
@@ -394,7 +398,7 @@ class _Table:
         for row, wrong in self.faults.items():
             name = self.line(row).id
             known = None if isinstance(name, bytes | float) or name is UNSET else name
-            self.options.refuse(wrong, self.source, self.before + row + 1, known)
+            self.report.refuse(wrong, self.source, self.before + row + 1, known)
             kept[row] = False
         for row in np.flatnonzero(doubtful & kept).tolist():
             kept[row] = not reader.refuse(self.line(row), self.before + row + 1)

@@ -9,33 +9,33 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.errors import DataError, Fault, UsageError
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 
 __all__ = ["drained", "each", "guarded", "reason_of", "without"]
 
 
-def guarded(parts: Callable[[], Iterable[Run]], source: Source, options: Options) -> Iterator[Run]:
+def guarded(parts: Callable[[], Iterable[Run]], source: Source, report: ReadReport) -> Iterator[Run]:
     """The parts of a file; what makes it unreadable is its fault, and not the end of all reading."""
     try:
         yield from parts()
     except DataError as error:
-        options.faults.add(*error.faults)
+        report.faults.add(*error.faults)
     except UsageError as error:
-        options.faults.add(Fault("unreadable", str(error).partition("\n")[0], source.path))
+        report.faults.add(Fault("unreadable", str(error).partition("\n")[0], source.path))
 
 
-def drained(options: Options, lines: set[int], kinds: set[str]) -> list[Fault]:
+def drained(report: ReadReport, lines: set[int], kinds: set[str]) -> list[Fault]:
     """The faults that were found since the last time; they are told, and forgotten, and lines and kinds are noted."""
-    found = list(options.faults.sorted())
-    options.faults.kept.clear()
-    options.faults.counts.clear()
-    options.refused.clear()
+    found = list(report.faults.sorted())
+    report.faults.kept.clear()
+    report.faults.counts.clear()
+    report.refused.clear()
     lines.update(fault.line for fault in found if fault.line is not None)
     kinds.update(fault.kind for fault in found)
-    if options.quarantine is not None:
+    if report.quarantine is not None:
         for fault in found:
-            options.quarantine(fault)
+            report.quarantine(fault)
     return found
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source, Stretch
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _arrow() -> Any:
 
 
 @contextmanager
-def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, Batches]]:
+def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it."""
     pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or what is compressed, is taken into memory
@@ -57,7 +58,7 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
             ipc = pa.ipc.open_file(file)
             yield (
                 ipc.schema,
-                lambda names, *, first=False: _join(_whole(_slices(ipc, names, size), None, source, options)),
+                lambda names, *, first=False: _join(_whole(_slices(ipc, names, size), None, source, report)),
             )
         else:
             from pyarrow.parquet import ParquetFile
@@ -72,7 +73,7 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
                     for some in wanted
                     for batch in parquet.iter_batches(size, range(some.start, some.stop), names, use_threads=False)
                 )
-                return _join(_whole(batches, rows, source, options))
+                return _join(_whole(batches, rows, source, report))
 
             yield parquet.schema_arrow, read
 
@@ -109,7 +110,7 @@ def _join(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 
 def _whole(
-    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, options: Options
+    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, report: ReadReport
 ) -> Iterator[pyarrow.RecordBatch]:
     """The batches up to one that cannot be read; a fault says from which row on."""
     pa, read = _arrow(), 0
@@ -120,7 +121,7 @@ def _whole(
     except (pa.ArrowException, OSError) as error:
         said = str(error).partition("\n")[0][:100]
         lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
-        options.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
+        report.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
 
 
 def _start(file: Path) -> bytes:

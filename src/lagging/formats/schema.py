@@ -30,7 +30,8 @@ from lagging.data.trees import TreeError, read_yaml
 from lagging.data.units import is_too_fast
 from lagging.errors import Note, UsageError
 from lagging.formats.line import Line, name_of
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.sniff import FORMATS
 from lagging.formats.source import Source, first_line
 
@@ -136,7 +137,7 @@ class Facts:
         return self.unit == "none"
 
 
-def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
+def settle(source: Source, options: ReadOptions, report: ReadReport, rows: list[Line]) -> Facts:
     """Find out what the log is, from its first rows."""
     flavour = options.format or "jsonl"
     texts = [None if row.prediction is UNSET else row.prediction for row in rows]
@@ -153,13 +154,13 @@ def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
     unit, how = ("none", "") if untimed else _unit(source, options, flavour, rows, level)
     if untimed:
         check_untimed_level(level, source.path)
-        options.notes.extend(_of_no_use(rows))
+        report.notes.extend(_of_no_use(rows))
     has_text = not speech_out and any(text is not None for text in texts)
     if any(texts) and has_text and level == "token" and options.level is None and said is None:
-        options.notes.append(unmatched_tokens(texts, lengths))
+        report.notes.append(unmatched_tokens(texts, lengths))
 
     asked = [c for c in OPTIONAL if wanted(c, options, unit) and not (untimed and c in TIMED)]
-    options.notes.extend(_not_checked(c for c in LISTS if c not in (*asked, *TIMED * untimed) and _present(c, rows)))
+    report.notes.extend(_not_checked(c for c in LISTS if c not in (*asked, *TIMED * untimed) and _present(c, rows)))
     title = TITLES[flavour]
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
@@ -205,7 +206,7 @@ def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
     return detect_level(texts, lengths, unspaced)
 
 
-def wanted(column: str, options: Options, unit: str) -> bool:
+def wanted(column: str, options: ReadOptions, unit: str) -> bool:
     """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
     if column == "prediction_spm":
         return is_spm(options.level or "")
@@ -237,7 +238,7 @@ TIMED = (*LISTS, "prediction_spm")
 """What goes with delays."""
 
 
-def _is_untimed(options: Options, flavour: str, rows: list[Line], speech_out: bool) -> bool:
+def _is_untimed(options: ReadOptions, flavour: str, rows: list[Line], speech_out: bool) -> bool:
     """Whether a log has text, and delays nowhere."""
     said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
     if options.unit is not None or said is not None:
@@ -256,7 +257,7 @@ def _of_no_use(rows: list[Line]) -> Iterator[Note]:
         yield Note("column left out", f"{', '.join(found)}: there are no delays")
 
 
-def _unit(source: Source, options: Options, flavour: str, rows: list[Line], level: str) -> tuple[str, str]:
+def _unit(source: Source, options: ReadOptions, flavour: str, rows: list[Line], level: str) -> tuple[str, str]:
     """The unit of the delays, and how it was found out."""
     if options.unit is not None:
         return options.unit, "as given"

@@ -23,16 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.data.checks import check_repairs
 from lagging.data.run import Run
-from lagging.data.tokens import check_units
 from lagging.errors import DataError, Fault, UsageError, optional
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
 from lagging.formats.parquet import as_texts, from_batches
 from lagging.formats.quarantine import reason_of, without
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
-from lagging.formats.tables import check_names, joined_labels, match
+from lagging.formats.tables import joined_labels, match
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.scoring.accumulator import Accumulator
@@ -223,26 +222,26 @@ def runs_of(
     """The segments of a batch; and, by rows from 0, the faults of those that are none."""
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
-    check_units(unit, level)
-    check_repairs(tuple(repair))
-    chosen = check_names(columns or {})
-    if "id" not in match(batch.schema.names, chosen).places:
+    options = ReadOptions.make(
+        format="arrow", level=level, unit=unit, repair=repair, group_by=by, column_map=columns or {}
+    )
+    if "id" not in match(batch.schema.names, options.column_map).places:
         raise DataError(Fault("missing-column", "no `id`, and by its place in a batch nothing can be named", PATH))
     if not batch.num_rows:
         return [], {}
-    options = Options("arrow", level, unit, tuple(repair), by=tuple(by), column_map=chosen)
-    options.faults.limit = sys.maxsize
+    report = ReadReport()
+    report.faults.limit = sys.maxsize
     seen, runs = SeenIds(), list[Run]()
-    for run in from_batches([batch], Source(PATH, None), options):
-        options.faults.add(*seen.repeated(run).values())
+    for run in from_batches([batch], Source(PATH, None), options, report):
+        report.faults.add(*seen.repeated(run).values())
         seen.add(run)
         runs.append(run)
     told = next((run.origin.description for run in runs if "guessed" in run.origin.description), None)
     if told:
         raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({told})")
-    faults = list(options.faults.sorted())
+    faults = list(report.faults.sorted())
     if faults and (on_error == "fail" or any(fault.line is None for fault in faults)):
-        raise DataError(options.faults)
+        raise DataError(report.faults)
     rows: dict[int, list[Fault]] = {}
     for fault in faults:
         rows.setdefault((fault.line or 0) - 1, []).append(fault)

@@ -26,7 +26,8 @@ from lagging.data.run import Ids, Origin, Run
 from lagging.data.strip import strip
 from lagging.errors import LaggingError, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options, ReadOptions
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
 from lagging.formats.sniff import FORMATS, Format
 from lagging.formats.source import Source, Stretch, resolve
@@ -100,30 +101,18 @@ _schemas: dict[str, Any] = {}
 def score_task(task: Task) -> TaskResult | None:
     """Read and score a part of a file, in a worker process; None if anything in it needs reading in order."""
     source, stretch = task.source, task.source.stretch
-    state = Options(
-        format=task.options.format,
-        level=task.options.level,
-        unit=task.options.unit,
-        repair=task.options.repair,
-        columns=task.options.columns,
-        notes=list(task.notes),
-        unit_hint=task.options.unit_hint,
-        placed=task.placed,
-        strip=task.options.strip,
-        column_map=task.options.column_map,
-        by=task.options.group_by,
-    )
+    report = ReadReport(notes=list(task.notes), placed=task.placed)
     result = TaskResult(task.accumulators)
     # the first part of a file detects the schema itself, because its Run describes the log
     source.told = _schemas.get(source.path) if stretch is not None and stretch.start else None
     assert task.options.format is not None
     try:
-        for run in FORMATS[task.options.format].scan(source, state):
-            if state.faults:
+        for run in FORMATS[task.options.format].scan(source, task.options, report):
+            if report.faults:
                 return None
-            part = replace(run, notes=merge_notes([*run.notes, *state.notes]))
-            state.notes.clear()
-            part = strip(part, state.strip) if state.strip else part
+            part = replace(run, notes=merge_notes([*run.notes, *report.notes]))
+            report.notes.clear()
+            part = strip(part, task.options.strip) if task.options.strip else part
             for accumulator in result.accumulators:
                 accumulator.add(part)
             result.ids.append(part.id)
@@ -133,7 +122,7 @@ def score_task(task: Task) -> TaskResult | None:
     except LaggingError:  # reading in order reports it, with its place
         return None
     _schemas[source.path] = source.told
-    odd = state.faults or state.notes or state.torn or source.bom
+    odd = report.faults or report.notes or report.torn or source.bom
     return result if not odd and stretch is not None and sum(map(len, result.ids)) == stretch.lines else None
 
 

@@ -94,7 +94,7 @@ def schema_options(command: Command) -> Command:
         strip: tuple[str, ...] = (),
         **rest: Any,
     ) -> Any:
-        options = ReadOptions.make(
+        options = ReadOptions(
             format=format_in,
             level=level,
             unit=unit,

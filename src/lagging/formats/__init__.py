@@ -95,17 +95,17 @@ def scan(
         >>> [run.delays.tolist() for run in scan(log)]
         [[[4.0, 5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, 4.0, 5.0]]]
     """
-    options = ReadOptions.make(
+    options = ReadOptions(
         format=format,
         level=level,
         unit=unit,
         unit_hint=unit_hint,
         spm_model=spm_model,
-        repair=repair,
-        strip=strip,
-        columns=columns,
-        column_map=column_map,
-        group_by=group_by,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        columns=None if columns is None else frozenset(columns),
+        column_map=column_map or {},
+        group_by=tuple(group_by),
     )
     return scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)
 
@@ -147,8 +147,14 @@ def read(
         >>> read(log)
         Run('wait-4', 1 segment, 5 tokens, token)
     """
-    options = ReadOptions.make(
-        format=format, level=level, unit=unit, spm_model=spm_model, repair=repair, strip=strip, column_map=column_map
+    options = ReadOptions(
+        format=format,
+        level=level,
+        unit=unit,
+        spm_model=spm_model,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
     )
     return Run.concat(list(scan_log(paths, options, name=name)))
 
@@ -179,7 +185,7 @@ def validate(
     """
     return validate_log(
         paths,
-        ReadOptions.make(format=format, level=level, unit=unit, spm_model=spm_model, column_map=column_map),
+        ReadOptions(format=format, level=level, unit=unit, spm_model=spm_model, column_map=column_map or {}),
     )
 
 

@@ -66,8 +66,14 @@ def merge(
         >>> print(run.notes[0])
         duplicate: 1 segment (1): the same line again: kept once
     """
-    options = ReadOptions.make(
-        format=format, level=level, unit=unit, spm_model=spm_model, repair=repair, strip=strip, column_map=column_map
+    options = ReadOptions(
+        format=format,
+        level=level,
+        unit=unit,
+        spm_model=spm_model,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
     )
     return merge_logs(paths, options, name=name)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from lagging.data.checks import add_counts, repair
 from lagging.data.run import Origin, Run
 from lagging.data.strip import strip as strip_tokens
-from lagging.data.tokens import check_units
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
@@ -128,7 +127,6 @@ def _scan(
 
     A part is held back until the next one comes: the last part takes the notes from the end of the files.
     """
-    check_units(options.unit, options.level)
     chosen = format_named(options.format) if options.format else None
     sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
     if not sources:

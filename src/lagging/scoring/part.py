@@ -99,7 +99,8 @@ class Part:
         group = np.zeros(len(self.run), dtype=np.int64) if group is None else group
 
         def count(mask: npt.NDArray[np.bool_]) -> list[int]:
-            return np.bincount(group[mask], minlength=groups).tolist()
+            counts: list[int] = np.bincount(group[mask], minlength=groups).tolist()
+            return counts
 
         defined = count(m.codes == 0)
         marked, dropped = count(self.run.marked), count(self.run.eos)

@@ -71,7 +71,7 @@ def run(*args):
 
 
 def spread(paths, jobs=None, **options):
-    return plan_parallel(paths, ReadOptions.make(**options), jobs)
+    return plan_parallel(paths, ReadOptions(**options), jobs)
 
 
 def divided(*args, **options):

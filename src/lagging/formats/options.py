@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lagging.data.checks import check_repairs
 from lagging.data.strip import check_kinds
-from lagging.data.tokens import check_units, settle_level
+from lagging.data.tokens import check_units, resolve_level
 from lagging.formats.tables import check_names
 
 __all__ = ["ReadOptions"]
@@ -53,7 +53,7 @@ class ReadOptions:
     def __post_init__(self, spm_model: str | Path | None) -> None:
         """Check the options, and turn a SentencePiece model into its level."""
         check_repairs(tuple(self.repair))
-        level = settle_level(self.level, spm_model)
+        level = resolve_level(self.level, spm_model)
         check_units(self.unit, level)
         check_names(self.column_map or {})
         checked = {

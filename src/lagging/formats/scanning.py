@@ -15,7 +15,7 @@ from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
-from lagging.formats.quarantine import drained, each, guarded, without
+from lagging.formats.quarantine import assign_to_segments, catch_unreadable, drop_faulty, flush_faults
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
 from lagging.formats.sniff import FORMATS, Format, format_named, recognise
@@ -144,13 +144,13 @@ def _scan(
     for source in sources:
         source.progress, segments_before = progress, len(seen)
         read, left_out = partial(_scan_file, source, options, report, chosen), set[int]()
-        for scanned in guarded(read, source, report) if quarantining else read():
+        for scanned in catch_unreadable(read, source, report) if quarantining else read():
             part = scanned
             if quarantining:
-                part = without(part, drained(report, left_out, kinds))
+                part = drop_faulty(part, flush_faults(report, left_out, kinds))
                 unlike = [] if first is None or not len(part.delays.values) else [*_unlike(part, first)]
-                report.faults.add(*each(part, unlike), *(() if unlike else seen.repeated(part).values()))
-                part = without(part, drained(report, left_out, kinds))
+                report.faults.add(*assign_to_segments(part, unlike), *(() if unlike else seen.repeated(part).values()))
+                part = drop_faulty(part, flush_faults(report, left_out, kinds))
                 if not len(part):
                     continue
             if options.strip and not report.faults:
@@ -165,7 +165,7 @@ def _scan(
             held = _with_notes(part, report, name or part.name or system_name(source))
         report.note_byte_order_mark(source)
         if quarantining:
-            drained(report, left_out, kinds)
+            flush_faults(report, left_out, kinds)
         report.placed += len(left_out) + len(seen) - segments_before
     report.faults.add(*seen.faults(report.refused))
     report.notes.extend(() if report.faults else seen.gaps())

@@ -28,7 +28,7 @@ from lagging.errors import DataError, Fault, UsageError, optional
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
 from lagging.formats.parquet import as_texts, from_batches
-from lagging.formats.quarantine import reason_of, without
+from lagging.formats.quarantine import drop_faulty, reason_of
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 from lagging.formats.tables import joined_labels, match
@@ -243,7 +243,7 @@ def runs_of(
     rows: dict[int, list[Fault]] = {}
     for fault in faults:
         rows.setdefault((fault.line or 0) - 1, []).append(fault)
-    return [run for run in (without(run, faults) for run in runs) if len(run)], rows
+    return [run for run in (drop_faulty(run, faults) for run in runs) if len(run)], rows
 
 
 # ---- tallies ----------------------------------------------------------------------------------------------------

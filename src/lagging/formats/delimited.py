@@ -34,7 +34,7 @@ from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import UNREAD, Line, name_of, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
-from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, wanted
+from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, is_requested
 from lagging.formats.source import Source, first_line
 from lagging.formats.tables import (
     COUNTS,
@@ -104,7 +104,7 @@ class _Decoder:
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
         self.said: dict[str, Any] = {}
-        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not wanted(c, options, "ms"))
+        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not is_requested(c, options, "ms"))
         self._line = 0
         self._blank = 0
         self._place = report.placed

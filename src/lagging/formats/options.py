@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class ReadOptions:
         UsageError: an option has no such value.
 
     Example:
-        >>> ReadOptions(level="word", repair=["clip"]).repair
+        >>> ReadOptions(level="word", repair=("clip",)).repair
         ('clip',)
     """
 
@@ -43,11 +43,11 @@ class ReadOptions:
     level: str | None = None
     unit: str | None = None
     unit_hint: str | None = None
-    repair: Sequence[str] = ()
-    strip: Sequence[str] = ()
-    columns: Collection[str] | None = None
+    repair: tuple[str, ...] = ()
+    strip: tuple[str, ...] = ()
+    columns: frozenset[str] | None = None
     column_map: Mapping[str, str] = field(default_factory=dict)
-    group_by: Sequence[str] = ()
+    group_by: tuple[str, ...] = ()
     spm_model: InitVar[str | Path | None] = None
 
     def __post_init__(self, spm_model: str | Path | None) -> None:

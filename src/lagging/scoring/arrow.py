@@ -222,7 +222,7 @@ def runs_of(
     """The segments of a batch; and, by rows from 0, the faults of those that are none."""
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
-    options = ReadOptions("arrow", level, unit, repair=repair, group_by=by, column_map=columns or {})
+    options = ReadOptions("arrow", level, unit, repair=tuple(repair), group_by=tuple(by), column_map=columns or {})
     if "id" not in match(batch.schema.names, options.column_map).places:
         raise DataError(Fault("missing-column", "no `id`, and by its place in a batch nothing can be named", PATH))
     if not batch.num_rows:

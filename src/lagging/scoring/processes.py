@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
+from lagging.formats.schema import LogSchema
 from lagging.formats.sniff import FORMATS, Format
-from lagging.formats.source import Source, Stretch, resolve
+from lagging.formats.source import ByteRange, RowGroups, Source, resolve
 from lagging.scoring.accumulator import Accumulator
 
 if TYPE_CHECKING:
@@ -94,17 +95,17 @@ class TaskResult:
     names: set[str] = field(default_factory=set)
 
 
-_schemas: dict[str, Any] = {}
+_schemas: dict[str, LogSchema | None] = {}
 """In a worker process: the schema of each file, once it is known."""
 
 
 def score_task(task: Task) -> TaskResult | None:
     """Read and score a part of a file, in a worker process; None if anything in it needs reading in order."""
-    source, stretch = task.source, task.source.stretch
+    source, portion = task.source, task.source.portion
     report = ReadReport(notes=list(task.notes), placed=task.placed)
     result = TaskResult(task.accumulators)
     # the first part of a file detects the schema itself, because its Run describes the log
-    source.told = _schemas.get(source.path) if stretch is not None and stretch.start else None
+    source.schema = _schemas.get(source.path) if portion is not None and portion.start else None
     assert task.options.format is not None
     try:
         for run in FORMATS[task.options.format].scan(source, task.options, report):
@@ -121,9 +122,9 @@ def score_task(task: Task) -> TaskResult | None:
                 result.schemas.add((part.unit, part.level, part.seg, part.prediction is None))
     except LaggingError:  # reading in order reports it, with its place
         return None
-    _schemas[source.path] = source.told
+    _schemas[source.path] = source.schema
     odd = report.faults or report.notes or report.torn or source.bom
-    return result if not odd and stretch is not None and sum(map(len, result.ids)) == stretch.lines else None
+    return result if not odd and portion is not None and sum(map(len, result.ids)) == portion.count else None
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class ParallelLog:
         progress: called with the number of bytes read since the last call.
     """
 
-    sources: tuple[tuple[Source, Format, Sequence[Stretch] | None], ...]
+    sources: tuple[tuple[Source, Format, Sequence[ByteRange | RowGroups] | None], ...]
     jobs: int
     options: ReadOptions
     progress: Callable[[int], None] | None = None
@@ -185,12 +186,14 @@ class ParallelLog:
         notes += tuple(note for source, *_ in self.sources for note in unfinished(source))
         for source, known, groups in self.sources:
             options = replace(self.options, format=known.name)
-            lines, rows = 0, sum(stretch.lines for stretch in groups or ())
-            for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART) if groups is None else groups:
-                here = Source(source.path, source.file, stretch=stretch)
-                size = stretch.stop - stretch.start if groups is None else stretch.lines * (source.size or 0) // rows
+            lines, rows = 0, sum(portion.count for portion in groups or ())
+            for portion in (
+                Source(source.path, source.file).byte_ranges(SEGMENTS_PER_PART) if groups is None else groups
+            ):
+                here = Source(source.path, source.file, portion=portion)
+                size = portion.stop - portion.start if groups is None else portion.count * (source.size or 0) // rows
                 yield Task(here, options, placed, notes, accumulators, size)
-                notes, lines = (), lines + stretch.lines
+                notes, lines = (), lines + portion.count
             placed += lines
 
     def _results(self, tasks: Iterator[Task], processes: int) -> Generator[tuple[str, TaskResult | None]]:
@@ -226,7 +229,7 @@ class ParallelLog:
         raise LaggingError(
             f"a process that scored {task.source.path} was killed, {ATTEMPTS} times; "
             f"not scored: {len(submitted) - next_index - len(results)} of {len(submitted)} parts, the first from line "
-            f"{0 if task.source.stretch is None else task.source.stretch.first} on\n"
+            f"{0 if task.source.portion is None else task.source.portion.first} on\n"
             "  Perhaps memory was short.\n"
             "  fix: --jobs 1 (jobs=1 in Python), or fewer jobs."
         )
@@ -307,7 +310,7 @@ def _format(source: Source, name: str | None) -> Format | None:
     return known if known is not None and known.reader in PAYS and known.name != "arrow" else None
 
 
-def _row_groups(source: Source) -> Sequence[Stretch] | None:
-    from lagging.formats.row_groups import stretches
+def _row_groups(source: Source) -> Sequence[ByteRange | RowGroups] | None:
+    from lagging.formats.row_groups import list_row_groups
 
-    return stretches(source)
+    return list_row_groups(source)

@@ -17,7 +17,7 @@ from lagging.data.checks import check_repairs
 from lagging.data.tokens import check_units
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes, optional
 from lagging.formats.options import ReadOptions
-from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, wanted
+from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, is_requested
 from lagging.formats.tables import check_names, labels_of, match
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
@@ -237,7 +237,9 @@ class Log:
     def narrow(self, needed: frozenset[str]) -> None:
         """Keep the columns that these are, and those that every score needs."""
         options = ReadOptions(columns=needed)
-        read = [name for column, name in self.names.items() if column not in OPTIONAL or wanted(column, options, "ms")]
+        read = [
+            name for column, name in self.names.items() if column not in OPTIONAL or is_requested(column, options, "ms")
+        ]
         self.df = self.df.select(*map(_quoted, dict.fromkeys((*read, *self.by, *ADDED))))
 
     def map(self, function: Callable[..., Any], *given: Any, names: Mapping[str, str]) -> DataFrame:

@@ -10,7 +10,7 @@ from 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,12 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from lagging.data.columns import no_times
-from lagging.data.ragged import Floats, Ints, Ragged
-from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
+from lagging.data.ragged import Ints, Ragged
+from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 from lagging.data.trees import read_json
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
+from lagging.formats.arrow_arrays import join_groups, to_floats, to_python, to_ragged, type_faults
 from lagging.formats.line import Line
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
@@ -44,9 +45,6 @@ from lagging.formats.tables import (
     NEEDED,
     SCALARS,
     WRONG_LIST,
-    WRONG_NUMBER,
-    joined_labels,
-    label,
     match,
     restored,
     strange,
@@ -56,7 +54,7 @@ from lagging.formats.tables import (
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["as_texts", "from_batches", "recognise", "scan"]
+__all__ = ["from_batches", "recognise", "scan"]
 
 KEY = b"lagging"
 SAMPLED_TABLES = 4
@@ -130,7 +128,7 @@ def _scan_batches(
     if not usable(matched, arrow_schema.names, options.column_map, report, source.path):
         return
     types = {column: arrow_schema.field(place).type for column, place in matched.places.items()}
-    misfits = [fault for column, kind in types.items() for fault in _misfit(column, kind, source.path)]
+    misfits = [fault for column, kind in types.items() for fault in type_faults(column, kind, source.path)]
     for field in (arrow_schema.field(place) for place in matched.by):
         if _arrow().types.is_nested(field.type):
             misfits.append(
@@ -215,97 +213,6 @@ def _numbered(
             source.progress(batch.nbytes)
 
 
-# ---- types ------------------------------------------------------------------------------------------------------
-
-
-def _misfit(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Fault]:
-    """Why a column cannot be what its name says."""
-    types = _arrow().types
-
-    def numeric(kind: Any) -> bool:
-        return any(t(kind) for t in (types.is_integer, types.is_floating, types.is_decimal, types.is_null))
-
-    def textual(kind: Any) -> bool:
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
-        return any(t(kind) for t in tests)
-
-    def a_list(kind: Any, of: Callable[[Any], bool]) -> bool:
-        tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-        return any(t(kind) for t in tests) and of(kind.value_type)
-
-    if column == "delays" or column in LISTS:
-        fits, wrong = a_list(kind, numeric) or types.is_null(kind), WRONG_LIST.get(column, ("bad-column",))[0]
-    elif column == "source_length" or column in NUMBERS:
-        fits, wrong = numeric(kind), WRONG_NUMBER.get(column, "bad-column")
-    elif column == "id":
-        fits, wrong = textual(kind) or numeric(kind), "bad-id"
-    elif column in ("source", "document"):
-        fits, wrong = textual(kind) or types.is_integer(kind) or a_list(kind, textual), "bad-value"
-    else:
-        fits, wrong = textual(kind) or column in COUNTS, "bad-value"
-        wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)
-    if not fits:
-        yield Fault(wrong, f"the column {column} is of {kind}", path)
-
-
-def _floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Numbers, NaN where there is none, and where that is."""
-    pa = _arrow()
-    if array.type != pa.float64():
-        array = array.cast(pa.float64(), safe=False)
-    return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
-
-
-def _ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Lists, where there is none, and which of their entries are null."""
-    pa = _arrow()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_null(array.type):
-        return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
-    values, null = _floats(array.flatten())
-    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return Ragged.from_lengths(values, lengths), missing, null
-
-
-def _python(array: pyarrow.Array) -> list[Any]:
-    """Texts, numbers or lists of texts as Python has them; bytes that are no text stay bytes."""
-    pa = _arrow()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        try:
-            return list(array.to_pylist())
-        except UnicodeDecodeError:
-            array = array.cast(pa.large_binary())
-    return [_decoded(value) if isinstance(value, bytes) else value for value in array.to_pylist()]
-
-
-def as_texts(array: pyarrow.Array) -> list[str | None]:
-    """What some values are as names, or labels; None for null."""
-    return [label(value) for value in _python(array)]
-
-
-def _groups(columns: Sequence[pyarrow.Array]) -> Texts:
-    """What each row is labelled by; a label is made once, and not once per row."""
-    pa = _arrow()
-    codes, labels = np.zeros(len(columns[0]), dtype=np.int64), [()]
-    for column in columns:
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
-        own: list[str | None] = as_texts(coded.dictionary)
-        index = coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)
-        pairs, codes = np.unique(codes * (len(own) + 1) + index, return_inverse=True)
-        labels = [(*labels[pair // (len(own) + 1)], [*own, None][pair % (len(own) + 1)]) for pair in pairs.tolist()]
-    return np.array([joined_labels(of) for of in labels], dtype=object)[codes]
-
-
-def _decoded(value: bytes) -> str | bytes:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value
-
-
 # ---- some rows --------------------------------------------------------------------------------------------------
 
 
@@ -338,7 +245,7 @@ class _Table:
         for column, name in self.read.items():
             array = self.batch.column(name)
             if column == "delays" or column in LISTS:
-                ragged, self.missing[column], null = _ragged(array)
+                ragged, self.missing[column], null = to_ragged(array)
                 self.columns[column] = ragged
                 if null.any() and column != "shown":
                     rows, tokens = ragged.owner(np.flatnonzero(null))
@@ -346,14 +253,14 @@ class _Table:
                     for row, token in zip(rows.tolist(), tokens[first].tolist(), strict=True):
                         self._wrong(row, WRONG_LIST.get(column, ("", "bad-column"))[1], f"{column} null", token + 1)
             elif column == "source_length" or column in NUMBERS:
-                self.columns[column], self.missing[column] = _floats(array)
+                self.columns[column], self.missing[column] = to_floats(array)
             elif column == "id" and _arrow().types.is_signed_integer(array.type) and not array.null_count:
                 self.columns[column] = array.to_numpy().astype(np.int64, copy=False)
             else:
-                self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
-        self.groups = _groups([self.batch.column(name) for name in self.group_by]) if self.group_by else None
+                self.columns[column] = [self._text(row, column, v) for row, v in enumerate(to_python(array))]
+        self.groups = join_groups([self.batch.column(name) for name in self.group_by]) if self.group_by else None
         for column in (c for c in NEEDED if c not in self.columns):
-            nothing = _ragged if column == "delays" else _floats
+            nothing = to_ragged if column == "delays" else to_floats
             self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
 
     def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:

@@ -25,9 +25,10 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.errors import DataError, Fault, UsageError, optional
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
-from lagging.formats.parquet import as_texts, from_batches
+from lagging.formats.parquet import from_batches
 from lagging.formats.quarantine import drop_faulty, reason_of
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source

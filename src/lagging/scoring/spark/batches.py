@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lagging.data.run import Run
 from lagging.errors import Fault, optional
-from lagging.formats.parquet import as_texts
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.tables import match
 from lagging.metrics.conventions import Convention
 from lagging.scoring.arrow import runs_of

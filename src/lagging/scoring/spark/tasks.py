@@ -28,7 +28,7 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.errors import Fault, Faults, LaggingError, Note, optional
-from lagging.formats.parquet import as_texts
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.quarantine import reason_of
 from lagging.formats.tables import joined_labels, labels_of, match
 from lagging.scoring.accumulator import Accumulator

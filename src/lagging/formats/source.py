@@ -127,6 +127,7 @@ class Source:
     portion: ByteRange | RowGroups | None = None
     schema: LogSchema | None = None
     _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
+    _head: bytes = field(default=b"", init=False, repr=False)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -146,8 +147,17 @@ class Source:
         except (EOFError, zlib.error) as error:
             raise UsageError(f"cannot unpack {self.path}: {error}") from None
 
+    def start(self) -> bytes:
+        """The first bytes of a regular file; b"" for a pipe, which can be read only once."""
+        if self.file is None or not self.file.is_file():
+            return b""
+        with self._open() as stream:
+            return cast("io.BufferedReader", stream).peek(8)[:8]
+
     def head(self) -> bytes:
         """The first lines, up to one that is not blank; `batches` will give them again."""
+        if self._resumed is not None:
+            return self._head
         seen: list[Batch] = []
         batches = self._read()
         for batch in batches:
@@ -158,7 +168,8 @@ class Source:
                 detail = f"nothing but blank lines in the first {LONGEST_BLANK >> 20} MiB"
                 raise DataError(Fault("empty-log", detail, self.path))
         self._resumed = chain(seen, batches)  # a pipe can be read only once
-        return seen[-1].text if seen else b""
+        self._head = seen[-1].text if seen else b""
+        return self._head
 
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""

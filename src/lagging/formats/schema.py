@@ -239,7 +239,8 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
     report.notes.extend(_note_unchecked(unread))
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({evidence})"
-    described = f"{TITLES.get(flavour) or format_named(flavour).title}, {'text without delays' if untimed else measured}, target counted in {_tokens_of(level)}"
+    title = TITLES.get(flavour) or format_named(flavour).title
+    described = f"{title}, {'text without delays' if untimed else measured}, target counted in {_tokens_of(level)}"
     return LogSchema(
         origin=Origin(source.path, flavour, described, named=sample.has_id),
         unit=unit,

@@ -131,11 +131,11 @@ PLACES = ("offset", "recording_end")
 def _check_few(run: Run) -> Iterator[Fault]:
     """Columns that few logs have: what the system did and when, and where a segment lies."""
     known = {c: getattr(run, c) for pair in BELONG for c in pair if getattr(run, c) is not None}
-    for one, other in BELONG:
-        if one in known and other in known:
-            a, b = known[one].lengths, known[other].lengths
+    for column_a, column_b in BELONG:
+        if column_a in known and column_b in known:
+            a, b = known[column_a].lengths, known[column_b].lengths
             for row in np.flatnonzero(a != b).tolist():
-                yield Fault("column-count", f"{a[row]} {one}, {b[row]} {other}", **_where(run, row))
+                yield Fault("column-count", f"{a[row]} {column_a}, {b[row]} {column_b}", **_where(run, row))
     for column, ragged in known.items():
         if column == "delays":
             continue
@@ -313,8 +313,8 @@ def add_counts(*counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...
         (('clip', 1), ('monotone', 5))
     """
     total: Counter[str] = Counter()
-    for some in counts:
-        total.update(dict(some))
+    for part in counts:
+        total.update(dict(part))
     return tuple(sorted((+total).items()))
 
 

@@ -23,10 +23,10 @@ TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
 
 def unwritable(path: str | Path, error: OSError, kind: type[LaggingError] = UsageError) -> LaggingError:
     """What to raise of a file that cannot be written; that a disk is full is no mistake in a command."""
-    said = f"cannot write {path}: {error.strerror or error}"
+    message = f"cannot write {path}: {error.strerror or error}"
     if error.errno in FULL:
-        return LaggingError(f"{said}\n  fix: make room, then give the same command again.")
-    return kind(said)
+        return LaggingError(f"{message}\n  fix: make room, then give the same command again.")
+    return kind(message)
 
 
 @contextmanager

@@ -84,8 +84,8 @@ def spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
     if is_spm(level):
         return pieces_at(text, level)
     if level != "char":
-        found = list(re.finditer(r"\S+", text))
-        return [m.group() for m in found], [m.start() for m in found], [m.end() for m in found]
+        matches = list(re.finditer(r"\S+", text))
+        return [m.group() for m in matches], [m.start() for m in matches], [m.end() for m in matches]
     bare = len(without_eos(text)) if ends_in_eos(text, level) else len(text)
     places = [place for place in range(bare) if not text[place].isspace()]
     units, stops = [text[place] for place in places], [place + 1 for place in places]
@@ -130,8 +130,8 @@ def count_tokens(
     elif is_spm(level):
         known = [text or "" for text in texts]
         pieces = _model(level).encode([without_eos(text) for text in known])
-        found = [len(p) + ends_in_eos(text, level) for p, text in zip(pieces, known, strict=True)]
-        counts = [n if text is None else k for text, n, k in zip(texts, own, found, strict=True)]
+        lengths = [len(p) + ends_in_eos(text, level) for p, text in zip(pieces, known, strict=True)]
+        counts = [n if text is None else k for text, n, k in zip(texts, own, lengths, strict=True)]
     elif level == "char":
         counts = [n if text is None else len(tokens(text, "char")) for text, n in zip(texts, own, strict=True)]
     else:
@@ -383,25 +383,27 @@ def check_level(level: str, where: str = "") -> None:
         Traceback (most recent call last):
         lagging.errors.UsageError: level must be one of word, char, token, spm, but is 'words'
     """
-    said = f"{where}: " if where else ""
+    prefix = f"{where}: " if where else ""
     if level == "spm":
-        raise UsageError(f"{said}level spm needs a SentencePiece model\n  fix: --spm-model FILE (spm_model in Python).")
+        raise UsageError(
+            f"{prefix}level spm needs a SentencePiece model\n  fix: --spm-model FILE (spm_model in Python)."
+        )
     if is_spm(level) and level not in _MODELS:
         raise UsageError(
-            f"{said}the tokens are the pieces of a SentencePiece model, {level}, which has not been given\n"
+            f"{prefix}the tokens are the pieces of a SentencePiece model, {level}, which has not been given\n"
             "  fix: --level spm --spm-model FILE (spm_model in Python), or --level token."
         )
     if level not in LEVELS and level not in _MODELS:
-        raise UsageError(f"{said}level must be one of {', '.join(LEVELS)}, but is {level!r}")
+        raise UsageError(f"{prefix}level must be one of {', '.join(LEVELS)}, but is {level!r}")
 
 
 def check_untimed_level(level: str, where: str = "") -> None:
     """Refuse a level whose tokens cannot be counted without their delays."""
     check_level(level, where)
     if level == "token":
-        said = f"{where}: " if where else ""
+        prefix = f"{where}: " if where else ""
         raise UsageError(
-            f"{said}without delays it is not known how many tokens of its own the log has\n"
+            f"{prefix}without delays it is not known how many tokens of its own the log has\n"
             "  fix: count words or characters, --level word or --level char."
         )
 

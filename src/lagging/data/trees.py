@@ -50,21 +50,21 @@ def read_json(text: str, repeated: list[str] | None = None, parse_int: Callable[
     if _is_deep(text):
         raise TreeError(TOO_DEEP)
     twice: list[str] = [] if repeated is None else repeated
-    found = json_decoder(twice, parse_int).decode(text)
+    value = json_decoder(twice, parse_int).decode(text)
     if twice and repeated is None:
         raise TreeError(f"the key {json.dumps(twice[0], ensure_ascii=False)} twice in one object")
-    return found
+    return value
 
 
 def json_decoder(repeated: list[str], parse_int: Callable[[str], Any] | None = None) -> json.JSONDecoder:
-    """A decoder of texts that are not too deep; the keys that an object has twice are told to `repeated`."""
+    """A decoder of texts that are not too deep; the keys that an object has twice are added to `repeated`."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        record = dict(pairs)
+        if len(record) < len(pairs):
             counts = Counter(key for key, _ in pairs)
             repeated.extend(key for key, count in counts.items() if count > 1)
-        return found
+        return record
 
     return json.JSONDecoder(object_pairs_hook=once, parse_int=parse_int)
 
@@ -112,14 +112,14 @@ def read_yaml(text: str) -> Yaml:
     """
     import yaml
 
-    found = Yaml()
+    document = Yaml()
     try:
-        _Builder(found).build(yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
+        _Builder(document).build(yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", error)
         raise TreeError(f"not valid YAML: {reason}", None if mark is None else mark.line + 1) from None
-    return found
+    return document
 
 
 _NO_KEY = object()
@@ -128,8 +128,8 @@ _NO_KEY = object()
 class _Builder:
     """Puts a document together from the events of a parser."""
 
-    def __init__(self, found: Yaml) -> None:
-        self.found = found
+    def __init__(self, document: Yaml) -> None:
+        self.document = document
         self.documents = 0
         self.open: list[Any] = []  # lists, and pairs of a dictionary and the key whose value comes next
         self.anchors: dict[str, Any] = {}
@@ -168,18 +168,18 @@ class _Builder:
     def _put(self, value: Any, line: int) -> None:
         """A value where it belongs."""
         if not self.open:
-            self.found.value, self.found.line = value, line
+            self.document.value, self.document.line = value, line
             return
         into, anchor, begin, *key = self.open[-1]
         if not key:
             into.append(value)
             if len(self.open) == 1:
-                self.found.lines.append(line)
+                self.document.lines.append(line)
         elif key[0] is _NO_KEY:
             if not isinstance(value, str):
                 raise TreeError("a key that is a list or a mapping", line)
             if value in into:
-                self.found.repeated.append((line, len(self.found.lines), value))
+                self.document.repeated.append((line, len(self.document.lines), value))
             self.open[-1] = (into, anchor, begin, value)
         else:
             into[key[0]] = value

@@ -54,11 +54,11 @@ from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
-from lagging.formats.tables import listed, number
+from lagging.formats.tables import parse_list, parse_number
 
 __all__ = ["recognise", "scan", "write"]
 
-TOLD = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
+TAGGED = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
 OTHER = re.compile(rb"[A-Z]+-\d+(_\d+)?\t")
 """Lines of sentences that are of no use here: P- (scores of tokens), A- (alignment), I-, E-, …"""
 
@@ -70,7 +70,7 @@ GRID = 16
 
 def recognise(head: bytes) -> bool:
     """Whether a line has a sentence's number and a tab after one of the tags."""
-    return any(TOLD.match(_bare(line)) for line in head.split(b"\n"))
+    return any(TAGGED.match(_bare(line)) for line in head.split(b"\n"))
 
 
 def _bare(line: bytes) -> bytes:
@@ -137,7 +137,7 @@ class _Decoder:
             text = f"that tell of no sentence: skipped, in {self.source.path}"
             self.report.notes.append(Note("other lines", text, self.skipped, noun="line"))
         rows = Rows()
-        for sentence, line in self._understood(sentences):
+        for sentence, line in self._rows(sentences):
             rows.rows.append(line)
             rows.lines.append(sentence.line)
             rows.places.append(len(rows.places))
@@ -146,22 +146,22 @@ class _Decoder:
     # ---- lines to sentences -----------------------------------------------------------------------------------
 
     def _sentences(self) -> list[_Sentence]:
-        found: list[_Sentence] = []
+        sentences: list[_Sentence] = []
         latest: dict[int, _Sentence] = {}
         for batch in self.source.batches():
             for at, line in enumerate(batch.lines, batch.first):
                 content = _bare(line)
-                told = TOLD.match(content)
-                if told is None:
+                tagged = TAGGED.match(content)
+                if tagged is None:
                     self.skipped += OTHER.match(content) is None
                     continue
-                tag, name = told[1].decode(), int(told[2])
+                tag, name = tagged[1].decode(), int(tagged[2])
                 # one line more of a kind belongs to one sentence more of that number: a duplicate
                 if name not in latest or tag in latest[name].texts:
                     latest[name] = _Sentence(name, at)
-                    found.append(latest[name])
-                self._take(latest[name], tag, content[told.end() :], at)
-        return found
+                    sentences.append(latest[name])
+                self._take(latest[name], tag, content[tagged.end() :], at)
+        return sentences
 
     def _take(self, sentence: _Sentence, tag: str, content: bytes, line: int) -> None:
         """Add what one line says to its sentence."""
@@ -195,7 +195,7 @@ class _Decoder:
         if "][" in re.sub(r"[\s,]", "", inner):
             self._wrong("delays-not-a-list", "several lists in one", sentence.line, sentence)
             return
-        values, faults = listed(inner, "delays")
+        values, faults = parse_list(inner, "delays")
         for fault in faults:
             self._wrong(fault.kind, fault.detail, sentence.line, sentence, fault.token)
         sentence.delays = values if values is not None or faults else []
@@ -205,21 +205,21 @@ class _Decoder:
 
     # ---- sentences to rows ------------------------------------------------------------------------------------
 
-    def _understood(self, sentences: list[_Sentence]) -> Iterator[tuple[_Sentence, Line]]:
+    def _rows(self, sentences: list[_Sentence]) -> Iterator[tuple[_Sentence, Line]]:
         """The sentences as rows, once all are known."""
         foreign = [s for s in sentences if not s.literal and s.delays]
-        habits = _Habits.of(foreign)
+        habits = _Habits.from_sentences(foreign)
         if habits.marked:
             self.report.notes.append(Note(EOS, "a token to this log, with the last delay of its own", len(foreign)))
         for sentence in sentences:
-            told = {"Delay", "RW"} & set(sentence.texts)
+            timed = {"Delay", "RW"} & set(sentence.texts)
             length, faults = _length(sentence, habits)
-            if faults or (told and sentence.delays is None):
+            if faults or (timed and sentence.delays is None):
                 self.report.refuse(faults, self.source, sentence.line, sentence.name)
                 continue
             row = _as_written(sentence) if sentence.literal else self._row(sentence, habits)
             row.source_length = length
-            row.delays = sentence.delays if told else UNSET
+            row.delays = sentence.delays if timed else UNSET
             yield sentence, row
 
     def _row(self, sentence: _Sentence, habits: _Habits) -> Line:
@@ -261,7 +261,7 @@ class _Habits:
     decimals: int
 
     @classmethod
-    def of(cls, sentences: list[_Sentence]) -> _Habits:
+    def from_sentences(cls, sentences: list[_Sentence]) -> _Habits:
         """The habits of a log; the first is what most sentences do, as one may have a fault."""
         spare = [len(s.delays or ()) - s.tokens for s in sentences if s.tokens is not None]
         return cls(
@@ -274,14 +274,14 @@ class _Habits:
 
 def _as_written(sentence: _Sentence) -> Line:
     """A sentence that says itself what it is."""
-    said = sentence.latency
+    entries = sentence.latency
     return Line(
         id=sentence.name,
         prediction=sentence.texts.get("H"),
         reference=sentence.texts.get("T"),
         source=sentence.texts.get("S"),
-        unit=said.get("unit", UNSET),
-        level=said.get("level", UNSET),
+        unit=entries.get("unit", UNSET),
+        level=entries.get("level", UNSET),
     )
 
 
@@ -290,9 +290,9 @@ def _words(sentence: _Sentence) -> int:
 
 
 def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fault]]:
-    """|x|; or None, and why it cannot be told."""
+    """|x|; or None, and why it is not known."""
     if sentence.literal:
-        return number(sentence.latency["source_length"], "source_length")
+        return parse_number(sentence.latency["source_length"], "source_length")
     if sentence.reads is not None:
         return sentence.reads, []
     implied = _implied(sentence, habits.decimals)
@@ -311,7 +311,7 @@ def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fa
 
 def _implied(sentence: _Sentence, decimals: int) -> float | None:
     """The source length that AP was divided by; None if AP has too few digits to tell."""
-    proportion, faults = number(sentence.latency.get("AP", ""), "AP")
+    proportion, faults = parse_number(sentence.latency.get("AP", ""), "AP")
     delays = sentence.delays or []
     if faults or not proportion or not np.isfinite(proportion) or not sum(delays) > 0:
         return None

@@ -156,13 +156,13 @@ class _Decoder:
         self._bare = self._decoder(set(absent) - set(self._by))
 
     def _decoder(self, absent: Collection[str] = ()) -> msgspec.json.Decoder[Any]:
-        """A decoder of the fields; it fails where one has any of those that are said to be absent."""
+        """A decoder of the fields; it fails on a row that has a value in one of the absent columns."""
         kinds = {**get_type_hints(Line), **dict.fromkeys(absent, UnsetType | None)}
-        wanted = [(name, kind, UNSET) for name, kind in kinds.items() if name in self.fields]
+        fields = [(name, kind, UNSET) for name, kind in kinds.items() if name in self.fields]
         labels = [(name, Any, UNSET) for name in self._labels]
         keys = {**self.keys, **self._labels}
         try:
-            return msgspec.json.Decoder(msgspec.defstruct("Line", wanted + labels, gc=False, rename=keys or None))
+            return msgspec.json.Decoder(msgspec.defstruct("Line", fields + labels, gc=False, rename=keys or None))
         except ValueError as error:  # a key with a quote, or two fields of one key
             raise UsageError(f"--by or --column-map: {error}") from None
 
@@ -171,7 +171,7 @@ class _Decoder:
         return [joined_labels([label(getattr(row, name)) for name in self._by]) for row in rows if self._by]
 
     def chunks(self) -> Iterator[Rows]:
-        """The rows of each batch; at the end it is said what was skipped."""
+        """The rows of each batch; at the end, a note says what was skipped."""
         for batch in self.source.batches():
             yield self.decode(batch)
         self.report.note_blank_lines(self.source, self._blank)
@@ -191,7 +191,7 @@ class _Decoder:
         return Rows(rows, lines, at, self._groups(rows), bare)
 
     def _one_by_one(self, batch: Batch) -> Rows:
-        found = Rows()
+        decoded = Rows()
         names = {self.keys.get(name, name): name for name in FIELDS if name in self.fields}
         for number, line in enumerate(batch.lines, batch.first):
             if not line.strip():
@@ -203,18 +203,18 @@ class _Decoder:
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
             place = number - 1 - self._blank + self.report.placed
             if not faults and row is not None:
-                found.rows.append(row)
-                found.lines.append(number)
-                found.places.append(place)
+                decoded.rows.append(row)
+                decoded.lines.append(number)
+                decoded.places.append(place)
                 if self._by:
                     own = dict(zip(self._labels, labels, strict=True))
-                    found.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
+                    decoded.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
                 continue
             if not self.report.leave_out_torn(faults, self.source, number, self.options.repair):
                 self.report.refuse(faults, self.source, number, None if row is None else name_of(row))
             if row is not None:
                 self._look_further(row, number)
-        return found
+        return decoded
 
     def _look_further(self, row: Line, line: int) -> None:
         """A line with one fault is left out, but may have others to tell of."""
@@ -241,9 +241,9 @@ def _failed(row: Any) -> Note:
 def _keys(options: ReadOptions) -> dict[str, str]:
     """What the lines call the fields that have another name in them."""
     keys = {**KEYS.get(options.format or "", {}), **options.column_map}
-    given = set(options.column_map.values())
+    mapped = set(options.column_map.values())
     for name in Line.__struct_fields__:  # what a line calls by our name may be something else
-        displaced = keys.get(name, name) in given or (name == "index" and "id" in options.column_map)
+        displaced = keys.get(name, name) in mapped or (name == "index" and "id" in options.column_map)
         if displaced and name not in options.column_map:
             keys[name] = f"\ue000{name}"  # what no line has
     return keys

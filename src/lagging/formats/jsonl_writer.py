@@ -89,8 +89,8 @@ def write_jsonl(run: Run, file: TextIO) -> list[str]:
     names = {} if run.seg == "none" else {"id": "index"}  # segments are counted, as OmniSTEval counts them
     for row in range(len(run)):
         entries = {names.get(column, column): _entry(getattr(run, column), row) for column in run.columns}
-        said = ("prediction",) if run.unit == "none" else ()  # where no delays tell, null says that nothing was written
-        record = {column: entry for column, entry in entries.items() if entry is not None or column in said} | settings
+        kept = ("prediction",) if run.unit == "none" else ()  # where no delays tell, null says that nothing was written
+        record = {column: entry for column, entry in entries.items() if entry is not None or column in kept} | settings
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []
 

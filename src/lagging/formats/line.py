@@ -31,7 +31,7 @@ __all__ = [
     "read_id",
     "read_number",
     "shown",
-    "torn",
+    "surrogate_fault",
 ]
 
 
@@ -136,7 +136,7 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         return None, [Fault("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}")]
     repeated: list[str] = []
     try:
-        found = json_decoder(repeated).decode(text)
+        record = json_decoder(repeated).decode(text)
     except json.JSONDecodeError as error:
         kind = "not-json" if line.endswith(b"\n") else "truncated"
         return None, [Fault(kind, f"{error.msg.removesuffix(' at')} at column {error.pos + 1}")]
@@ -144,13 +144,13 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         return None, [Fault("not-json", "nested too deeply")]
     except ValueError as error:  # an integer of more than 4300 digits
         return None, [Fault("not-json", str(error).partition(";")[0])]
-    if not isinstance(found, dict):
-        return None, [Fault("not-an-object", shown(found))]
+    if not isinstance(record, dict):
+        return None, [Fault("not-an-object", shown(record))]
     values: dict[str, Any] = {}
     faults = [Fault("repeated-key", shown(key)) for key in dict.fromkeys(repeated)]
     for key, read in readers.items():
-        if key in found:
-            values[key], wrong = read(key, found[key])
+        if key in record:
+            values[key], wrong = read(key, record[key])
             faults += wrong
     return values, faults
 
@@ -158,7 +158,7 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 
-def torn(key: str) -> Fault:
+def surrogate_fault(key: str) -> Fault:
     """The fault of a text that no file can hold."""
     return Fault("not-utf8", f"half of a surrogate pair in {key}")
 
@@ -181,7 +181,7 @@ def read_id(key: str, value: object) -> tuple[Any, list[Fault]]:
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     if isinstance(value, str) and is_torn(value):
-        return UNSET, [torn(key)]
+        return UNSET, [surrogate_fault(key)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
     return UNSET, [Fault("bad-id", shown(value))]
@@ -213,7 +213,7 @@ def read_number(kind: str) -> Read:
     def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if value is None or _is_number(value):
             return None if value is None else _float(value), []
-        return UNSET, [Fault(kind, _said(kind, key, value))]
+        return UNSET, [Fault(kind, _show_with_key(kind, key, value))]
 
     return read
 
@@ -221,15 +221,15 @@ def read_number(kind: str) -> Read:
 def _read_text(kind: str) -> Read:
     def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if isinstance(value, str) and is_torn(value):
-            return UNSET, [torn(key)]
+            return UNSET, [surrogate_fault(key)]
         if value is None or isinstance(value, str):
             return value, []
-        return UNSET, [Fault(kind, _said(kind, key, value))]
+        return UNSET, [Fault(kind, _show_with_key(kind, key, value))]
 
     return read
 
 
-def _said(kind: str, key: str, value: object) -> str:
+def _show_with_key(kind: str, key: str, value: object) -> str:
     """A value as a message shows it; with its key, where the words for the fault do not name it."""
     return f"{key}: {shown(value)}" if kind in ("bad-value", "bad-column") else shown(value)
 

@@ -146,15 +146,15 @@ def _conflicts(run: Run, parts: Sequence[Run], later: Ints, earlier: Ints) -> Fa
     faults = Faults()
     for row, first in zip(later.tolist(), earlier.tolist(), strict=True):
         places = []
-        for one in (row, first):
-            which = int(np.searchsorted(starts, one, side="right")) - 1
+        for index in (row, first):
+            which = int(np.searchsorted(starts, index, side="right")) - 1
             lines = parts[which].line
-            line = None if lines is None else int(lines[one - starts[which]])
+            line = None if lines is None else int(lines[index - starts[which]])
             places.append((parts[which].origin.path, line))
         (path, line), (first_path, first_line) = places
-        said = "; ".join(text for column in CONTENT if (text := _difference(run, column, first, row)))
-        at = first_path if first_line is None else f"{first_path}:{first_line}"
-        faults.add(Fault("conflict", f"{said} (first at {at})", path, line, run.id.item(row)))
+        differences = "; ".join(text for column in CONTENT if (text := _difference(run, column, first, row)))
+        first_place = first_path if first_line is None else f"{first_path}:{first_line}"
+        faults.add(Fault("conflict", f"{differences} (first at {first_place})", path, line, run.id.item(row)))
     return faults
 
 
@@ -182,5 +182,5 @@ def _text_difference(column: str, a: str | None, b: str | None) -> str:
     first = next(((place, pair) for place, pair in words if pair[0] != pair[1]), None)
     if first is None:
         return f"{column}: white space"
-    place, (one, other) = first
-    return f"{column} at word {place}: {one} → {other}"
+    place, (word, other_word) = first
+    return f"{column} at word {place}: {word} → {other_word}"

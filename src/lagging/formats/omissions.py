@@ -33,18 +33,18 @@ def lost(
         >>> lost(run, {"id", "delays"}, unit="token", level="char")
         ['source_length', 'level (read it with --level word)']
     """
-    said = [column for column in run.columns if column not in kept]
-    said += more
+    losses = [column for column in run.columns if column not in kept]
+    losses += more
     if level not in (None, run.level):
         model = " spm --spm-model FILE" if is_spm(run.level) else f" {run.level}"
-        said.append(f"level (read it with --level{model})")
+        losses.append(f"level (read it with --level{model})")
     if unit not in (None, run.unit):
-        said.append(f"unit (read it with --unit {run.unit})")
+        losses.append(f"unit (read it with --unit {run.unit})")
     if seg not in (None, run.seg):
-        said.append(f"seg ({run.seg}, read back as {seg})")
+        losses.append(f"seg ({run.seg}, read back as {seg})")
         if seg == "none" and "delays" in kept and (run.delays.values < 0).any():
-            said.append("negative delays (a fault when read back)")
-    return said
+            losses.append("negative delays (a fault when read back)")
+    return losses
 
 
 def elapsed_without_steps(run: Run) -> tuple[Ragged | None, list[str]]:

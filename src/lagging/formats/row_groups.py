@@ -120,9 +120,9 @@ def _whole(
             read += batch.num_rows
             yield batch
     except (pa.ArrowException, OSError) as error:
-        said = str(error).partition("\n")[0][:100]
+        message = str(error).partition("\n")[0][:100]
         lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
-        report.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
+        report.faults.add(Fault("not-arrow", f"{lost}: {message}", source.path, read + 1))
 
 
 def _start(file: Path) -> bytes:

@@ -38,7 +38,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     _check(run)
     logged, wavs, compared = _has_steps(run), _recordings(run), _Lost(run)
     vocabulary: set[str] = set()
-    unsaid = np.zeros(len(run), dtype=bool) if run.erased is None else np.isnan(run.erased)
+    unknown = np.zeros(len(run), dtype=bool) if run.erased is None else np.isnan(run.erased)
     for row in range(len(run)):
         name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
@@ -55,8 +55,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         for step, arrival in enumerate(arrivals.tolist()):
             computed = {} if compute is None else {"computation_time": _seconds(compute[step])}
             line = {"id": name, "total_audio_processed": _seconds(arrival), **computed, "generated_tokens": new[step]}
-            file.write(_line(line if unsaid[row] else {**line, "deleted_tokens": []}))
-    return compared.told(wavs, logged, vocabulary)
+            file.write(_line(line if unknown[row] else {**line, "deleted_tokens": []}))
+    return compared.list_losses(wavs, logged, vocabulary)
 
 
 def _seconds(ms: float) -> float:
@@ -151,7 +151,7 @@ class _Lost:
             again = np.nan if compute is None else (arrivals + compute)[steps]
             self.other_elapsed |= not np.allclose(again, run.elapsed[row], rtol=0, atol=1e-6)
 
-    def told(self, wavs: list[str], logged: bool, vocabulary: set[str]) -> list[str]:
+    def list_losses(self, wavs: list[str], logged: bool, vocabulary: set[str]) -> list[str]:
         """All of it, in words."""
         run, held = self.run, set(HELD)
         texts = [] if run.prediction is None else [text or "" for text in run.prediction]

@@ -164,7 +164,7 @@ class Source:
             seen.append(batch)
             if batch.text.strip():
                 break
-            if sum(len(one.text) for one in seen) > LONGEST_BLANK:
+            if sum(len(part.text) for part in seen) > LONGEST_BLANK:
                 detail = f"nothing but blank lines in the first {LONGEST_BLANK >> 20} MiB"
                 raise DataError(Fault("empty-log", detail, self.path))
         self._resumed = chain(seen, batches)  # a pipe can be read only once
@@ -225,7 +225,7 @@ class Source:
                 if not text.endswith(b"\n"):
                     try:
                         rest = self._rest(stream, text, first)
-                    except DataError as error:  # told when the lines before have been looked at
+                    except DataError as error:  # raised after the lines before it were read
                         endless, rest, text = error, b"", text[: text.rfind(b"\n") + 1]
                     text += rest
                     left -= len(rest)
@@ -254,12 +254,12 @@ class Source:
 
 def longest_line() -> int:
     """How many bytes a line may have."""
-    given = os.environ.get(VARIABLE, "")
-    if not given:
+    setting = os.environ.get(VARIABLE, "")
+    if not setting:
         return LONGEST_LINE
-    if not given.isdecimal() or not 0 < len(given) <= 18 or int(given) == 0:
-        raise UsageError(f"{VARIABLE} is a number of bytes, but is {given!r}")
-    return int(given)
+    if not setting.isdecimal() or not 0 < len(setting) <= 18 or int(setting) == 0:
+        raise UsageError(f"{VARIABLE} is a number of bytes, but is {setting!r}")
+    return int(setting)
 
 
 def first_line(head: bytes) -> bytes:
@@ -291,11 +291,11 @@ def resolve(path: str | Path) -> list[Source]:
 
 
 def _in_directory(directory: Path) -> Source:
-    found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    found = found or sorted(
+    logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
+    logs = logs or sorted(
         file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if file.name not in SCORES
     )
-    if len(found) != 1:
-        what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
+    if len(logs) != 1:
+        what = "no instances.log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")
-    return Source(str(found[0]), found[0])
+    return Source(str(logs[0]), logs[0])

@@ -88,7 +88,7 @@ class Stream:
             yield Fault(
                 "other-tokens-deleted", f"deleted {shown(deleted[same:])}, the text ends in {shown(tail[same:])}"
             )
-            self.sure = False  # what follows would be told again and again
+            self.sure = False  # the same fault would be reported again and again
         del self.tokens[left:], self.stamps[left:]
         while self.cuts and self.cuts[-1][0] > left:
             self.cuts.pop()

@@ -50,11 +50,11 @@ class Joint:
     """How tokens join to a text.
 
     Attributes:
-        said: in words.
+        description: in words.
         piece: the bytes that a token stands for.
     """
 
-    said: str
+    description: str
     piece: Callable[[str], bytes]
 
 
@@ -88,7 +88,7 @@ def find_joint(rows: list[list[str]], vocabulary: set[str]) -> Joint:
         >>> logs = ["▁Gut", "en", "▁Tag"], ["GrÃ¼", "ÃŁe", "Ġdich"], [" Guten", " Tag"], ["你", "好"], ["Guten", "Tag"]
         >>> for row in logs:
         ...     joint = find_joint([row], set(row))
-        ...     print(join(row, joint).text.strip(), "-", joint.said)
+        ...     print(join(row, joint).text.strip(), "-", joint.description)
         Guten Tag - a word begins at ▁
         Grüße dich - tokens of bytes, a word begins at Ġ
         Guten Tag - tokens joined as they are

@@ -22,17 +22,17 @@ __all__ = [
     "COUNTS",
     "KNOWN",
     "Matched",
+    "check_columns",
     "check_names",
+    "check_setting",
     "joined_labels",
     "label",
     "labels_of",
-    "listed",
     "match",
-    "number",
-    "restored",
+    "parse_list",
+    "parse_number",
+    "restore_settings",
     "scalars",
-    "strange",
-    "usable",
 ]
 
 ALIASES = {
@@ -105,21 +105,23 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
         >>> match(["id", "emission_ms", "source_length", "lang"], {"delays": "emission_ms"}, by=["lang"])
         Matched(places={'id': 0, 'delays': 1, 'source_length': 2}, unknown=(), by=(3,), absent=())
     """
-    found = [plain_name(name) for name in names]
+    plain_names = [plain_name(name) for name in names]
     mapped = dict(column_map or {})
     places: dict[str, int] = {}
     absent = []
-    given = {column: _place(name, names, found) for column, name in mapped.items()}
+    mapped_places = {column: _place(name, names, plain_names) for column, name in mapped.items()}
     for column in KNOWN:
-        known = (n for n in (column, *ALIASES.get(column, ())) if n in found)
-        place = given[column] if column in mapped else next((found.index(n) for n in known), None)
+        known = (n for n in (column, *ALIASES.get(column, ())) if n in plain_names)
+        place = mapped_places[column] if column in mapped else next((plain_names.index(n) for n in known), None)
         if place is None:
             absent += [mapped[column]] if column in mapped else []
-        elif column in mapped or place not in given.values():  # what a table calls by our name may be something else
+        elif (
+            column in mapped or place not in mapped_places.values()
+        ):  # what a table calls by our name may be something else
             places[column] = place
     grouped = []
     for name in by:
-        at = _place(name, names, found)
+        at = _place(name, names, plain_names)
         at = places.get(plain_name(name)) if at is None else at
         if at is None:
             absent.append(name)
@@ -149,7 +151,7 @@ def _place(name: str, names: Sequence[str], plain: Sequence[str]) -> int | None:
     return plain.index(plain_name(name)) if plain_name(name) in plain else None
 
 
-def usable(
+def check_columns(
     matched: Matched,
     names: Sequence[str],
     column_map: Mapping[str, str],
@@ -250,11 +252,11 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
 
-def number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
+def parse_number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
     """The number in a cell, None if it is empty, and what is wrong with it.
 
     Example:
-        >>> number("3.5", "source_length")
+        >>> parse_number("3.5", "source_length")
         (3.5, [])
     """
     text = cell.strip()
@@ -267,13 +269,13 @@ def number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
     return None, [Fault(kind, f"{column} {shown(cell)}{too_long(text)}")]
 
 
-def listed(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
+def parse_list(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
     r"""The numbers in a cell, None if it is empty, and what is wrong with them.
 
     Example:
-        >>> [listed(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
+        >>> [parse_list(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
         [[1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [], None]
-        >>> print(*listed("[1, x]", "delays")[1], *listed("1,5 2,5", "delays")[1], sep="\n")
+        >>> print(*parse_list("[1, x]", "delays")[1], *parse_list("1,5 2,5", "delays")[1], sep="\n")
         token 2: a delay is not a number: "x"
         token 1: a decimal comma: delays 1,5
     """
@@ -321,19 +323,19 @@ def scalars(run: Run) -> dict[str, Any]:
         >>> scalars(Run.from_delays([[1, 2]], source_length=[2], name="base"))
         {'unit': 'token', 'level': 'token', 'name': 'base'}
     """
-    said = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
+    values = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
     usual = {f.name: f.default for f in fields(Run) if f.name not in ("unit", "level")}
-    kept = {name: value for name, value in said.items() if value != usual.get(name)}
+    kept = {name: value for name, value in values.items() if value != usual.get(name)}
     return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
 
 
-def strange(name: str, value: object) -> list[Fault]:
+def check_setting(name: str, value: object) -> list[Fault]:
     """What is wrong with what a file says of the whole of its Run.
 
     Example:
-        >>> strange("repaired", {"monotone": 3})
+        >>> check_setting("repaired", {"monotone": 3})
         []
-        >>> [fault.detail for fault in (*strange("repaired", {"monotone": "x"}), *strange("name", 3))]
+        >>> [fault.detail for fault in (*check_setting("repaired", {"monotone": "x"}), *check_setting("name", 3))]
         ['repaired: {"monotone": "x"}', 'name: 3']
     """
     if name in COUNTS:
@@ -343,9 +345,9 @@ def strange(name: str, value: object) -> list[Fault]:
     return [] if fits else [Fault("bad-value", f"{name}: {shown(value)}")]
 
 
-def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:
+def restore_settings(runs: Iterator[Run], declared: Mapping[str, Any]) -> Iterator[Run]:
     """The parts of a Run with the name that it had when it was written, and what had been done to it before."""
     for part, run in enumerate(runs):
-        before = said if part == 0 else {}  # of the whole, so counted once
+        before = declared if part == 0 else {}  # of the whole, so counted once
         counts: dict[str, Any] = {c: add_counts(getattr(run, c), before.get(c, {}).items()) for c in COUNTS}
-        yield replace(run, name=str(said.get("name", "")), **counts)
+        yield replace(run, name=str(declared.get("name", "")), **counts)

@@ -20,9 +20,9 @@ __all__ = ["are_numbers", "compact", "labels", "numbers", "ragged"]
 
 def are_numbers(lists: Iterable[Any], column: str = "") -> bool:
     """Whether everything is a list of numbers, or nothing at all; a reference token never shown has no time."""
-    some = [times for times in lists if times is not UNSET and times is not None]
+    present = [times for times in lists if times is not UNSET and times is not None]
     allowed = {int, float, type(None)} if column == "shown" else {int, float}
-    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= allowed
+    return all(type(times) is list for times in present) and set(map(type, chain.from_iterable(present))) <= allowed
 
 
 def compact(lists: list[list[int | float]]) -> npt.NDArray[np.generic]:

@@ -285,14 +285,14 @@ def _are_recordings(run: Run) -> npt.NDArray[np.bool_]:
 
 
 def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Note:
-    """What to say of delays that are neither one per word nor one per character."""
+    """A note about delays that are neither one per word nor one per character."""
     spare = {int(n) - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text}
     hint = ": one more than words, is </s> still among them?" if spare == {1} else ""
     return Note("tokens", f"delays match neither words nor characters{hint}; they are taken to be the log's own tokens")
 
 
 def _any_blank(texts: list[str | None]) -> bool:
-    """Whether a text is empty or white space; quick where, as nearly always, none is."""
+    """Which texts are empty or white space; fast if none is, as usual."""
     return "" in texts or any(map(str.isspace, filter(None, texts)))
 
 

@@ -454,7 +454,7 @@ WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
 def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
-    """What stands for a column that a Run does not have; None if nothing can."""
+    """The replacement for a column that a Run does not have; None if there is none."""
     if column in (*TEXTS, *NUMBERS, "group"):
         return np.full(len(run), np.nan if column in NUMBERS else None)
     # where nothing was written, the list per token that is not there is empty

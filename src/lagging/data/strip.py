@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of a Run that keep text and times together: a token goes with its delay, its elapsed time and its step."""
+"""Strip tokens from a Run, with their delays, elapsed times and steps."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
 
 
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """The kinds, each once and in the order of the table; refuse those that there are not."""
+    """The kinds, each once and in the order of the table; refuse unknown kinds."""
     requested = list(kinds)
     for kind in requested:
         if kind not in KINDS:
@@ -132,11 +132,11 @@ def renoted(before: Run, after: Run, *more: Note) -> Run:
 
 
 def _level(run: Run, requested: Sequence[str]) -> str:
-    """The level, if tokens can be told apart in the text."""
+    """The level, if tokens can be found in the text."""
     if run.level in ("word", "char") and run.prediction is not None and not run.speech_out:
         return run.level
     if not len(run.delays.values):
-        return "word"  # what nothing was written in has no level
+        return "word"  # a Run in which nothing was written has no level
     where = run.origin.path or run.name
     why = (
         "the delays count pieces of sound"
@@ -172,7 +172,7 @@ def _keep(column: Ragged, side: _Side) -> Ragged:
 
 @dataclass(frozen=True)
 class _Side:
-    """The tokens of all hypotheses, or of all references, and of which kind each is.
+    """The tokens of all hypotheses, or of all references, and the kind of each.
 
     Attributes:
         texts: one per segment; None where there is none.
@@ -206,7 +206,7 @@ class _Side:
 
     @property
     def codes(self) -> Codes:
-        """Of every token 0, or the code of the kind that it is stripped as."""
+        """For each token, the code of the kind that it is stripped as, or 0."""
         return self._codes_and_lengths[0]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON and YAML that others wrote: of a bounded depth, whatever the parser would stand, and no key twice."""
+"""JSON and YAML of other tools: the depth is limited, and no key may occur twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["DEEPEST", "TreeError", "Yaml", "json_decoder", "read_json", "read_yaml"]
 
 DEEPEST = 100
-"""How many lists and objects may lie in one another. Nothing that is read here has more than a few."""
+"""How deep lists and objects may be nested. Files that are read here have a few levels."""
 
 TOO_DEEP = f"nested too deeply (more than {DEEPEST} lists or objects in one another)"
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?+', re.DOTALL)
@@ -32,7 +32,7 @@ class TreeError(ValueError):
 
 
 def read_json(text: str, repeated: list[str] | None = None, parse_int: Callable[[str], Any] | None = None) -> Any:
-    """What a JSON text holds.
+    """The value of a JSON text.
 
     Args:
         text: the text.
@@ -85,7 +85,7 @@ def _is_deep(text: str) -> bool:
 
 @dataclass
 class Yaml:
-    """What a YAML document holds.
+    """The content of a YAML document.
 
     Attributes:
         value: lists, dictionaries and texts; scalars stay as they are written. None for nothing.
@@ -101,7 +101,7 @@ class Yaml:
 
 
 def read_yaml(text: str) -> Yaml:
-    """What the one document of a YAML text holds, put together without recursion.
+    """The content of a YAML text with one document, built without recursion.
 
     Raises:
         TreeError: it is not YAML, or too deep, or more than one document.
@@ -126,7 +126,7 @@ _NO_KEY = object()
 
 
 class _Builder:
-    """Puts a document together from the events of a parser."""
+    """Builds a document from the events of a parser."""
 
     def __init__(self, document: Yaml) -> None:
         self.document = document
@@ -161,12 +161,12 @@ class _Builder:
                 self._put(value, begin)
 
     def _name(self, anchor: str | None, value: Any) -> None:
-        """What is complete may be repeated by its name."""
+        """Record a complete value under its anchor."""
         if anchor is not None:
             self.anchors[anchor] = value
 
     def _put(self, value: Any, line: int) -> None:
-        """A value where it belongs."""
+        """Add a value to the list or mapping that is open."""
         if not self.open:
             self.document.value, self.document.line = value, line
             return

@@ -7,9 +7,9 @@ r"""CSV and TSV: a row per segment, with the names of the columns in the first l
 
 Names of columns are ours, or common others for them (`index`, `hyp`, `ref`, `src_len`, …), without regard to case,
 spaces and hyphens. The separator (comma, semicolon, tab) is the one that makes the first line a line of known names.
-A list is JSON in one cell, or numbers with spaces or semicolons between. `\N` is a text that there is not, where an
-empty cell is an empty text; a text that reads `\N` itself has one more backslash. An empty cell among numbers is a
-number that there is not. Unit, level and whatever else holds for the whole log are columns too, alike in every row.
+A list is JSON in one cell, or numbers with spaces or semicolons between. `\N` is a missing text, while an empty
+cell is an empty text; a text that reads `\N` itself has one more backslash. An empty cell among numbers is a missing
+number. Unit, level and whatever else holds for the whole log are columns too, with the same value in every row.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ SEPARATORS = ",;\t"
 ROWS_PER_CHUNK = 512
 LONGEST_HEADER = 1 << 14
 LARGEST_CELL = 1 << 26
-"""Characters in a cell: beyond it, a quote was opened and never closed."""
+"""The most characters in a cell: a longer one means that a quote was never closed."""
 
 NOTHING = r"\N"
 NO_TEXT = re.compile("[\ud800-\udfff]")
-"""What bytes become that are no UTF-8."""
+"""Characters that stand for bytes that are not UTF-8."""
 UNCLOSED = "a quote that is not closed"
 WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 
@@ -76,7 +76,7 @@ def recognise(head: bytes, column_map: Mapping[str, str] | None = None) -> str |
 
 
 def _separator(line: str, column_map: Mapping[str, str] | None = None) -> tuple[str, set[str]]:
-    """What separates the names in the first line, and which of them are known with it."""
+    """The separator of the names in the first line, and the columns that are known with it."""
     known = {separator: set(match(_names(line, separator), column_map).places) for separator in SEPARATORS}
     best = max(known, key=lambda separator: len(known[separator]))
     return best, known[best]
@@ -93,13 +93,13 @@ def _names(line: str, separator: str) -> list[str]:
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The segments of a table, in parts; faults go into `report.faults`."""
+    """The segments of a table, in parts; faults and notes go to the report."""
     decoder = _Decoder(source, options, report)
     return restore_settings(collect(source, options, report, decoder), decoder.declared)
 
 
 class _Decoder:
-    """Rows of text to rows of values."""
+    """Turns rows of text into rows of values."""
 
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
@@ -111,7 +111,7 @@ class _Decoder:
         self._cut = False
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
+        """From now on skip the columns that are not requested; the `absent` ones are still looked for."""
         self._skipped = frozenset(OPTIONAL) - {*columns, *absent}
 
     def chunks(self) -> Iterator[Rows]:
@@ -128,7 +128,7 @@ class _Decoder:
         more = True
         while more:
             chunk = Rows()
-            # a limit of the whole process, and meant for the rows of this file alone
+            # the limit holds for the whole process: change it for the rows of this file only
             usual = csv.field_size_limit(LARGEST_CELL)
             try:
                 more = self._fill(chunk, table, matched, len(names))
@@ -173,7 +173,7 @@ class _Decoder:
                     None, line, [Fault("truncated" if unclosed and self._cut else "not-csv", _error_text(error))]
                 )
                 if "field larger" in str(error):
-                    return False  # no more than a part of what is in quotes was read: the rest would be taken for rows
+                    return False  # the rest of the quoted text would be taken for rows
                 continue
             if not "".join(cells).strip() and len(cells) <= 1:
                 self._blank += 1
@@ -225,7 +225,7 @@ class _Decoder:
         return row, faults
 
     def _declare(self, column: str, cell: str) -> list[Fault]:
-        """Take note of what holds for the whole table."""
+        """Record what holds for the whole table."""
         value: Any = _text(cell) or ""
         if column in COUNTS:
             with suppress(ValueError):  # what is not JSON is reported as it is written
@@ -238,19 +238,19 @@ class _Decoder:
 
 
 def _text(cell: str) -> str | None:
-    """The text in a cell; None for a text that there is not."""
+    """The text in a cell; None for a missing text."""
     if cell == NOTHING:
         return None
     return cell[1:] if cell.endswith("N") and cell[:-1].strip("\\") == "" and len(cell) > 2 else cell
 
 
 def _error_text(error: csv.Error) -> str:
-    """What the csv module found wrong."""
+    """The error of the csv module, in our words."""
     return UNCLOSED if "field larger" in str(error) or "end of data" in str(error) else str(error)
 
 
 def _byte(cell: str) -> str:
-    """The first byte of a text that is none, as a message shows it."""
+    """The first byte that is not UTF-8, as a message shows it."""
     escaped = NO_TEXT.search(cell)
     return "" if escaped is None else f"0x{ord(escaped[0]) - 0xDC00:02x}"
 
@@ -291,7 +291,7 @@ def _write(run: Run, file: TextIO, separator: str) -> list[str]:
 
 
 def _cells(values: Any) -> list[str]:
-    """Some values of a column as text."""
+    """Values of a column as text."""
     if isinstance(values, Ragged):
         digits, ends = _digits(values.values, "null"), values.offsets.tolist()
         return ["[" + ", ".join(digits[a:b]) + "]" for a, b in pairwise(ends)]
@@ -301,7 +301,7 @@ def _cells(values: Any) -> list[str]:
 
 
 def _digits(values: Floats, unknown: str) -> list[str]:
-    """Numbers to the last bit, whole ones without a decimal point."""
+    """Numbers as text, exact; whole numbers without a decimal point."""
     digits = list(map(repr, values.tolist()))
     whole = (values == np.trunc(values)) & (np.abs(values) < 2**53) & ((values != 0) | ~np.signbit(values))
     for place in np.flatnonzero(whole).tolist():

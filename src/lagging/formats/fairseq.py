@@ -60,12 +60,12 @@ __all__ = ["recognise", "scan", "write"]
 
 TAGGED = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
 OTHER = re.compile(rb"[A-Z]+-\d+(_\d+)?\t")
-"""Lines of sentences that are of no use here: P- (scores of tokens), A- (alignment), I-, E-, …"""
+"""Other lines of sentences, which are not read: P- (scores of tokens), A- (alignment), I-, E-, …"""
 
 ACTIONS = bytes.maketrans(b"01", b"RW")
 PIECES = re.compile(r"@@( |$)|▁")
 GRID = 16
-"""Samples per millisecond of speech at 16 kHz: what a source length is rounded to."""
+"""Samples per millisecond at 16 kHz: a source length is rounded to whole samples."""
 
 
 def recognise(head: bytes) -> bool:
@@ -79,13 +79,13 @@ def _bare(line: bytes) -> bytes:
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The sentences of a file, in the order in which they are first named; faults go into `report.faults`."""
+    """The sentences of a file, in the order in which they are first named; faults and notes go to the report."""
     return collect(source, options, report, _Decoder(source, report))
 
 
 @dataclass
 class _Sentence:
-    """What the lines of one sentence say.
+    """The content of the lines of one sentence.
 
     Attributes:
         name: its number.
@@ -105,30 +105,30 @@ class _Sentence:
 
     @property
     def hypothesis(self) -> str | None:
-        """What was written."""
+        """The text that was written."""
         return self.texts.get("H", self.texts.get("D"))
 
     @property
     def tokens(self) -> int | None:
-        """How many tokens that is, without `</s>`."""
+        """The number of its tokens, without `</s>`."""
         text = self.texts.get("BT", self.hypothesis)
         return None if text is None else len(without_eos(text).split())
 
     @property
     def literal(self) -> bool:
-        """Whether it was written by us, so that nothing is to be found out."""
+        """Whether we wrote it, so that nothing has to be inferred."""
         return "source_length" in self.latency
 
 
 class _Decoder:
-    """Lines to rows, all of them at the end of the file."""
+    """Turns lines into rows, all of them at the end of the file."""
 
     def __init__(self, source: Source, report: ReadReport) -> None:
         self.source, self.report = source, report
         self.skipped = 0
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """Nothing is read that could be left out."""
+        """Do nothing: all columns are read."""
 
     def chunks(self) -> Iterator[Rows]:
         """All rows."""
@@ -156,7 +156,7 @@ class _Decoder:
                     self.skipped += OTHER.match(content) is None
                     continue
                 tag, name = tagged[1].decode(), int(tagged[2])
-                # one line more of a kind belongs to one sentence more of that number: a duplicate
+                # a second line of a kind belongs to a second sentence of that number: a duplicate
                 if name not in latest or tag in latest[name].texts:
                     latest[name] = _Sentence(name, at)
                     sentences.append(latest[name])
@@ -164,7 +164,7 @@ class _Decoder:
         return sentences
 
     def _take(self, sentence: _Sentence, tag: str, content: bytes, line: int) -> None:
-        """Add what one line says to its sentence."""
+        """Add the content of a line to its sentence."""
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -223,7 +223,7 @@ class _Decoder:
             yield sentence, row
 
     def _row(self, sentence: _Sentence, habits: _Habits) -> Line:
-        """A sentence of which it is found out what its texts are."""
+        """The row of a sentence whose texts are inferred from the habits of the log."""
         row = Line(id=sentence.name, source=sentence.texts.get("S"))
         text, reference = sentence.hypothesis, sentence.texts.get("T")
         alone = sentence.tokens == 0 and len(sentence.delays or ()) == 1  # nothing was written but </s>
@@ -262,7 +262,7 @@ class _Habits:
 
     @classmethod
     def from_sentences(cls, sentences: list[_Sentence]) -> _Habits:
-        """The habits of a log; the first is what most sentences do, as one may have a fault."""
+        """The habits of a log; `marked` is decided by most sentences, since a few may have faults."""
         spare = [len(s.delays or ()) - s.tokens for s in sentences if s.tokens is not None]
         return cls(
             marked=2 * spare.count(1) > len(spare),
@@ -273,7 +273,7 @@ class _Habits:
 
 
 def _as_written(sentence: _Sentence) -> Line:
-    """A sentence that says itself what it is."""
+    """The row of a sentence that we wrote."""
     entries = sentence.latency
     return Line(
         id=sentence.name,
@@ -310,7 +310,7 @@ def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fa
 
 
 def _implied(sentence: _Sentence, decimals: int) -> float | None:
-    """The source length that AP was divided by; None if AP has too few digits to tell."""
+    """The source length that AP was divided by; None if AP has too few digits."""
     proportion, faults = parse_number(sentence.latency.get("AP", ""), "AP")
     delays = sentence.delays or []
     if faults or not proportion or not np.isfinite(proportion) or not sum(delays) > 0:

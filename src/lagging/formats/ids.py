@@ -23,7 +23,7 @@ Hashes = tuple[Keys, npt.NDArray[np.uint32]]
 
 @dataclass
 class _Part:
-    """Where some segments are: the number of the first among all, the file, and their lines (of rows in order, one)."""
+    """Where some segments are: the number of the first, the file, and their lines (of consecutive lines, the first)."""
 
     start: int
     path: str | None
@@ -37,7 +37,7 @@ class _Part:
 
 
 class SeenIds:
-    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up.
+    """Finds ids that two parts share; ids that only grow, the common case, need no look-up.
 
     What is kept of an id is 20 bytes: 96 bits of hashes, by which two ids are told apart, and a number.
     """
@@ -67,7 +67,7 @@ class SeenIds:
             return {}
         self._index_waiting()
         out: dict[int, Fault] = {}
-        reported: set[str] = set()  # what two lines of one part share was told when it was checked
+        reported: set[str] = set()  # ids that a part itself repeats were reported when it was checked
         for row, number in self._index.find(*hashes):
             name = run.id.item(row)
             if str(name) not in reported:
@@ -79,7 +79,7 @@ class SeenIds:
         return out
 
     def add(self, run: Run) -> None:
-        """Take note of the ids of a part."""
+        """Add the ids of a part."""
         growing = self._grows(run)
         hashes = None if growing else _hashes(run.id)
         repeated = {} if hashes is None else self._repeated(run, hashes)
@@ -113,7 +113,7 @@ class SeenIds:
         return self._parts[bisect_right(self._parts, number, key=lambda part: part.start) - 1]
 
     def _index_waiting(self) -> None:
-        """Take into the index what so far need not be looked up."""
+        """Add to the index the ids that were not needed in it so far."""
         for ids, start in self._waiting:
             self._index.add(*(ids if isinstance(ids, tuple) else _hashes(ids)), start)
         self._waiting = []
@@ -153,13 +153,13 @@ def _hashes(ids: Ids | range) -> Hashes:
 
 
 class _Index:
-    """Which hashes were seen, and where first: sorted runs, each at least twice as long as the next."""
+    """The hashes that were seen, and where first, as sorted arrays, each at least twice as long as the next."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Keys, npt.NDArray[np.uint32], Ints]] = []
 
     def add(self, keys: Keys, checks: npt.NDArray[np.uint32], start: int) -> None:
-        """Take in hashes of segments that are numbered from `start`."""
+        """Add the hashes of segments that are numbered from `start`."""
         if not len(keys):
             return
         new = _first_of_each(keys, checks, np.arange(start, start + len(keys)))
@@ -173,12 +173,12 @@ class _Index:
         """The rows whose hashes were seen, each with the number of the segment that had them first."""
         first_numbers: dict[int, int] = {}
         order = np.argsort(keys, kind="stable")
-        sorted_keys = keys[order]  # neighbours are looked up near to each other, and what is near is in the cache
+        sorted_keys = keys[order]  # in order, look-ups stay near each other in memory
         for known, known_checks, numbers in self._runs:
             first = np.searchsorted(known, sorted_keys)
             for place in np.flatnonzero(known.take(first, mode="clip") == sorted_keys).tolist():
                 row, at = int(order[place]), int(first[place])
-                while at < len(known) and known[at] == sorted_keys[place]:  # as a rule, one
+                while at < len(known) and known[at] == sorted_keys[place]:  # usually one
                     if known_checks[at] == checks[row]:
                         first_numbers[row] = min(int(numbers[at]), first_numbers.get(row, int(numbers[at])))
                     at += 1
@@ -188,7 +188,7 @@ class _Index:
 def _first_of_each(
     keys: Keys, checks: npt.NDArray[np.uint32], numbers: Ints
 ) -> tuple[Keys, npt.NDArray[np.uint32], Ints]:
-    """Hashes in order, of the same ones the first: a thousand segments of one name are found as one."""
+    """Sorted hashes, each once, with the first segment that has it."""
     order = np.argsort(keys, kind="stable")
     keys, checks, numbers = keys[order], checks[order], numbers[order]
     if len(keys) > 1 and (keys[1:] == keys[:-1]).any():

@@ -82,7 +82,9 @@ def merge_logs(paths: Paths, options: ReadOptions, *, name: str | None = None) -
     """Several logs of one system as one Run, like `merge`, with all options in one object."""
     parts = read_parts(paths, options, name)
     run = Run.concat(parts)
-    run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
+    run = replace(
+        run, notes=tuple(note for note in run.notes if note.kind != "several files")
+    )  # expected when logs are merged
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(run)))
     differ = {column: _differ(getattr(run, column), first[which[again]], again) for column in CONTENT}
@@ -114,7 +116,7 @@ def _origin(parts: Sequence[Run]) -> Origin:
 
 
 def _dropped(parts: Sequence[Run], run: Run) -> Iterator[Note]:
-    """Columns that had to go because not every log has them."""
+    """Notes about columns that are left out because not every log has them."""
     for column in CONTENT:
         if getattr(run, column) is None and any(getattr(part, column) is not None for part in parts):
             yield Note("column left out", f"{column}: not every log has it")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a Run a file will not give back, in the same words whatever the format."""
+"""What a file cannot hold of a Run, in the same words for every format."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def lost(
     Args:
         run: what is written.
         kept: the columns that the format holds.
-        more: what else the writer found to be lost.
-        unit, level, seg: what the file will be taken to have; not given where it says so itself.
+        more: further losses that the writer found.
+        unit, level, seg: what a reader of the file will assume; None if the file declares it.
 
     Example:
         >>> run = Run.from_delays([[1, 2]], source_length=[2], level="word")

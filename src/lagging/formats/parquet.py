@@ -240,7 +240,7 @@ class _Table:
     batch: Any
 
     def __post_init__(self) -> None:
-        """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
+        """Convert the columns from Arrow; rows with impossible values are marked to be left out."""
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
         self.faults: dict[int, list[Fault]] = {}
@@ -269,7 +269,7 @@ class _Table:
         self.faults.setdefault(row, []).append(Fault(kind, detail, token=token))
 
     def _text(self, row: int, column: str, value: Any) -> Any:
-        """A text, or a name, or what else is neither number nor list."""
+        """A value that is neither a number nor a list; its faults are recorded."""
         if isinstance(value, bytes):
             self._wrong(row, "not-utf8", f"{column} has bytes that are no text")
         elif column == "id" and isinstance(value, float):

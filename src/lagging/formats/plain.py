@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain text: a prediction per line, and no delays. Any file of text looks like it, so it is read only if asked for."""
+"""Plain text: a prediction per line, and no delays. Any file of text looks like it, so it is read only on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
 
 
 class _Decoder:
-    """Lines of text to rows."""
+    """Turns lines of text into rows."""
 
     def __init__(self, source: Source, report: ReadReport) -> None:
         self.source, self.report = source, report

@@ -283,8 +283,6 @@ def format_for(path: str | Path, name: str | None = None) -> Format:
 
 def format_by_ending(file: str) -> Format | None:
     """The format whose files end like this one; None if there is none."""
-    for formats in (FORMATS.values, lambda: outside_formats().values()):
-        for known in formats():
-            if known.suffixes and file.endswith(known.suffixes):
-                return known
-    return None
+    fitting = [known for known in FORMATS.values() if file.endswith(known.suffixes)]
+    fitting = fitting or [known for known in outside_formats().values() if file.endswith(known.suffixes)]
+    return fitting[0] if fitting else None

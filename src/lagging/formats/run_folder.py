@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies beside the log of a run: by its `run.json`, whether it is all of it."""
+"""The files beside the log of a run; its `run.json` says whether the log is complete."""
 
 from __future__ import annotations
 

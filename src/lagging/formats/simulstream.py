@@ -40,10 +40,10 @@ from lagging.formats.subwords import Joint, find_joint, join, usual_level
 __all__ = ["file_name", "scan", "to_ms"]
 
 ADDRESS = 1 << 31
-"""A server names a stream by the address of an object: a number beyond this is a name, and counts nothing."""
+"""A server names a stream by the address of an object: a number beyond this is a name, not an index."""
 
 DIGITS = 6
-"""Decimal places of a millisecond that are kept, so that seconds written and read again are the same."""
+"""Decimal places of a millisecond that are kept, so that seconds survive writing and reading."""
 
 PER_STEP = (
     "elapsed times decrease: as in simulstream, each counts the computing of its own step alone; "
@@ -52,7 +52,7 @@ PER_STEP = (
 
 
 class Row(msgspec.Struct, gc=False):
-    """What is read of a line; everything else in it is skipped."""
+    """The fields that are read of a line; all others are skipped."""
 
     id: int | str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType | None = UNSET
@@ -90,14 +90,14 @@ READERS: dict[str, Read] = {
     "deleted_tokens": _read_tokens,
     "model_loading_time": lambda key, value: (value, []),
 }
-"""How each field of a line is read, if it is looked at by itself."""
+"""How each field of a line is read, when the line is decoded by itself."""
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The streams of a log as one Run, since none is known to be complete before the end; faults go into `options`."""
+    """The streams of a log as one Run, since none is known to be complete before the end; faults go to the report."""
     if options.unit == "token":
         raise UsageError(f"{source.path}: the delays of a simulstream log are times, so its unit is ms")
     log = _Log(source, options, report)
@@ -109,7 +109,7 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
 
 
 class _Log:
-    """Lines to streams, and streams to a Run."""
+    """Turns lines into streams, and streams into a Run."""
 
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
@@ -124,7 +124,7 @@ class _Log:
         self.report.faults.add(Fault(kind, detail, self.source.path, line, name))
 
     def hold(self, batch: Batch) -> None:
-        """Take the lines of a batch over; one that cannot be decoded at once is looked at line by line."""
+        """Add the lines of a batch; a batch that cannot be decoded at once is decoded line by line."""
         rows = decode(batch, self._json)
         if rows is not None:
             for line, row in enumerate(rows, batch.first):
@@ -147,7 +147,7 @@ class _Log:
                 self._take(row, line, faulty=bool(faults))
 
     def _doubt(self, name: int | str | None) -> None:
-        """After a line that cannot be read, what its stream deletes cannot be checked: any stream, if it has no id."""
+        """Stop checking the deletions of a stream after a line that cannot be read; of all streams, if it has no id."""
         if name is None and self._sure:
             self._sure = False
             for stream in self.streams:
@@ -156,7 +156,7 @@ class _Log:
             self._by_id[name].sure = False
 
     def _take(self, row: Row, line: int, faulty: bool = False) -> None:
-        """Take a line over; `faulty` if it is known already that something in it has the wrong type."""
+        """Add a line; `faulty` if a wrong type in it was reported already."""
         step = [None if (value := getattr(row, key)) is UNSET else value for key in STEP]
         is_step = row.metadata is UNSET or any(value is not None for value in step)
         if row.id is UNSET:
@@ -178,7 +178,7 @@ class _Log:
                     self._fault(fault.kind, fault.detail, line, row.id)
 
     def _name(self, stream: Stream, metadata: dict[str, Any], line: int, key: int | str) -> Stream:
-        """The stream, named; a new one if another recording begins under the same id, as servers give ids out again."""
+        """The stream of a recording; a new one if the id was used for another recording, since servers reuse ids."""
         name = metadata.get("wav_name")
         if name is None:
             return stream
@@ -193,7 +193,7 @@ class _Log:
         return stream
 
     def finish(self) -> None:
-        """Say what was skipped, and which recordings were processed twice."""
+        """Report what was skipped, and recordings that were processed twice."""
         note, path = self.report.notes.append, self.source.path
         self.report.note_blank_lines(self.source, self._blank)
         if self._other:
@@ -208,7 +208,7 @@ class _Log:
                 self._fault("stream-twice", detail, stream.line, stream.id)
 
     def run(self) -> Run:
-        """A segment per stream, checked, and with notes."""
+        """A checked Run with a segment per stream."""
         streams, options, report = self.streams, self.options, self.report
         vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
         joint = find_joint([stream.tokens for stream in streams], vocabulary)
@@ -228,7 +228,7 @@ class _Log:
             line=np.array([stream.line for stream in streams], dtype=np.int64),
             unit="ms",
             level=level,
-            # an id is that of a connection to a server, and no place in a test set
+            # an id belongs to a connection to a server, not to a segment of the test set
             origin=Origin(self.source.path, "simulstream", _describe(joint, level), named=False),
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
@@ -274,12 +274,12 @@ def _are_addresses(ids: list[int | str]) -> bool:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path, of whatever system."""
+    """The last part of a path, of any operating system."""
     return re.split(r"[/\\]", path)[-1] or path
 
 
 def _documents(recordings: list[str | None]) -> list[str | None] | None:
-    """The names of the files; their paths, where two files in different places have one name; None without any."""
+    """The names of the files; their paths if two files have the same name; None if no name is known."""
     known = {path for path in recordings if path is not None}
     if not known:
         return None

@@ -65,7 +65,7 @@ def _parsed(text: str, times: int) -> tuple[bool, list[float], str] | None:
 
 
 def _tokenizer(level: str) -> Tokenize:
-    """What cuts a text into tokens; SLTev cuts lines whole, so that a text never stands at the beginning."""
+    """A function that splits a text into tokens; SLTev splits whole lines, so a text never stands at the beginning."""
     return (lambda text: moses(f"C 0 {text}")[2:]) if level == "token" else (lambda text: tokens(text, level))
 
 
@@ -90,7 +90,7 @@ def _texts(source: Source, report: ReadReport) -> Iterator[tuple[int, str]]:
 
 
 def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
-    """The updates of each segment, the final one last; faults go into `report.faults`."""
+    """The updates of each segment, the final one last; faults and notes go to the report."""
     updates: list[Update] = []
     for line, text in _texts(source, report):
         parsed = _parsed(text, times)
@@ -110,7 +110,7 @@ def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize
 
 @dataclass(frozen=True)
 class _Segment:
-    """What became of a segment: the final update, and what it took to come there."""
+    """A segment: its final update, its delays, and counts of what was revised."""
 
     final: Update
     delays: Floats
@@ -152,7 +152,7 @@ def _finalise(updates: list[Update]) -> _Segment:
 
 
 def _beside(source: Source) -> tuple[list[Path], str]:
-    """Transcript and reference, or nothing; and what to say about them."""
+    """The files of transcript and reference, or none; and a description of them."""
     if source.file is None:
         return [], "no transcript and no reference beside standard input"
     parts = source.file.name.removesuffix(".gz").split(".")
@@ -253,7 +253,7 @@ def _run(
 
 
 def _remark(segments: Sequence[_Segment]) -> Iterator[Note]:
-    """What a reader of the scores must know of these segments, apart from what holds for any log."""
+    """Notes about these segments that only SLTev's logs need."""
     kinds = {
         "back": ("display time goes back", "shown, it says, before the update it replaces: taken to be shown with it"),
         "foreign": ("foreign update", "its source does not touch that of the line C it is counted with, as SLTev does"),

@@ -29,16 +29,16 @@ BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
 
 LONGEST_LINE = 1 << 28
-"""Bytes: beyond it, a file has no lines, or is endless. The line of a recording of a day has some millions."""
+"""The most bytes that a line may have: a longer one means no lines, or no end. A day of speech has some millions."""
 
 VARIABLE = "LAGGING_LONGEST_LINE"
-"""What may set another limit, in bytes."""
+"""The environment variable that sets another limit, in bytes."""
 
 LONGEST_BLANK = 1 << 24
-"""Bytes of blank lines before the first that is not."""
+"""The most bytes of blank lines at the start of a file."""
 
 LARGEST_TEXT = 4
-"""How many times the longest line may be in a file that is taken into memory whole."""
+"""How many times the longest line a file may have that is read into memory whole."""
 
 LOG_NAMES = (
     "instances.log",
@@ -177,7 +177,7 @@ class Source:
         return self._read() if resumed is None else resumed
 
     def whole(self) -> bytes:
-        """All of a file that is needed whole, if it is not endless."""
+        """All bytes of a file, up to a limit."""
         limit, texts, size = LARGEST_TEXT * longest_line(), list[bytes](), 0
         for batch in self.batches():
             texts.append(batch.text)
@@ -242,7 +242,7 @@ class Source:
                 yield Batch(first, text, starts)
                 first += len(starts)
                 if not whole:
-                    return  # the end; what a writer appends meanwhile is not half of another line
+                    return  # the end: a line that is appended meanwhile is not read
             if endless is not None:
                 raise endless
 
@@ -268,7 +268,7 @@ def first_line(head: bytes) -> bytes:
 
 
 def resolve(path: str | Path) -> list[Source]:
-    """The files that a path stands for.
+    """The files that a path refers to.
 
     Args:
         path: a file; a directory that holds an `instances.log`; a glob; or "-" for standard input.
@@ -282,7 +282,7 @@ def resolve(path: str | Path) -> list[Source]:
             return [_in_directory(file)]
         if file.exists():
             return [Source(text, file)]
-    except OSError as error:  # e.g. a name that no file can have
+    except OSError as error:  # for example, a name that no file can have
         raise UsageError(f"cannot read {text[:80]}: {error.strerror}") from None
     matches = [match for match in sorted(glob.glob(text, recursive=True)) if Path(match).exists()]
     if not matches:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: what their columns are called, how a cell becomes numbers, and what holds for the whole of a table."""
+"""Tables: the names of columns, the labels of groups, numbers in cells, and what holds for a whole table."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ ALIASES = {
 
 NEEDED = ("delays", "source_length")
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
-"""What holds for the whole of a Run: unit, level, …, the repairs that it has seen."""
+"""Fields of a Run that hold for all its segments: unit, level, …, the repairs done to it."""
 COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
-"""Those that count, by name, what was done to it."""
+"""Those of them that count what was done, by name."""
 
 KNOWN = (*(c for c in COLUMNS if c not in ("line", "group")), *SCALARS)
 
@@ -115,9 +115,7 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
         place = mapped_places[column] if column in mapped else next((plain_names.index(n) for n in known), None)
         if place is None:
             absent += [mapped[column]] if column in mapped else []
-        elif (
-            column in mapped or place not in mapped_places.values()
-        ):  # what a table calls by our name may be something else
+        elif column in mapped or place not in mapped_places.values():  # a column with our name may be something else
             places[column] = place
     grouped = []
     for name in by:
@@ -128,14 +126,14 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
         else:
             grouped.append(at)
     if places.get("name") in grouped:
-        del places["name"]  # systems that are told apart are not one system
+        del places["name"]  # several systems, grouped by name, are not one system
     taken = {*places.values(), *grouped}
     unknown = tuple(names[place] for place in range(len(names)) if place not in taken)
     return Matched(places, unknown, tuple(grouped), tuple(absent))
 
 
 def check_names(column_map: Mapping[str, str]) -> Mapping[str, str]:
-    """What a log calls columns of ours; names that are not ours are refused."""
+    """Return the map; refuse names of columns that are not ours."""
     for column in column_map:
         if column not in KNOWN:
             raise UsageError(
@@ -179,7 +177,7 @@ def check_columns(
 
 
 def _near(column: str, names: Sequence[str]) -> str:
-    """Which of the names may be that of a column, misspelt, as a message says it; nothing if none is."""
+    """A hint, for a message, at a name that may be a misspelt column; "" if there is none."""
     hints = {name: did_you_mean(plain_name(name), [column]) for name in names}
     return next((f", but `{name}`.{hint}" for name, hint in hints.items() if "Did you mean" in hint), "")
 
@@ -193,13 +191,12 @@ def _listed(names: Sequence[str]) -> str:
 # ---- groups -----------------------------------------------------------------------------------------------------
 
 BETWEEN, NOTHING, ESCAPE = "\x1f", "\x00", "\x1e"
-"""What stands between the labels of a segment in `Run.group`; for a label that there is not; before a letter that
-stands for one of the three within a label."""
+"""In `Run.group`: the separator of labels; the mark of a missing label; the escape of these three within a label."""
 ESCAPED = {ESCAPE: f"{ESCAPE}e", BETWEEN: f"{ESCAPE}b", NOTHING: f"{ESCAPE}n"}
 
 
 def label(value: object) -> str | None:
-    """What a segment is labelled by, as text; None if there is nothing.
+    """A value as the text of a label; None if there is no value.
 
     Example:
         >>> label("de-en"), label(3), label(3.0), label(True), label(None)
@@ -247,7 +244,7 @@ def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
 # ---- cells ------------------------------------------------------------------------------------------------------
 
 WORDS = ("nan", "inf", "infinity")
-"""What a number may be that is none; it is a fault, but that of a number."""
+"""Words that are read as numbers; a later check refuses them where they are faults."""
 DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
@@ -289,7 +286,7 @@ def parse_list(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]
 
 
 def _explained(text: str, column: str) -> tuple[list[float] | None, list[Fault]]:
-    """Numbers that are not a list in JSON: as NumPy shows them, or with nothing but spaces or semicolons between."""
+    """Numbers that are not a JSON list: as NumPy prints them, or separated by spaces or semicolons."""
     no_list, no_number = WRONG_LIST.get(column, ("bad-column", "bad-column"))
     name = "" if column == "delays" else f"{column} "
     bracketed = text.startswith("[")
@@ -313,11 +310,11 @@ def _explained(text: str, column: str) -> tuple[list[float] | None, list[Fault]]
     return values, []
 
 
-# ---- what holds for all of it -----------------------------------------------------------------------------------
+# ---- settings of a whole table -----------------------------------------------------------------------------------
 
 
 def scalars(run: Run) -> dict[str, Any]:
-    """What holds for the whole of a Run, without what is as everywhere.
+    """The fields of a Run that hold for all its segments, without those that have their default.
 
     Example:
         >>> scalars(Run.from_delays([[1, 2]], source_length=[2], name="base"))
@@ -330,7 +327,7 @@ def scalars(run: Run) -> dict[str, Any]:
 
 
 def check_setting(name: str, value: object) -> list[Fault]:
-    """What is wrong with what a file says of the whole of its Run.
+    """A fault if a field that holds for the whole Run has a wrong value.
 
     Example:
         >>> check_setting("repaired", {"monotone": 3})
@@ -346,8 +343,8 @@ def check_setting(name: str, value: object) -> list[Fault]:
 
 
 def restore_settings(runs: Iterator[Run], declared: Mapping[str, Any]) -> Iterator[Run]:
-    """The parts of a Run with the name that it had when it was written, and what had been done to it before."""
+    """The parts of a Run with the name, repairs and stripped tokens that it was written with."""
     for part, run in enumerate(runs):
-        before = declared if part == 0 else {}  # of the whole, so counted once
+        before = declared if part == 0 else {}  # counts are of the whole Run: add them once
         counts: dict[str, Any] = {c: add_counts(getattr(run, c), before.get(c, {}).items()) for c in COUNTS}
         yield replace(run, name=str(declared.get("name", "")), **counts)

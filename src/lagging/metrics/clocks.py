@@ -115,8 +115,8 @@ def _elapsed_uncut(run: Run) -> Ragged:
     if run.seg != "none":
         raise MetricError(
             "the computing time of a step cannot be found from segments cut out of a stream, and these have no times "
-            "of this clock\n  fix: score the log of the whole recordings with `--segmentation`, which cuts it after the "
-            "time of every token is known; or ask for clock=elapsed, which the log of the segments has."
+            "of this clock\n  fix: score the log of the whole recordings with `--segmentation`, which cuts it once "
+            "the time of every token is known; or ask for clock=elapsed, which the log of the segments has."
         )
     return _elapsed(run)
 

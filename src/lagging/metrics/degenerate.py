@@ -17,7 +17,7 @@ import numpy as np
 from lagging.data.exact import exact_sum
 from lagging.data.ragged import Floats
 from lagging.metrics import kernels
-from lagging.metrics.laal import NO_REFERENCE, POLAK, before
+from lagging.metrics.laal import NO_REFERENCE, POLAK, mean_lag_before
 from lagging.metrics.paper import CHERRY_FOSTER, EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import register
@@ -108,7 +108,7 @@ def _simultaneous(s: Schedule) -> Floats:
 
 
 def _expected(s: Schedule) -> Floats:
-    return np.maximum(s.x - before(s, s.source_end), 0.0)
+    return np.maximum(s.x - mean_lag_before(s, s.source_end), 0.0)
 
 
 @register(

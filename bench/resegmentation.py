@@ -346,7 +346,7 @@ class Slope:
 
 def extreme(sign: int) -> Callable[[Stream], Ints]:
     """Of all cuts with the fewest edits, the one with every boundary as far to the right (left) as can be."""
-    return lambda stream: optimum(stream.pairs, stream.edits, stream.ends, Slope(stream, sign)).boundaries
+    return lambda stream: optimum(stream.pairs, stream.edits, stream.ends, Slope(stream, sign)).path.boundaries
 
 
 def equals(data: Path) -> Iterator[Row]:

@@ -253,7 +253,7 @@ class _Sweep:
         paired: list[int] = []
         for rectangle in reversed(self.rectangles):
             steps, cuts = self._steps(rectangle, j)
-            low, wide, state, flat = rectangle.low, steps.shape[1], len(steps), memoryview(steps.reshape(-1))
+            low, wide, state, flat = rectangle.low, steps.shape[1], len(steps), steps.tobytes()
             for i in range(rectangle.last - 1, rectangle.first - 1, -1):
                 leave[i] = j
                 while state in cuts:
@@ -330,43 +330,51 @@ class _Outside:
             above: the values of the row above it, in the columns of the rectangle above.
         """
         start, leaving = self._move_walls(rectangle, above)
-        most = self._most(rectangle, segments)
-        begin, end, states = self.begin, self.end, len(values)
-        returned = np.full(values.shape, -np.inf)
-        returned[0] = start
-        if begin:
-            left = np.empty((states, begin))
-            left[0] = self.bound[:begin]
-            _spread(left, most[:, :begin])
-            self.bound[:begin] = left[-1]
-            returned[1:, 0] = left[1:, -1]
-        _advance(returned, np.full((states - 1, values.shape[1] - 1), -np.inf), segments, gains)
-        if end < self.blocks:  # the first entry is the last column of the corridor, from which paths leave it
-            right, added = np.empty((2, states, self.blocks - end + 1))
-            exits = np.maximum(values[:, -1], returned[:, -1])
-            exits[0] = leaving
-            right[0, 0], right[0, 1:] = leaving, self.bound[end:]
-            added[1:, 0], added[1:, 1:] = np.diff(exits), most[:, end:]
-            _spread(right, added[1:])
-            self.bound[end:] = right[-1, 1:]
-        self.returned = returned[-1, 1:].copy()
+        most, exits = self._most(rectangle, segments), values[:, -1].tolist()
+        begin, end, states, wide = self.begin, self.end, len(values), len(start)
+        # one array: blocks to the left, or a column of −∞; columns inside; the exit; blocks to the right
+        first = max(begin, 1)
+        last = first + wide
+        bounds = np.full((states, last + 1 + self.blocks - end), -np.inf)
+        bounds[0, :begin], bounds[0, first:last] = self.bound[:begin], start
+        bounds[0, last], bounds[0, last + 1 :] = leaving, self.bound[end:]
+        added = np.zeros((states - 1, 1 + self.blocks - end))
+        added[:, 1:] = most[:, end:]
+        rows, left, before = list(bounds), list(bounds[:, :begin]), list(bounds[:, first - 1 : last - 1])
+        inside, right = list(bounds[:, first:last]), list(bounds[:, last:])
+        sums = np.full(wide, -np.inf)
+        add, maximum, accumulate = np.add, np.maximum, np.maximum.accumulate
+        row = rows[0]
+        accumulate(row, out=row)
+        steps = enumerate(zip(segments, gains, most[:, :begin].astype(np.float64), added, strict=True))
+        for state, (k, gain, more, beyond) in steps:
+            here, row = inside[state + 1], rows[state + 1]
+            if k < 0:
+                add(before[state][wide - len(gain) :], gain, out=sums[wide - len(gain) :])
+                maximum(sums, inside[state], out=here)
+            else:
+                add(inside[state], gain, out=here)
+            if begin:
+                add(left[state], more, out=left[state + 1])
+            add(right[state], beyond, out=right[state + 1])
+            row[last] = exits[state + 1]
+            accumulate(row, out=row)
+        self.bound[:begin], self.returned, self.bound[end:] = row[:begin], row[first:last].copy(), row[last + 1 :]
 
     def _move_walls(self, rectangle: _Rectangle, above: Floats) -> tuple[Floats, float]:
         """Of the row above: what paths have earned that are inside again, and the most of those that leave there."""
         width, low, high, begin, end = self.width, self.low, self.high, self.begin, self.end
         self.low, self.high, self.begin = rectangle.low, rectangle.high, rectangle.low // width
         self.end = self.blocks if rectangle.high == self.columns else (rectangle.high + 1) // width
-        start = np.full(rectangle.high - rectangle.low + 2, -np.inf)
+        start = np.full(rectangle.high - rectangle.low + 1, -np.inf)
         if not rectangle.first:
             self.bound[self.end :] = 0.0
             return start, 0.0
         latest = np.maximum(above, self.returned)
         self.bound[begin : self.begin] = latest[np.arange(begin, self.begin) * width + width - 1 - low]
-        if self.begin:
-            start[0] = self.bound[: self.begin].max()
         kept = self.returned[self.low - low :]
-        start[1 : 1 + len(kept)] = kept
-        start[1 + len(kept) :] = np.repeat(self.bound[end : self.end], width)[: self.high - high]
+        start[: len(kept)] = kept
+        start[len(kept) :] = np.repeat(self.bound[end : self.end], width)[: self.high - high]
         self.bound[self.begin : self.end] = -np.inf
         return start, float(latest[-1])
 
@@ -381,13 +389,3 @@ class _Outside:
             if k >= 0:
                 most[state] = self.potential.most(k, self.width)
         return most
-
-
-def _spread(rows: Floats, gains: Floats) -> None:
-    """Compute bounds row by row: what each block earns, then free steps to the right. The first row is known."""
-    add, accumulate, above = np.add, np.maximum.accumulate, rows[0]
-    accumulate(above, out=above)
-    for gain, here in zip(gains, rows[1:], strict=True):
-        add(above, gain, out=here)
-        accumulate(here, out=here)
-        above = here

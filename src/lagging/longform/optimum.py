@@ -37,7 +37,7 @@ WHOLE, KEPT = 1 << 18, 1 << 25
 REACH, WIDER = 64, 4
 """How many columns the first corridor goes to the left and right of its path, and how much wider the next one is."""
 
-ROWS = 32
+ROWS = 48
 """The most rows of a rectangle; more where steps are not kept."""
 
 BATCH, BATCH_CELLS = 256, 1 << 21

@@ -65,7 +65,7 @@ def raised(error: BaseException) -> Failure:
     if isinstance(error, Failure):
         return error
     frame: TracebackType | None = error.__traceback__
-    while frame is not None and frame.tb_next is not None and _is_ours(frame):
+    while frame is not None and frame.tb_next is not None and _is_runner(frame):
         frame = frame.tb_next
     told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
     said, trace = (shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
@@ -78,5 +78,6 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:half]}\n…\n{text[-half:]}"
 
 
-def _is_ours(frame: TracebackType) -> bool:
-    return str(frame.tb_frame.f_globals.get("__name__", "")).startswith("lagging.agents.")
+def _is_runner(frame: TracebackType) -> bool:
+    """Whether a frame is of the code that calls agents, ours or SimulEval's."""
+    return str(frame.tb_frame.f_globals.get("__name__", "")).startswith(("lagging.agents.", "simuleval."))

@@ -31,7 +31,7 @@ MAKERS = {
 CONNECTION = ("reconnect", "timeout", "token_file")
 """Options of an agent that is served elsewhere that say how it is reached: with others it is the same agent."""
 
-SIMULEVAL, STAND_IN = "simuleval", "lagging.agents.simuleval.standin."
+SIMULEVAL = "simuleval"
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def build(chosen: Any, options: Mapping[str, str]) -> Any:
         if options:
             raise UsageError(f"only a class takes options, and this agent is none: {', '.join(options)}")
         return as_agent(chosen)
-    if any(f"{base.__module__}.".startswith((f"{SIMULEVAL}.", STAND_IN)) for base in chosen.__mro__):
+    if any(base.__module__.partition(".")[0] == SIMULEVAL for base in chosen.__mro__):
         raise UsageError(f"{chosen.__name__} is an agent of SimulEval's\n  fix: give --simuleval.")
     known = inspect.signature(chosen).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in known.values())

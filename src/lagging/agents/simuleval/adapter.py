@@ -18,7 +18,7 @@ from lagging.agents.failures import Failure
 from lagging.agents.loading import candidates, load, split
 from lagging.agents.protocol import Answer, State, Timed, Write
 from lagging.agents.simuleval.arguments import NotGiven, parse
-from lagging.agents.simuleval.package import Provided, provide
+from lagging.agents.simuleval.package import Package, import_simuleval
 from lagging.agents.sources import lines_of
 from lagging.errors import LaggingError, UsageError, did_you_mean
 
@@ -42,16 +42,16 @@ class Wrapped:
 
     chunkwise = True
 
-    def __init__(self, system: Any, provided: Provided, language: str | None = None, stop: bool = False) -> None:
+    def __init__(self, system: Any, package: Package, language: str | None = None, stop: bool = False) -> None:
         """Wrap an agent.
 
         Args:
             system: a SimulEval agent.
-            provided: where its classes are from.
+            package: SimulEval's modules.
             language: what to translate into, or a file with the language of each sentence.
             stop: whether a recording ends with its last chunk, as in SimulEval.
         """
-        self.system, self._segments, self._stop = system, provided.segments, stop
+        self.system, self._segments, self._stop = system, package.segments, stop
         self.source, self.target = self._types(system)
         self.must_finish = self.source == "text"
         modules = len(getattr(system, "module_list", (system,)))
@@ -140,11 +140,10 @@ def from_file(name: str, options: Mapping[str, str]) -> Wrapped:
             `stop-with-source=true` a recording ends where SimulEval ends it.
 
     Raises:
-        UsageError: there is no such agent, or its options are wrong.
-        NotInStandIn: it imports what only SimulEval itself has, and that is not installed.
+        UsageError: SimulEval is not installed, the file has no such agent, or its options are wrong.
     """
-    provided = provide()
-    chosen = _chosen(name, provided)
+    package = import_simuleval()
+    chosen = _chosen(name, package)
     own = {key: text for key, text in options.items() if key.replace("_", "-") == STOP}
     if any(text.lower() not in ("true", "false") for text in own.values()):
         raise UsageError(f"{STOP} is true or false, not {next(iter(own.values()))!r}")
@@ -154,18 +153,18 @@ def from_file(name: str, options: Mapping[str, str]) -> Wrapped:
     except NotGiven as error:
         raise UsageError(str(error)) from None
     system.to(args.device, fp16=args.dtype == "fp16" or (args.dtype is None and args.fp16))
-    return Wrapped(system, provided, args.tgt_lang, any(text.lower() == "true" for text in own.values()))
+    return Wrapped(system, package, args.tgt_lang, any(text.lower() == "true" for text in own.values()))
 
 
-def _chosen(name: str, provided: Provided) -> Any:
+def _chosen(name: str, package: Package) -> Any:
     """The class that is meant."""
     path, wanted = split(name)
-    before = len(provided.systems)
+    before = len(package.systems)
     module = load(path)
     here = list(vars(module).values())
-    marked = [one for place, one in enumerate(provided.systems) if place >= before or one in here]
+    marked = [one for place, one in enumerate(package.systems) if place >= before or one in here]
     found = {one.__name__: one for one in marked}
-    generic = provided.agents.GenericAgent
+    generic = package.agents.GenericAgent
     if wanted is not None:
         chosen = found.get(wanted, getattr(module, wanted, None))
         if not (isinstance(chosen, type) and issubclass(chosen, generic)):

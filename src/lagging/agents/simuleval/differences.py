@@ -90,4 +90,4 @@ DIFFERENCES: dict[str, Difference] = {
         "It is refused before the run: agents hear one channel.",
     ),
 }
-"""Name → what is different. With SimulEval's package as with the stand-in for it."""
+"""Name → what is different."""

@@ -19,7 +19,7 @@ from lagging.agents.failures import Failure
 from lagging.agents.loading import build
 from lagging.agents.protocol import Answer, State, Traits, as_agent
 from lagging.agents.sentence import Limits, Sentence
-from lagging.agents.simuleval.package import provide
+from lagging.agents.simuleval.package import import_simuleval
 from lagging.agents.sources import Spoken, Tape, Written
 from lagging.errors import LaggingError, UsageError
 
@@ -127,16 +127,16 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
         A subclass of SimulEval's agent for these types.
 
     Raises:
-        UsageError: SimulEval cannot run such an agent.
+        UsageError: SimulEval is not installed, or cannot run such an agent.
     """
-    provided, traits = provide(), Traits.of(agent)
+    package, traits = import_simuleval(), Traits.of(agent)
     if joined_by not in JOINTS:
         raise UsageError(f"in SimulEval, pieces are joined by one of {', '.join(JOINTS)}, not {joined_by!r}")
     if traits.sees_reference:
         raise UsageError("an agent that must see the reference cannot be run in SimulEval, which shows it to none")
     kinds = {("text", "text"): "TextToTextAgent", ("speech", "text"): "SpeechToTextAgent"}
-    base = getattr(provided.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
-    read, write, segments = provided.agents.ReadAction, provided.agents.WriteAction, provided.segments
+    base = getattr(package.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
+    read, write, segments = package.agents.ReadAction, package.agents.WriteAction, package.segments
     is_class = isinstance(agent, type)
     names = [*inspect.signature(agent).parameters] if is_class else []
 
@@ -184,5 +184,5 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
 
     Inside.__name__ = Inside.__qualname__ = getattr(agent, "__name__", type(agent).__name__)
     Inside.__doc__ = f"{Inside.__name__}, as SimulEval runs it."
-    provided.utils.entrypoint(Inside)
+    package.utils.entrypoint(Inside)
     return Inside

@@ -473,7 +473,7 @@ def ours(folder: Path, case: Case, kind: str = "simuleval") -> list[dict]:
     """Run it by ours."""
     from lagging.agents.loading import Spec
     from lagging.agents.protocol import Traits
-    from lagging.agents.runner.jobs import Desk, Settings
+    from lagging.agents.runner.jobs import SentenceRunner, Settings
 
     joined_by, level = {"word": ("word", "word"), "char": ("none", "char"), "spm": ("spm", "token")}[case.unit]
     options = case.options | {key: value.format(folder=folder) for key, value in case.only_ours.items()}
@@ -484,8 +484,8 @@ def ours(folder: Path, case: Case, kind: str = "simuleval") -> list[dict]:
     references = (folder / f"{case.source}.ref").read_text().splitlines()
     out = folder / "ours" / case.name
     out.mkdir(parents=True, exist_ok=True)
-    desk = Desk(agent, traits, source, references, settings, out)
-    lines = [desk.translate(place)[0] for place in range(len(source))]
+    runner = SentenceRunner(agent, traits, source, references, settings, out)
+    lines = [runner.translate(index)[0] for index in range(len(source))]
     (out / "instances.log").write_bytes(b"".join(lines))
     return [json.loads(line) for line in lines]
 

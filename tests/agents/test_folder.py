@@ -330,10 +330,10 @@ def test_a_lock_that_is_a_link_is_refused_and_its_target_stays(place: Path, name
 def test_a_lock_that_somebody_has_is_not_emptied(tmp_path: Path) -> None:
     first = Lock(tmp_path / "lock")
     assert first.take(wait=False)
-    first.say("process 1")
+    first.write_owner("process 1")
     second = Lock(tmp_path / "lock")
     assert not second.take(wait=False)
-    assert second.said() == "process 1"
+    assert second.read_owner() == "process 1"
     for lock in (first, second):
         lock.close()
 

@@ -17,9 +17,9 @@ from lagging.agents.protocol import Revise, State, Traits, Write
 from lagging.agents.sentence import Sentence
 from lagging.agents.simuleval import Wrapped, for_simuleval, from_file
 from lagging.agents.simuleval.arguments import Arguments, parse
-from lagging.agents.simuleval.export import _Course
+from lagging.agents.simuleval.export import _RunningSentence
 from lagging.agents.simuleval.package import import_simuleval
-from lagging.agents.sources import Spoken, Written
+from lagging.agents.sources import SpeechSource, TextSource
 from lagging.errors import LaggingError, UsageError
 
 HEARD = np.linspace(-0.5, 0.5, 1000, dtype=np.float32)
@@ -38,7 +38,7 @@ def write(tmp_path):
 
 
 def drove(agent, words="what we see", **how):
-    sentence = Sentence(Written(words.split()), Traits.of(agent), **how)
+    sentence = Sentence(TextSource(words.split()), Traits.of(agent), **how)
     drive(agent, sentence)
     text, steps = sentence.hypothesis.finish()
     return text, [sentence.arrivals[step] for step in steps]
@@ -185,7 +185,7 @@ def test_traits(write):
 
 def test_several_words_at_a_time_are_pushed_one_by_one(write):
     agent = from_file(write(peer.AGENTS["pipeline"]), {"cut-after": "2"})
-    sentence = Sentence(Written(["a", "b", "c", "d", "e"], chunk=5), Traits.of(agent))
+    sentence = Sentence(TextSource(["a", "b", "c", "d", "e"], chunk=5), Traits.of(agent))
     drive(agent, sentence)
     assert sentence.hypothesis.finish()[0] == "a/2 b/2 c/2 d/2 e/2"
     assert set(sentence.arrivals) == {5}
@@ -201,7 +201,7 @@ def test_too_few_languages(write, tmp_path):
     agent = from_file(write(peer.AGENTS["text_language"]), {"tgt-lang": str(tmp_path / "languages")})
     assert drove(agent)[0] == "de de de"
     with pytest.raises(Failure, match="there is no language for sentence 1: tgt-lang has 1"):
-        drove(agent, place=1)
+        drove(agent, index=1)
 
 
 def test_only_the_agent_s_time_counts(write):
@@ -226,7 +226,7 @@ class Echo(SpeechToSpeechAgent):
         return WriteAction(SpeechSegment(content=new, sample_rate=rate, finished=done), finished=done)
 """)
     agent = from_file(file, {})
-    sentence = Sentence(Spoken(HEARD.copy(), 1000, 300), Traits.of(agent))
+    sentence = Sentence(SpeechSource(HEARD.copy(), 1000, 300), Traits.of(agent))
     drive(agent, sentence)
     assert [len(piece) for piece in sentence.state.target] == [300, 300, 300, 100]
     assert np.array_equal(np.concatenate(sentence.state.target), HEARD)
@@ -245,7 +245,7 @@ def test_bad_answers(write, base, content, kind, message):
     code = f"@entrypoint\nclass Bad({base}):\n    def policy(self):\n        return WriteAction({content}, True)\n"
     agent = from_file(write(code), {})
     speech = base.startswith("Speech")
-    source = Spoken(HEARD.copy(), 1000, 300) if speech else Written(["a"])
+    source = SpeechSource(HEARD.copy(), 1000, 300) if speech else TextSource(["a"])
     with pytest.raises(Failure) as error:
         drive(agent, Sentence(source, Traits.of(agent)))
     assert error.value.kind == kind
@@ -263,7 +263,7 @@ class Both(TextToTextAgent):
 """)
     agent = from_file(file, {})
     with pytest.raises(Failure, match="a SpeechTextSegment, where a segment of text was due"):
-        drive(agent, Sentence(Written(["a"]), Traits.of(agent)))
+        drive(agent, Sentence(TextSource(["a"]), Traits.of(agent)))
 
 
 def test_a_pipeline_that_still_passes_things_on_after_the_end(write):
@@ -288,7 +288,7 @@ class Slow(AgentPipeline):
     pipeline = [Hear, Late]
 """)
     agent = from_file(file, {})
-    sentence = Sentence(Spoken(HEARD.copy(), 1000, 900), Traits.of(agent))
+    sentence = Sentence(SpeechSource(HEARD.copy(), 1000, 900), Traits.of(agent))
     drive(agent, sentence)
     assert sentence.hypothesis.finish()[0] == "late"
 
@@ -452,8 +452,8 @@ def test_there_and_back_again(agent):
     back = Wrapped(for_simuleval(agent)(), import_simuleval())
     took = []
     for one in (agent(), back):
-        words = Written(["what", "we", "see", "is", "not", "all"])
-        source = words if agent is Copy else Spoken(HEARD.copy(), 1000, 300)
+        words = TextSource(["what", "we", "see", "is", "not", "all"])
+        source = words if agent is Copy else SpeechSource(HEARD.copy(), 1000, 300)
         sentence = Sentence(source, Traits.of(one))
         drive(one, sentence)
         said = sentence.state.target
@@ -480,7 +480,7 @@ def test_a_long_recording_is_not_copied_for_every_chunk():
                 kept.append(state.source)
             return f"w{len(state.target)}" if state.finished and not state.target else None
 
-    course, began = _Course(Ear(), 0, 16000, "word"), time.process_time()
+    course, began = _RunningSentence(Ear(), 0, 16000, "word"), time.process_time()
     chunk = np.arange(8000, dtype=np.float32)
     for number in range(2400):  # twenty minutes: 90 GB, if all was copied for every chunk
         said = course.listen(chunk, number == 2399)

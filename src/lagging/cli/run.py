@@ -195,12 +195,12 @@ def _say(result: Result, talk: Talk) -> None:
         talk.say(f"went on after {counted(result.before, 'sentence')}")
     talk.say(f"{result.log.parent}: {result.done} of {counted(result.total, 'sentence')}, {len(result.failed)} failed")
     kinds: dict[str, list[int]] = {}
-    for place, kind in result.failed.items():
-        kinds.setdefault(kind, []).append(place)
-    for kind, places in kinds.items():
-        shown = ", ".join(map(str, sorted(places)[:5])) + (" …" if len(places) > 5 else "")
-        first = f", sentence {min(places)}" if len(places) > 1 else ""
-        talk.say(f"failed: {counted(len(places), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
+    for index, kind in result.failed.items():
+        kinds.setdefault(kind, []).append(index)
+    for kind, indices in kinds.items():
+        shown = ", ".join(map(str, sorted(indices)[:5])) + (" …" if len(indices) > 5 else "")
+        first = f", sentence {min(indices)}" if len(indices) > 1 else ""
+        talk.say(f"failed: {counted(len(indices), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
         if kind in REMEDIES:
             talk.say(f"  fix: {REMEDIES[kind]}.")
     if not result.finished and not result.interrupted:
@@ -253,14 +253,14 @@ def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
     if not sys.stderr.isatty():
         told, asked = time.monotonic(), False
 
-        def line(far: Progress) -> None:
+        def line(progress: Progress) -> None:
             nonlocal told, asked
-            if far.stopping and not asked:
+            if progress.stopping and not asked:
                 asked = True
                 talk.say("stopping when what is under way is over; asked again, at once")
             if time.monotonic() - told >= EVERY:
                 told = time.monotonic()
-                talk.say(far.said())
+                talk.say(progress.describe())
 
         yield line
         return
@@ -276,4 +276,6 @@ def _watched(talk: Talk) -> Iterator[Callable[[Progress], None] | None]:
         look = [BarColumn(), *look, TimeRemainingColumn()]
     with Bar(*look, console=console, transient=True) as bar:
         task = bar.add_task("making the agent", total=None)
-        yield lambda far: bar.update(task, completed=far.done, total=far.total, description=far.said(short=True))
+        yield lambda progress: bar.update(
+            task, completed=progress.done, total=progress.total, description=progress.describe(short=True)
+        )

@@ -255,7 +255,7 @@ def test_what_was_mended_is_told(place: Path, tmp_path: Path) -> None:
     with (out / "instances.log").open("ab") as log:
         log.write(b'{"ind')
     done = ran(f"{place}/agent.py:One", place / "source.txt", out, "--no-times", "--no-scores")
-    assert "mended: 1 line had broken off; kept in torn.txt" in done.stderr
+    assert "repaired: 1 partial line moved to torn.txt" in done.stderr
     assert (out / "instances.log").read_bytes() == whole(place)
     assert (out / "torn.txt").read_bytes() == b'{"ind\n'
 

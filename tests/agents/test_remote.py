@@ -522,7 +522,7 @@ def test_traits_that_cannot_be_told() -> None:
     class Odd(WaitK):
         patience = "much"
 
-    with pytest.raises(UsageError, match=r"declares of itself makes no sense: .*patience"):
+    with pytest.raises(UsageError, match=r"declarations are not valid: .*patience"):
         AgentServer([Odd], "x", port=0)
 
 
@@ -657,7 +657,7 @@ def test_nobody_there() -> None:
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(UsageError, match="an agent's address is ws://HOST:PORT"):
         RemoteAgent(address)
-    with pytest.raises(UsageError, match="a token does not belong into an address"):
+    with pytest.raises(UsageError, match="a token must not be part of an address"):
         RemoteAgent("ws://me:secret@127.0.0.1:1")
 
 
@@ -722,7 +722,7 @@ REPLIES = [
     ([b"1234", '{"type": "answer", "seconds": 1}'], "about 0 samples, but 1 came"),
     (['{"type": "answer", "seconds": 1, "actions": [{"type": "write", "samples": -1}]}'], "not a message"),
     (['{"type": "failed", "kind": "bored"}'], "not a message: Invalid enum value 'bored'"),
-    (["x" * (65 << 20)], "could not be taken (1009"),
+    (["x" * (65 << 20)], "a message of the server was refused (1009"),
     ([], "the server closed it (1000)"),
     ([None], "no answer for 1 s"),
 ]

@@ -199,7 +199,7 @@ def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:
         (["a"], Settings(joined_by="glue"), "joined by one of"),
         (["a"], Settings(level="page"), "counted by one of"),
         (["a"], Settings(batch=2), "batches need an agent"),
-        (["a"], Settings(realtime=True), "no pace of its own"),
+        (["a"], Settings(realtime=True), "needs a pace"),
         (["a"], Settings(pace=3), "--pace is a number above 0"),
     ],
 )

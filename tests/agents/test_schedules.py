@@ -79,7 +79,7 @@ def test_a_schedule_is_online_if_it_knows_no_lengths(online, offline, x, y, othe
     policy = policies.policy(online)
     endless = policy.schedule(np.arange(1.0, y + 1), np.full(y, np.inf), np.full(y, float(other)))
     np.testing.assert_array_equal(policy.delays(x, y), np.minimum(endless, x))
-    with pytest.raises(UsageError, match=f"{offline} cannot be followed while the sentence is under way"):
+    with pytest.raises(UsageError, match=f"{offline} cannot be followed online"):
         Scheduled(offline, lambda source, target, finished: None)
 
 

@@ -503,7 +503,7 @@ def test_what_cannot_be_run_there():
     def policy(state):
         return Revise(state.source[::-1])
 
-    with pytest.raises(LaggingError, match="takes back what it has written"):
+    with pytest.raises(LaggingError, match="erases what it has written"):
         asked(for_simuleval(policy)(), "a", "b")
     policy.sees_reference = True
     with pytest.raises(UsageError, match="must see the reference"):

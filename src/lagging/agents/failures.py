@@ -31,7 +31,7 @@ FAILURES = {
 
 
 REMEDIES = {
-    "raised": "its traceback is in the log; a mended agent is another one, and gets another folder",
+    "raised": "its traceback is in the log; a corrected agent is another agent, and needs another folder",
     "step-limit": "a larger --step-limit, and --retry-failed",
     "sentence-limit": "a larger --sentence-limit, and --retry-failed",
     "never-finished": "a larger limit and --retry-failed, if it is meant to write so much",

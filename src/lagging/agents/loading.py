@@ -181,10 +181,10 @@ def build(chosen: Any, options: Mapping[str, str]) -> Any:
     """An agent from a class and its options; a function or an instance takes no options."""
     if not isinstance(chosen, type):
         if options:
-            raise UsageError(f"only a class takes options, and this agent is none: {', '.join(options)}")
+            raise UsageError(f"only a class takes options, and this agent is not a class: {', '.join(options)}")
         return as_agent(chosen)
     if any(base.__module__.partition(".")[0] == SIMULEVAL for base in chosen.__mro__):
-        raise UsageError(f"{chosen.__name__} is an agent of SimulEval's\n  fix: give --simuleval.")
+        raise UsageError(f"{chosen.__name__} is an agent for SimulEval\n  fix: give --simuleval.")
     known = inspect.signature(chosen).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in options:

@@ -214,8 +214,8 @@ class Traits:
                 wrong.append(f"{name} = {shorten(value)}, but it is {rule}")
         if wrong:
             raise UsageError(
-                f"what the agent declares of itself makes no sense: {'; '.join(wrong)}\n"
-                "  fix: mend these attributes of the agent's class, or leave them out."
+                f"the agent's declarations are not valid: {'; '.join(wrong)}\n"
+                "  fix: correct these attributes of the agent's class, or leave them out."
             )
         if self.source == "text" and self.target == "speech":
             raise UsageError("agents from text to speech cannot be run: the log of their delays would have no unit")

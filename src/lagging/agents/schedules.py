@@ -66,9 +66,9 @@ class Scheduled:
         self.schedule = policy(schedule) if isinstance(schedule, str) else schedule
         if not self.schedule.online:
             raise UsageError(
-                f"{self.schedule.name} cannot be followed while the sentence is under way: when it writes depends on "
-                "how long source and translation will have been\n  fix: take wait-K, wait-K-catchup=C or offline; or "
-                "an Oracle, which is told."
+                f"{self.schedule.name} cannot be followed online: when it writes depends on "
+                "the lengths of source and translation\n  fix: use wait-K, wait-K-catchup=C or offline; or "
+                "an Oracle, which knows the lengths."
             )
         self.model = model
         self.eager = self.schedule.due(1) < 1

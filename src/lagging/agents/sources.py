@@ -259,7 +259,7 @@ class SpeechTestSet:
                 faults.append(f"{name}:{number}: {path}: a sound file whose name is not UTF-8 cannot be opened")
         if len(faults) == len(names) and not any(map(_exists, self.paths)):
             raise UsageError(
-                f"{faults[0]}; and so with every line: {counted(len(faults), 'sound file')} cannot be found\n"
+                f"{faults[0]}; the same holds for every line: {counted(len(faults), 'sound file')} cannot be found\n"
                 f'  The agent declares source = "speech".\n  fix: is {name} a list of sound files, one path a line?'
             )
         if faults:

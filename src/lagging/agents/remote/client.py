@@ -59,7 +59,7 @@ MAX_MESSAGE_BYTES = 64 << 20
 """Largest number of bytes of a message from a server."""
 MAX_SAMPLE_BYTES = 256 << 20
 """Largest number of bytes of samples with one answer."""
-FIX_SERVER = "mend the server: docs/remote.md has the protocol, and what an agent may declare"
+FIX_SERVER = "correct the server: docs/remote.md has the protocol, and what an agent may declare"
 
 
 class NoAnswer(Exception):
@@ -124,7 +124,7 @@ class RemoteAgent:
         try:
             self._connect()
         except NoAnswer as lost:
-            fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or mend the address."
+            fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or correct the address."
             raise UsageError(f"{lost}{fix}") from None
         assert self._hello is not None
         self.agent, self.identity = self._hello.agent, self._hello.identity
@@ -338,7 +338,7 @@ def _closed_error(closed: Any) -> NoAnswer:
         kind = NoAnswer if closed.rcvd.code == BUSY else ConnectionLost
         return kind(f"the server closed it ({closed.rcvd.code}{reason})")
     if closed.sent is not None and closed.sent.reason:
-        return ConnectionLost(f"what the server sent could not be taken ({closed.sent.code} {closed.sent.reason})")
+        return ConnectionLost(f"a message of the server was refused ({closed.sent.code} {closed.sent.reason})")
     return ConnectionLost("the server is gone")
 
 
@@ -361,7 +361,9 @@ def _is_loopback(address: str) -> bool:
     if parts.scheme not in ("ws", "wss") or not host:
         raise UsageError(wrong)
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"a token does not belong into an address, where logs keep it: use {TOKEN} or token_file")
+        raise UsageError(
+            f"a token must not be part of an address, since logs keep addresses: use {TOKEN} or token_file"
+        )
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -79,7 +79,7 @@ class AgentServer:
         port: int = 8765,
         token: str | None = None,
         bounds: Bounds | None = None,
-        tell: Tell = lambda line, wrong: None,
+        tell: Tell = lambda line, fault: None,
     ) -> None:
         optional("websockets", "remote")
         self._library = import_module("websockets.sync.server")

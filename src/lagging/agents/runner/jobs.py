@@ -71,7 +71,7 @@ class Settings:
             UsageError: they do not fit.
         """
         if self.realtime and traits.source == "text" and self.pace is None:
-            raise UsageError("text has no pace of its own: say how many words a second it has, with --pace")
+            raise UsageError("text in real time needs a pace: give the number of words per second with --pace")
         if self.pace is not None and not (self.realtime and traits.source == "text" and self.pace > 0):
             raise UsageError("--pace is a number above 0, and goes with --realtime and an agent that reads text")
         if self.batch < 1 or (self.batch > 1 and not traits.batched):

@@ -63,7 +63,7 @@ class Descriptor:
         except OSError:
             now = None
         if now is None or not os.path.samestat(now, self._opened):
-            raise ClosedError("a file of this process was closed by somebody who had not opened it")
+            raise ClosedError("a file of this process was closed by other code")
         return now
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ def _exclusive(folder: Path) -> Iterator[None]:
         owner = lock.read_owner()
         lock.close()
         raise UsageError(
-            f"another run works in {folder}{f' ({owner})' if owner else ''}\n  fix: give another folder with -o."
+            f"another run uses {folder}{f' ({owner})' if owner else ''}\n  fix: give another folder with -o."
         )
     try:
         lock.write_owner(f"process {os.getpid()}")

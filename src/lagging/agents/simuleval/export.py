@@ -81,7 +81,7 @@ class _RunningSentence:
             self._call_agent()
         written, target = self._written, sentence.state.target
         if len(target) < len(written) or any(a is not b for a, b in zip(written, target, strict=False)):
-            raise LaggingError("the agent takes back what it has written, which cannot be done in SimulEval")
+            raise LaggingError("the agent erases what it has written, which SimulEval does not support")
         new, self._written = target[len(written) :], [*target]
         return new
 
@@ -133,7 +133,9 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
     if joined_by not in JOINTS:
         raise UsageError(f"in SimulEval, pieces are joined by one of {', '.join(JOINTS)}, not {joined_by!r}")
     if traits.sees_reference:
-        raise UsageError("an agent that must see the reference cannot be run in SimulEval, which shows it to none")
+        raise UsageError(
+            "an agent that must see the reference cannot be run in SimulEval, which does not show it to agents"
+        )
     kinds = {("text", "text"): "TextToTextAgent", ("speech", "text"): "SpeechToTextAgent"}
     base = getattr(package.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
     read, write, segments = package.agents.ReadAction, package.agents.WriteAction, package.segments

@@ -840,7 +840,7 @@ def test_many_who_come_at_once_are_not_more_than_there_may_be() -> None:
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            most.append(sum(one.state.name == "OPEN" for one in list(there._known)))
+            most.append(sum(one.state.name == "OPEN" for one in list(there._connections)))
             time.sleep(0.001)
         assert len(there._clients) <= 4
     assert max(most) <= 4 + 1  # one may be on its way out
@@ -898,7 +898,7 @@ def test_a_flood_of_connections_is_closed_at_once(monkeypatch: pytest.MonkeyPatc
         assert len(closed) >= 15
         for client in flood:
             client.sock.close()
-        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._connections)))
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         agent.close()
@@ -1031,5 +1031,5 @@ def test_threads_and_connections_do_not_pile_up() -> None:
             else:
                 agent._connection.socket.shutdown(socket.SHUT_RDWR)
                 agent.close()
-        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._connections)))
     until(lambda: threading.active_count() <= before)

@@ -74,9 +74,9 @@ class Hypothesis:
         self.owners += [step] * len(new_pieces)
         return bool(new_pieces)
 
-    def has_more(self, text: str, most: int) -> bool:
-        """Whether a text has more than `most` pieces; the rest of it is not split."""
-        return len(text) > 2 * most and self._split is not _as_piece and len(text.split(None, most)) > most
+    def has_more(self, text: str, limit: int) -> bool:
+        """Whether a text has more than `limit` pieces; the rest of it is not split."""
+        return len(text) > 2 * limit and self._split is not _as_piece and len(text.split(None, limit)) > limit
 
     def erase(self, count: int, step: int) -> None:
         """Erase the last pieces."""

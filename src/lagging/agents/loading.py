@@ -62,10 +62,10 @@ class Spec:
         """What identifies the agent without making it, and must be the same when a run is resumed."""
         if self.file is None:
             key = "path" if self.kind == "remote" else "name"  # the address may change between sessions
-            kept = {
+            identifying = {
                 name: text for name, text in self.options if self.kind != "remote" or name not in CONNECTION_OPTIONS
             }
-            return {"kind": self.kind, key: self.name, "options": kept}
+            return {"kind": self.kind, key: self.name, "options": identifying}
         path, class_name = split_name(self.name)
         fingerprint: dict[str, Any] = {
             "kind": self.kind,
@@ -116,7 +116,7 @@ def load_module(path: str) -> ModuleType:
 
 def sibling_modules(path: Path) -> dict[str, str]:
     """Hashes of the other modules that were imported from the folder of an agent's file."""
-    folder, found = path.resolve().parent, {}
+    folder, hashes = path.resolve().parent, {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.partition(".")[0] == "lagging" or "site-packages" in file:
@@ -128,8 +128,8 @@ def sibling_modules(path: Path) -> dict[str, str]:
             and Path(sys.prefix).resolve() not in inside.parents
             and inside.is_file()
         ):
-            found[inside.relative_to(folder).as_posix()] = digest(inside)
-    return dict(sorted(found.items()))
+            hashes[inside.relative_to(folder).as_posix()] = digest(inside)
+    return dict(sorted(hashes.items()))
 
 
 def from_file(name: str, options: Mapping[str, str]) -> Any:
@@ -147,21 +147,21 @@ def from_file(name: str, options: Mapping[str, str]) -> Any:
         if (error.name or "").partition(".")[0] != SIMULEVAL:
             raise
         raise UsageError(f"{path} imports {error.name}: {error}\n  fix: give --simuleval.") from None
-    found = candidates(module)
+    agents = candidates(module)
     if class_name is not None:
         if not hasattr(module, class_name):
-            raise UsageError(f"{path} has no {class_name!r}.{did_you_mean(class_name, found)}")
+            raise UsageError(f"{path} has no {class_name!r}.{did_you_mean(class_name, agents)}")
         chosen = getattr(module, class_name)
-    elif len(found) == 1:
-        chosen = next(iter(found.values()))
+    elif len(agents) == 1:
+        chosen = next(iter(agents.values()))
     else:
-        names = ", ".join(found)
-        which = (
-            f"has several agents: {names}; say which: {path}:{next(iter(found))}"
-            if found
+        names = ", ".join(agents)
+        fault = (
+            f"has several agents: {names}; say which: {path}:{next(iter(agents))}"
+            if agents
             else ("has no agent: a class with `policy(self, state)`, or a function `policy(state)`")
         )
-        raise UsageError(f"{path} {which}")
+        raise UsageError(f"{path} {fault}")
     return build(chosen, options)
 
 
@@ -185,13 +185,13 @@ def build(chosen: Any, options: Mapping[str, str]) -> Any:
         return as_agent(chosen)
     if any(base.__module__.partition(".")[0] == SIMULEVAL for base in chosen.__mro__):
         raise UsageError(f"{chosen.__name__} is an agent for SimulEval\n  fix: give --simuleval.")
-    known = inspect.signature(chosen).parameters
-    free = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    parameters = inspect.signature(chosen).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in options:
-        if name not in known and not free:
-            raise UsageError(f"{chosen.__name__} has no option {name!r}.{did_you_mean(name, known)}")
+        if name not in parameters and not takes_any:
+            raise UsageError(f"{chosen.__name__} has no option {name!r}.{did_you_mean(name, parameters)}")
     needed = [
-        n for n, p in known.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        n for n, p in parameters.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     if missing := [name for name in needed if name not in options]:
         raise UsageError(f"{chosen.__name__} needs an option: -a {missing[0]}=…")

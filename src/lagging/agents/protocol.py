@@ -198,23 +198,23 @@ class Traits:
 
     def __post_init__(self) -> None:
         """Validate."""
-        wrong = []
+        faults = []
         for name, field in self.__dataclass_fields__.items():
             value = getattr(self, name)
             if isinstance(field.default, str):
-                right, rule = isinstance(value, str) and value in KINDS, "'text' or 'speech'"
+                valid, rule = isinstance(value, str) and value in KINDS, "'text' or 'speech'"
             elif isinstance(field.default, bool):
-                right, rule = isinstance(value, bool), "True or False"
+                valid, rule = isinstance(value, bool), "True or False"
             else:
                 low, high = PATIENCE_RANGE if name == "patience" else SAMPLE_RATES
                 number = int_in_range(value, low, high)
-                right, rule = number is not None or value is field.default, f"a whole number from {low} to {high}"
+                valid, rule = number is not None or value is field.default, f"a whole number from {low} to {high}"
                 object.__setattr__(self, name, number)  # a NumPy integer becomes an int
-            if not right:
-                wrong.append(f"{name} = {shorten(value)}, but it is {rule}")
-        if wrong:
+            if not valid:
+                faults.append(f"{name} = {shorten(value)}, but it is {rule}")
+        if faults:
             raise UsageError(
-                f"the agent's declarations are not valid: {'; '.join(wrong)}\n"
+                f"the agent's declarations are not valid: {'; '.join(faults)}\n"
                 "  fix: correct these attributes of the agent's class, or leave them out."
             )
         if self.source == "text" and self.target == "speech":

@@ -237,11 +237,11 @@ class Sentence:
             return self._write(answer, step)
         if isinstance(answer, (list, tuple)):
             wrote = False
-            for one in answer:
+            for part in answer:
                 if not self.done:
-                    wrote |= one is not None and self._apply(one, step)
-                elif not _is_nothing(one):
-                    raise Failure("after-finish", shorten(one))
+                    wrote |= part is not None and self._apply(part, step)
+                elif not _is_nothing(part):
+                    raise Failure("after-finish", shorten(part))
             return wrote
         if isinstance(answer, Revise):
             self._check_text(answer.content)
@@ -279,20 +279,20 @@ class Sentence:
             stands: whether the text that has been written stays.
         """
         letters = len(content) if isinstance(content, str) else sum(map(len, content))
-        held = WIDEST * letters + (self._bytes if stands else 0)
-        if held > self._max_bytes or letters > 2 * self._max_tokens:
-            held = self._measure(content, letters, stands)
-        self._bytes = held
+        n_bytes = WIDEST * letters + (self._bytes if stands else 0)
+        if n_bytes > self._max_bytes or letters > 2 * self._max_tokens:
+            n_bytes = self._measure(content, letters, stands)
+        self._bytes = n_bytes
 
     def _measure(self, content: str | Sequence[str], letters: int, stands: bool) -> int:
         """The bytes of a long text and of the text before it, if they are within the limit."""
         before = sum(map(_n_bytes, self.hypothesis.pieces)) if stands else 0
         texts = (content,) if isinstance(content, str) else content
-        if before + letters > self._max_bytes or (held := before + sum(map(_n_bytes, texts))) > self._max_bytes:
+        if before + letters > self._max_bytes or (n_bytes := before + sum(map(_n_bytes, texts))) > self._max_bytes:
             raise self._byte_limit_failure()
         if any(self.hypothesis.has_more(text, self._max_tokens) for text in texts):
             raise _token_limit_failure(self._max_tokens)
-        return held
+        return n_bytes
 
     def _byte_limit_failure(self) -> Failure:
         return Failure("never-finished", f"more than {self._max_bytes} bytes, which is the limit (--byte-limit)")
@@ -309,8 +309,8 @@ class Sentence:
         if not answer.sample_rate and not self.traits.sample_rate:
             raise Failure("wrong-type", "speech without a sample_rate: give Write(samples, sample_rate=…)")
         if (rate := int_in_range(answer.sample_rate or self.traits.sample_rate, *SAMPLE_RATES)) is None:
-            right = f"a whole number from {SAMPLE_RATES[0]} to {SAMPLE_RATES[1]}"
-            raise Failure("wrong-type", f"sample_rate={shorten(answer.sample_rate)}, but it is {right}")
+            rule = f"a whole number from {SAMPLE_RATES[0]} to {SAMPLE_RATES[1]}"
+            raise Failure("wrong-type", f"sample_rate={shorten(answer.sample_rate)}, but it is {rule}")
         if self.rates and rate != self.rates[0]:
             raise Failure("wrong-type", f"speech at {rate} samples a second, after speech at {self.rates[0]}")
         self._bytes += samples.nbytes
@@ -356,8 +356,10 @@ class Sentence:
                 "".join(target).encode()
                 blank = hypothesis.is_blank()
             except UnicodeEncodeError as error:
-                which = shorten(error.object[error.start])
-                raise Failure("wrong-type", f"{which} is half a character, or none that pieces are made of") from None
+                character = shorten(error.object[error.start])
+                raise Failure(
+                    "wrong-type", f"{character} is half a character, or none that pieces are made of"
+                ) from None
         if blank and self.source.length:
             raise Failure("nothing-written")
 

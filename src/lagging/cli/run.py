@@ -223,9 +223,7 @@ def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[
         if agent is not None:
             raise UsageError("--remote already names the agent\n  fix: leave out the file.")
         if simuleval:
-            raise UsageError(
-                "--simuleval does not go with --remote\n  fix: give --simuleval to lagging serve instead."
-            )
+            raise UsageError("--simuleval does not go with --remote\n  fix: give --simuleval to lagging serve instead.")
         return Spec("remote", remote, tuple(pairs))
     if agent is None:
         raise UsageError("no agent was given\n  fix: give the file of an agent, the name of a policy, or --remote.")

@@ -275,9 +275,9 @@ class RemoteAgent:
             pause = min(2 * pause, 5.0)
 
     def _refused(self, response: Any) -> str:
-        said = bytes(response.body or b"").decode("utf-8", "replace").strip().partition("\n")[0]
-        more = f"\n  fix: give it the server's, with -a token_file=… or {TOKEN}." if response.status_code == 401 else ""
-        return f"{self._address} refused the connection: {response.status_code} {said}{more}"
+        reason = bytes(response.body or b"").decode("utf-8", "replace").strip().partition("\n")[0]
+        fix = f"\n  fix: give it the server's, with -a token_file=… or {TOKEN}." if response.status_code == 401 else ""
+        return f"{self._address} refused the connection: {response.status_code} {reason}{fix}"
 
     def _send_message(self, message: FromClient) -> None:
         data = encode(message)
@@ -352,14 +352,14 @@ def _is_loopback(address: str) -> bool:
     Raises:
         UsageError: it is not a valid address.
     """
-    wrong = f"an agent's address is ws://HOST:PORT or wss://HOST:PORT, not {address!r}"
+    message = f"an agent's address is ws://HOST:PORT or wss://HOST:PORT, not {address!r}"
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise UsageError(wrong) from None
+        raise UsageError(message) from None
     if parts.scheme not in ("ws", "wss") or not host:
-        raise UsageError(wrong)
+        raise UsageError(message)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             f"a token must not be part of an address, since logs keep addresses: use {TOKEN} or token_file"

@@ -258,9 +258,9 @@ def is_finished(actions: Sequence[Action]) -> bool:
 
 def _pack(answer: Any, speech: bool, actions: list[Action], samples: list[Any]) -> None:
     if isinstance(answer, (list, tuple)):
-        for one in answer:
-            if one is not None:
-                _pack(one, speech, actions, samples)
+        for part in answer:
+            if part is not None:
+                _pack(part, speech, actions, samples)
     elif isinstance(answer, protocol.Revise):
         actions.append(ReviseAction(_text(answer.content), bool(answer.finished)))
     elif isinstance(answer, protocol.Write):

@@ -98,7 +98,7 @@ class AgentServer:
             listener.close()
             raise
         self._pool = Pool(agents)
-        self._known: list[ServerConnection] = []  # not closed, oldest first
+        self._connections: list[ServerConnection] = []  # not closed, oldest first
         self._clients: dict[ServerConnection, Session | None] = {}  # accepted; None until the session begins
         self._sessions: set[Session] = set()
         self._lock = threading.Lock()
@@ -162,22 +162,24 @@ class AgentServer:
     # ---- new clients ---------------------------------------------------------------------------------------------
 
     def _connection_class(self) -> type[ServerConnection]:
-        most, lock, known = self._bounds.connections + EXTRA_CONNECTIONS, self._lock, self._known
+        limit, lock, connections = self._bounds.connections + EXTRA_CONNECTIONS, self._lock, self._connections
 
         class Bounded(self._library.ServerConnection):  # type: ignore[name-defined, misc]
             """A connection; if there are too many, the oldest one that is opening or closing is closed."""
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 with lock:
-                    _drop_closed(known)
-                    if len(known) >= most:
-                        oldest = next((one for one in known if one.state.name != "OPEN"), None)
+                    _drop_closed(connections)
+                    if len(connections) >= limit:
+                        oldest = next(
+                            (connection for connection in connections if connection.state.name != "OPEN"), None
+                        )
                         if oldest is None:
                             raise ConnectionError("too many connections")
-                        known.remove(oldest)
+                        connections.remove(oldest)
                         close_socket(oldest)
                     super().__init__(*args, **kwargs)
-                    known.append(self)
+                    connections.append(self)
 
         return Bounded
 
@@ -198,12 +200,12 @@ class AgentServer:
         """Reserve a place for a client, if needed that of the longest idle one; whether that succeeded."""
         with self._lock:
             clients = self._clients
-            for one in [one for one, session in clients.items() if session is None and one.state.name == "CLOSED"]:
-                del clients[one]  # closed before its session began
+            for client in [c for c, session in clients.items() if session is None and c.state.name == "CLOSED"]:
+                del clients[client]  # closed before its session began
             if len(clients) >= self._bounds.connections:
-                ages = [(s.idle_since or math.inf, one, s) for one, s in clients.items() if s is not None]
+                ages = [(s.idle_since or math.inf, client, s) for client, s in clients.items() if s is not None]
                 ages.sort(key=itemgetter(0))
-                oldest = next((one for _, one, session in ages if session.make_room()), None)
+                oldest = next((client for _, client, session in ages if session.make_room()), None)
                 if oldest is None:
                     return False
                 del clients[oldest]
@@ -227,14 +229,14 @@ class AgentServer:
         """Disconnect clients that do not receive what they are sent, and drop closed connections."""
         while not self._stopped.wait(min(1.0, self._bounds.idle / 4)):
             with self._lock:
-                _drop_closed(self._known)
+                _drop_closed(self._connections)
             for session in list(self._sessions):
                 session.watch()
 
 
-def _drop_closed(known: list[ServerConnection]) -> None:
+def _drop_closed(connections: list[ServerConnection]) -> None:
     """Drop closed connections."""
-    known[:] = [one for one in known if one.state.name != "CLOSED"]
+    connections[:] = [connection for connection in connections if connection.state.name != "CLOSED"]
 
 
 def _listen(host: str, port: int, token: str | None) -> socket.socket:

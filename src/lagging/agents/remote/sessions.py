@@ -297,19 +297,19 @@ class ServedSentence:
     Args:
         agent: the agent that translates it.
         begin: the client's message.
-        most: largest number of bytes held for it.
+        max_bytes: largest number of bytes held for it.
     """
 
-    def __init__(self, agent: AgentThread, begin: Begin, most: int) -> None:
+    def __init__(self, agent: AgentThread, begin: Begin, max_bytes: int) -> None:
         self._agent, self._traits = agent, agent.traits
-        self._max_bytes, self._n_bytes = most, 0
+        self._max_bytes, self._n_bytes = max_bytes, 0
         self._speech = self._traits.source == "speech"
         if self._speech != (begin.sample_rate > 0):
-            wrong = f"this agent takes {self._traits.source}, but the sentence has a sample rate of {begin.sample_rate}"
-            raise ProtocolError(wrong)
+            fault = f"this agent takes {self._traits.source}, but the sentence has a sample rate of {begin.sample_rate}"
+            raise ProtocolError(fault)
         self.over = False
         self.source_seconds = 0.0
-        self._buffer = SampleBuffer(most // SAMPLES.itemsize)
+        self._buffer = SampleBuffer(max_bytes // SAMPLES.itemsize)
         self._idle = 0
         self._state = State(
             self._buffer.samples_so_far if self._speech else [], begin.sentence, begin.sample_rate, begin.reference
@@ -342,28 +342,28 @@ class ServedSentence:
         self._buffer.add(samples)
         self.source_seconds += len(samples) / self._state.sample_rate
 
-    def step(self, news: Step) -> tuple[bytes, bytes]:
+    def step(self, step: Step) -> tuple[bytes, bytes]:
         """Call the agent; returns the reply, and the samples that are sent before it."""
         state, target = self._state, self._target
-        if news.source and self._speech:
+        if step.source and self._speech:
             raise ProtocolError("tokens, but this agent takes speech")
-        if news.source and state.finished:
+        if step.source and state.finished:
             raise ProtocolError("tokens after the end of the source")
-        if (news.erase or news.target) and self._traits.target == "speech":
+        if (step.erase or step.target) and self._traits.target == "speech":
             raise ProtocolError("a target of tokens, but this agent writes speech")
-        if news.erase > len(target):
-            raise ProtocolError(f"{news.erase} tokens of the target are erased, where {len(target)} stood")
-        kept = len(target) - news.erase
+        if step.erase > len(target):
+            raise ProtocolError(f"{step.erase} tokens of the target are erased, where {len(target)} stood")
+        kept = len(target) - step.erase
         self._reserve(-_size(target[kept:]))
-        self._reserve(_size(news.source) + _size(news.target))
+        self._reserve(_size(step.source) + _size(step.target))
         if self._speech:
             state.source = self._buffer.samples_so_far
         else:
-            state.source += news.source
-            self.source_seconds += SECONDS_PER_TOKEN * len(news.source)
-        state.finished = state.finished or news.finished
+            state.source += step.source
+            self.source_seconds += SECONDS_PER_TOKEN * len(step.source)
+        state.finished = state.finished or step.finished
         del target[kept:]
-        target += news.target
+        target += step.target
         return self._agent.call(self._ask)
 
     # ---- in the agent's thread ----------------------------------------------------------------------------------

@@ -95,8 +95,8 @@ class Lock:
         try:
             return _lock(self._file.number, wait)
         except OSError as error:  # some network drives
-            why = f"cannot lock {self.path}: {error.strerror or error}"
-            raise UsageError(f"{why}\n  fix: a folder on a disk whose files can be locked.") from None
+            reason = f"cannot lock {self.path}: {error.strerror or error}"
+            raise UsageError(f"{reason}\n  fix: a folder on a disk whose files can be locked.") from None
 
     def free(self) -> None:
         """Unlock the file."""

@@ -159,27 +159,27 @@ def from_file(name: str, options: Mapping[str, str]) -> Wrapped:
 def _find_class(name: str, package: Package) -> Any:
     """The class of the agent."""
     path, class_name = split_name(name)
-    before = len(package.systems)
+    n_before = len(package.systems)
     module = load_module(path)
-    here = list(vars(module).values())
-    marked = [one for index, one in enumerate(package.systems) if index >= before or one in here]
-    found = {one.__name__: one for one in marked}
+    members = list(vars(module).values())
+    marked = [system for index, system in enumerate(package.systems) if index >= n_before or system in members]
+    agents = {system.__name__: system for system in marked}
     generic = package.agents.GenericAgent
     if class_name is not None:
-        chosen = found.get(class_name, getattr(module, class_name, None))
+        chosen = agents.get(class_name, getattr(module, class_name, None))
         if not (isinstance(chosen, type) and issubclass(chosen, generic)):
-            raise UsageError(f"{path} has no SimulEval agent {class_name!r}.{did_you_mean(class_name, found)}")
+            raise UsageError(f"{path} has no SimulEval agent {class_name!r}.{did_you_mean(class_name, agents)}")
         return chosen
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise UsageError(f"{path} has several agents: {', '.join(found)}; say which: {path}:{next(iter(found))}")
+    if len(agents) == 1:
+        return next(iter(agents.values()))
+    if agents:
+        raise UsageError(f"{path} has several agents: {', '.join(agents)}; say which: {path}:{next(iter(agents))}")
     unmarked = [
-        one.__name__
-        for one in here
-        if isinstance(one, type) and issubclass(one, generic) and one.__module__ == module.__name__
+        member.__name__
+        for member in members
+        if isinstance(member, type) and issubclass(member, generic) and member.__module__ == module.__name__
     ]
-    which = f"; say which class is meant: {path}:{unmarked[-1]}" if unmarked else ""
+    hint = f"; say which class is meant: {path}:{unmarked[-1]}" if unmarked else ""
     if not unmarked and candidates(module):
-        which = f", but an agent of ours: {next(iter(candidates(module)))}\n  fix: leave out --simuleval."
-    raise UsageError(f"{path} has no class that is marked by @entrypoint{which}")
+        hint = f", but an agent of lagging: {next(iter(candidates(module)))}\n  fix: leave out --simuleval."
+    raise UsageError(f"{path} has no class that is marked by @entrypoint{hint}")

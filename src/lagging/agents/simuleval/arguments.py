@@ -88,19 +88,19 @@ def parse(system: Any, options: Mapping[str, str]) -> Arguments:
         parser.add_argument(flag, default=SUPPRESS, **settings)
     common = set(parser._option_string_actions)
     system.add_args(parser)
-    known = parser._option_string_actions
+    actions = parser._option_string_actions
     arguments: list[str] = []
-    given: set[Action] = set()
+    seen: set[Action] = set()
     for name, text in options.items():
         spellings = (f"--{name}", f"--{name.replace('_', '-')}", f"--{name.replace('-', '_')}", f"-{name}")
-        flag = next((spelling for spelling in spellings if spelling in known), "")
+        flag = next((spelling for spelling in spellings if spelling in actions), "")
         if not flag:
-            own = [one.lstrip("-") for one in known if one not in common]
+            own = [flag.lstrip("-") for flag in actions if flag not in common]
             raise UsageError(f"{system.__name__} has no option {name!r}.{did_you_mean(name, [*own, 'device'])}")
-        given.add(known[flag])
-        arguments += _command_line(flag, known[flag], text)
+        seen.add(actions[flag])
+        arguments += _command_line(flag, actions[flag], text)
     for action in parser._actions:
-        if action.required and action not in given and action.option_strings:
+        if action.required and action not in seen and action.option_strings:
             raise UsageError(f"{system.__name__} needs an option: -a {action.option_strings[-1].lstrip('-')}=…")
     return parser.parse_args(arguments, Arguments())
 

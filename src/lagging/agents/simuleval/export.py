@@ -87,12 +87,12 @@ class _RunningSentence:
 
     def _call_agent(self) -> None:
         """Call the agent until it needs more source, or has finished."""
-        sentence, most = self.sentence, LIMITS.max_tokens(self.sentence.source)
+        sentence, max_tokens = self.sentence, LIMITS.max_tokens(self.sentence.source)
         n_calls = 0
         while not (sentence.needs_source or self.over):
             n_calls += 1
-            if n_calls > most + 1 or len(sentence.state.target) > most:
-                raise Failure("never-finished", f"{most} tokens or writes, which is the limit")
+            if n_calls > max_tokens + 1 or len(sentence.state.target) > max_tokens:
+                raise Failure("never-finished", f"{max_tokens} tokens or writes, which is the limit")
             answer = self._ask(sentence.state)
             try:
                 self._loop.send((sentence.drain(answer) if type(answer) is GeneratorType else answer, 0))

@@ -46,9 +46,9 @@ def import_simuleval() -> Package:
     missing = [name for name in (*WITHOUT_DEPENDENCIES, *IMPORTED) if not _is_installed(name)]
     if missing:
         alone = [name for name in WITHOUT_DEPENDENCIES if name in missing]
-        others = [name for name in IMPORTED if name in missing]
+        imported = [name for name in IMPORTED if name in missing]
         commands = [f"pip install --no-deps {' '.join(alone)}"] if alone else []
-        commands += [f"pip install {' '.join(others)}"] if others else []
+        commands += [f"pip install {' '.join(imported)}"] if imported else []
         raise UsageError(
             f"agents for SimulEval need its package; not installed: {', '.join(missing)}\n"
             f"  fix: {' && '.join(commands)}"

@@ -94,7 +94,7 @@ def test_any_partitions_give_the_scores_of_one_batch(seed: int, monkeypatch: pyt
         expected = wanted[total["lang"], total["metric"]]
         assert {**total, "reasons": dict(total["reasons"])} == {**expected, "reasons": dict(expected["reasons"])}
         tally = Tally.from_bytes(kept)
-        assert (tally.metric, tally.value, tally.lots) == (metric(total["metric"]), total["score"], None)
+        assert (tally.metric, tally.value, tally.bucket_sums) == (metric(total["metric"]), total["score"], None)
     assert all(tasks.notes_of(data)[1] for _, data in found["notes"] if tasks.notes_of(data)[0])
 
 

@@ -36,12 +36,13 @@ class Accumulator:
 
     Args:
         plan: what is scored, and what is kept.
+        system: name of the system; that of the first part if not given.
 
     Attributes:
         plan: the Plan; its metrics are resolved by the first part.
         groups: by group and metric, the Tallies of segments that are only added up.
         notes: what a reader of the scores must know about the log.
-        system: name of the system, by the first part.
+        system: name of the system.
         has_references: whether any part came with references.
 
     Example:
@@ -53,11 +54,11 @@ class Accumulator:
         Scores(AL=3.1, DAL=4)
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, system: str = "") -> None:
         self.plan = plan
         self.groups: dict[Group, dict[Metric, Tally]] = {}
         self.notes: tuple[Note, ...] = ()
-        self.system = ""
+        self.system = system
         self.has_references = False
         self._scoring_notes: tuple[Note, ...] = ()
         self._rows: dict[Metric, _Rows] = {}
@@ -146,7 +147,6 @@ class Accumulator:
             2
         """
         self.plan = other.plan if self.plan.metrics is None else self.plan
-        self.system = self.system or other.system
         self._pending += other._pending
         self._segments.join(other._segments)
         for m, rows in other._rows.items():

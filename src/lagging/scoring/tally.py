@@ -25,6 +25,7 @@ from lagging.data.exact import expansions, fold, total
 from lagging.data.ragged import Ints, Ragged
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric
+from lagging.metrics.schedule import REASONS
 from lagging.scoring.histogram import buckets, percentile
 from lagging.scoring.part import MetricPart, Part, reason
 from lagging.scoring.poisson import (
@@ -326,12 +327,14 @@ def _reasons(part: Part, m: MetricPart, group: Ints, groups: int) -> list[Reason
     return list(reasons)
 
 
-def _join_reasons(one: Reasons, other: Reasons) -> Reasons:
-    joint = dict(one)
-    for text, (count, ids) in other.items():
+def _join_reasons(first: Reasons, second: Reasons) -> Reasons:
+    """The reasons of both, in one order, whatever came first."""
+    joint = dict(first)
+    for text, (count, ids) in second.items():
         before, known = joint.get(text, (0, ()))
         joint[text] = (before + count, _sample((*known, *ids)))
-    return joint
+    order = {text: code for code, text in enumerate(REASONS)}
+    return {text: joint[text] for text in sorted(joint, key=lambda text: order.get(text, len(order)))}
 
 
 def _sample(ids: Iterable[int | str]) -> tuple[int | str, ...]:

@@ -213,7 +213,7 @@ def _over(
     return kernels.lags(s.g, s.x, s.y) if write_cost is None else kernels.budget(s.g, _cost(write_cost))
 
 
-def _cost(write_cost: float) -> Floats:
+def _cost(write_cost: float | str) -> Floats:
     if isinstance(write_cost, str):
         raise MetricError(f"write_cost must be a number for one sentence, but got {write_cost!r}")
     if not math.isfinite(write_cost) or write_cost < 0:

@@ -22,7 +22,7 @@ import lagging
 from lagging.cli import cli
 from lagging.errors import DataError, MetricError, UsageError
 from lagging.scoring.spark import score, score_files
-from lagging.scoring.spark.frames import explained
+from lagging.scoring.spark.frames import explain_errors
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -130,10 +130,12 @@ def test_segments_have_their_local_scores(spark: Any, lake: Path) -> None:
 
 def test_columns_by_other_names(spark: Any, lake: Path, tmp_path: Path) -> None:
     df = spark.read.parquet(str(lake)).withColumnRenamed("delays", "emission ms").drop("unit")
-    with pytest.raises(UsageError, match="unit"):
-        score(df, ["AL"], columns={"delays": "emission ms"})
-    found = score(df, ["AL"], columns={"delays": "emission ms"}, unit="token", seed=None)
-    assert found.scores[0]["AL"].value == run(lake / "*.parquet", "-m", "AL")["scores"][0]["score"]
+    names = {"delays": "emission ms"}
+    guessed = score(df, ["AL"], column_map=names, seed=None)
+    assert "delays in source tokens (guessed from the numbers; --unit ms if not)" in guessed.description
+    scored = score(df, ["AL"], column_map=names, unit="token", seed=None)
+    for result in (guessed, scored):
+        assert result.scores[0]["AL"].value == run(lake / "*.parquet", "-m", "AL")["scores"][0]["score"]
 
 
 def test_connect_gives_the_same(spark: Any, lake: Path, port: int, tmp_path: Path) -> None:
@@ -265,7 +267,7 @@ def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
 
         yield from batches
 
-    with pytest.raises(UsageError, match="the executors have no Python module 'nowhere_to_be_found'"), explained():
+    with pytest.raises(UsageError, match="the executors have no Python module 'nowhere_to_be_found'"), explain_errors():
         spark.range(1).mapInArrow(lacking, "id bigint").collect()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver does: ask, collect what little comes back, and hand on DataFrames."""
+"""What the driver does: resolve the schema, run a Plan on the executors, and collect what they return."""
 
 from __future__ import annotations
 
@@ -13,35 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.data.checks import check_repairs
-from lagging.data.tokens import check_units
+from lagging.data.run import Run
+from lagging.data.tokens import is_spm
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes, optional
-from lagging.formats.options import Options
-from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, wanted
-from lagging.formats.tables import check_names, labels_of, match
-from lagging.metrics import Metric
+from lagging.formats.options import Options, ReadOptions
+from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, wanted
+from lagging.formats.tables import labels_of, match
+from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
-from lagging.metrics.conventions import convention as convention_named
 from lagging.scoring.accumulator import Accumulator
-from lagging.scoring.arrow import scores_schema, totals_schema
+from lagging.scoring.arrow import read_batch, scores_schema, total_row, totals_schema
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
 from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Scores
-from lagging.scoring.signature import Signature
 from lagging.scoring.spark import tasks
-from lagging.scoring.spark.batches import ADDED, Task, twin
-from lagging.scoring.spark.tasks import FAULTS, PLACES, ROWS, Facts
-from lagging.scoring.tally import Tally
+from lagging.scoring.spark.batches import ADDED, Counts, Place, Task, repeated_id
+from lagging.scoring.spark.tasks import FAULTS, PLACES, ROWS
 from lagging.stats.intervals import check_drawn
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame
 
-__all__ = ["Scored", "score"]
+__all__ = ["Scored", "SparkOptions", "score", "score_frame"]
 
-NAMES = {"int64": "bigint"}
-"""What Spark calls types of Arrow, if not the same."""
+SPARK_TYPES = {"int64": "bigint"}
+"""The types of Arrow that have another name in Spark."""
 
 
 @dataclass
@@ -50,25 +47,52 @@ class Scored:
 
     Attributes:
         segments: a row per segment: `id`, the columns of the groups, a column per metric, `reasons`, `fault`. It is
-            computed when it is asked for.
+            computed when it is used.
         totals: a row per group and metric: value, interval, percentiles, counts, signature.
-        quarantine: a row per fault: `file`, `row`, `id`, `kind`, `reason`. It is computed when it is asked for.
-        scores: the same as `totals`, for Python.
-        kinds: how many faults there are of each kind, where rows with faults were set aside.
+        quarantine: a row per fault: `file`, `row`, `id`, `kind`, `reason`. It is computed when it is used.
+        scores: the same as `totals`, as a list of `Scores`, one for each group.
+        kinds: the number of faults of each kind, where rows with faults were left out.
         notes: what a reader of the scores must know.
+        description: what the log is, and how that was detected: format, unit, level.
+        accumulator: the sums that the scores are made of.
+        faults: a function that returns an iterator over all faults.
     """
 
     segments: DataFrame
     totals: DataFrame
     quarantine: DataFrame
     scores: list[Scores]
-    kinds: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
-    faults: Callable[[], Iterator[Fault]] = field(default=lambda: iter(()), repr=False)
+    kinds: Mapping[str, int]
+    notes: tuple[Note, ...]
+    description: str
+    accumulator: Accumulator = field(repr=False)
+    faults: Callable[[], Iterator[Fault]] = field(repr=False)
 
     def __iter__(self) -> Iterator[DataFrame]:
         """The segments and the totals."""
         return iter((self.segments, self.totals))
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """How a Plan is run on Spark.
+
+    Attributes:
+        on_error: "fail" or "quarantine".
+        confidence, resamples: of the intervals, if the Plan has a seed.
+        check_ids: whether ids that occur twice are looked for.
+    """
+
+    on_error: str = "fail"
+    confidence: float = 0.95
+    resamples: int = RESAMPLES
+    check_ids: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not exist."""
+        if self.on_error not in ("fail", "quarantine"):
+            raise UsageError(f"on_error is 'fail' or 'quarantine', but got {self.on_error!r}")
+        check_drawn(self.confidence, self.resamples)
 
 
 def score(
@@ -77,10 +101,11 @@ def score(
     *,
     group_by: str | Sequence[str] = (),
     convention: str | Convention = "paper",
-    columns: Mapping[str, str] | None = None,
+    column_map: Mapping[str, str] | None = None,
     unit: str | None = None,
     level: str | None = None,
     repair: Sequence[str] = (),
+    strip: Sequence[str] = (),
     on_error: str = "fail",
     seed: int | None = SEED,
     confidence: float = 0.95,
@@ -94,68 +119,106 @@ def score(
 
     Args:
         df: a row per segment: `id`, `delays`, `source_length`, and whatever else the metrics need. It must give the
-            same rows whenever it is computed. Of one that was read from files, faults have file and row.
+            same rows whenever it is computed. If it was read from files, faults have file and row.
         metrics: names or Metric records; if not given AP, AL, LAAL and DAL, and BLEU where there are references.
         group_by: columns; a group is the segments that have the same in all of them.
         convention: as in `lagging.score`.
-        columns: what the DataFrame calls a column of ours, such as {"delays": "emission_ms"}.
-        unit: "token" or "ms", if no column `unit` says it.
-        level: what a target token is; found out from the predictions of the first rows if not given.
+        column_map: the name that the DataFrame has for a column of ours, such as {"delays": "emission_ms"}.
+        unit: "token" or "ms"; if not given that of a column `unit`, or guessed from the first rows, as
+            `Scored.description` then tells.
+        level: what a target token is; detected from the predictions of the first rows if not given.
         repair: names of repairs, as in `lagging.read`, without "first" and "last".
-        on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out, and tells of them in the
+        strip: kinds of target tokens to leave out with their delays, as in `lagging.read`.
+        on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out, and lists them in the
             table `quarantine`. Of several segments with one id the first counts, by file and row.
-        seed, confidence, resamples: of the intervals; no intervals if the seed is None.
+        seed: of the intervals; None for none.
+        confidence: of the intervals, between 0 and 1.
+        resamples: of the intervals.
         check_ids: look for ids that occur twice. It takes 8 bytes of shuffle per segment. Without it, only those within
             one Arrow batch are found.
 
     Raises:
         DataError: with file, row, segment and token of every fault, the first thousand of each kind.
         MetricError: a metric cannot be tallied.
-        UsageError: the unit is not known.
+        UsageError: the unit cannot be detected.
 
     Example:
         `segments, totals = lagging.scoring.spark.score(spark.read.parquet("logs"), ["AL", "DAL"], group_by=["lang"])`
     """
+    columns = (group_by,) if isinstance(group_by, str) else group_by
+    plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
+    options = ReadOptions.make(level=level, unit=unit, repair=repair, strip=strip, column_map=column_map)
+    return score_frame(df, plan, options, SparkOptions(on_error, confidence, resamples, check_ids))
+
+
+def score_frame(
+    df: DataFrame,
+    plan: Plan,
+    options: ReadOptions,
+    spark_options: SparkOptions,
+    *,
+    first: Run | None = None,
+    counts: Mapping[str, Counts] | None = None,
+    on_first: Callable[[Run], None] | None = None,
+) -> Scored:
+    """Run a Plan on a DataFrame of segments.
+
+    Args:
+        df: the segments.
+        plan: what to score.
+        options: how to read the rows.
+        spark_options: what to do with faults, and how to make intervals.
+        first: the first segments, where they were read already; else the first rows of the DataFrame are taken.
+        counts: by file, what had been done to a log before it was written.
+        on_first: called with the first segments, which decide unit, level and default metrics.
+    """
     optional("pyspark", "spark")
-    if on_error not in ("fail", "quarantine"):
-        raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
-    check_units(unit, level)
-    check_drawn(confidence, resamples)
-    check_repairs(tuple(repair))
-    if {"first", "last"} & set(repair):
-        raise UsageError("first and last choose among segments of one id; on Spark on_error='quarantine' does")
-    chosen = convention_named(convention)
-    plan = Plan.make(metrics, chosen, summary=True)
-    task = Task(
-        metrics=(),
-        convention=chosen,
-        columns=check_names(columns or {}),
-        by=(group_by,) if isinstance(group_by, str) else tuple(group_by),
-        unit=unit,
-        level=level,
-        repair=tuple(repair),
-        seed=seed,
-        confidence=confidence,
-        resamples=resamples,
-        buckets=_buckets(df) if check_ids else 0,
-    )
-    with explained():
-        log = Log(df, task)
-        task, usual = log.settle()
-        plan = Plan.make(usual, chosen, summary=True) if plan.metrics is None else plan
-        log.narrow(frozenset(plan.columns))
-        task = replace(task, metrics=tuple(map(repr, plan.metrics or ())))
-        found = log.tally(task)
-        if found.twice or found.doubles:
-            task, found = log.without_twins(task, found, on_error)
-    if found.faults and on_error == "fail":
-        raise DataError(found.faults)
-    return _scored(log, task, found)
+    check_options(options)
+    with explain_errors():
+        frame = SegmentFrame(df, plan, options)
+        first = frame.first_run() if first is None else first
+        if first is not None and on_first is not None:
+            on_first(first)
+        task = frame.make_task(first, spark_options, counts or {})
+        frame.narrow(task.plan)
+        result = frame.run(task)
+        if result.twice or result.repeated:
+            task, result = frame.resolve_repeated(task, result, spark_options.on_error)
+    if result.faults and spark_options.on_error == "fail":
+        raise DataError(result.faults)
+    if first is not None:
+        result.accumulator.system = first.name
+        # notes about the log as a whole: executors see parts of it
+        known = {note.kind for note in result.accumulator.notes}
+        result.accumulator.add_notes(note for note in first.notes if note.kind not in known)
+    return _collect(frame, task, result, "" if first is None else first.origin.description)
+
+
+def check_options(options: ReadOptions) -> None:
+    """Refuse read options that executors cannot follow.
+
+    Example:
+        >>> check_options(ReadOptions(format="csv"))
+        Traceback (most recent call last):
+        lagging.errors.UsageError: --engine spark reads Parquet, not csv
+    """
+    if {"first", "last"} & set(options.repair):
+        raise UsageError(
+            "--repair first and last choose among segments of one id, and need the whole log in one process\n"
+            "  fix: on Spark, --on-error quarantine (on_error='quarantine') keeps the first of them."
+        )
+    if options.level is not None and is_spm(options.level):
+        raise UsageError(
+            "--spm-model is not for --engine spark: the executors do not have the model\n"
+            "  fix: lagging convert counts the pieces on this machine."
+        )
+    if options.format not in (None, "parquet"):
+        raise UsageError(f"--engine spark reads Parquet, not {options.format}")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Say how to mend it, if executors lack a package."""
+def explain_errors() -> Iterator[None]:
+    """Say how to fix it, if executors lack a package."""
     from pyspark.errors import PythonException
 
     try:
@@ -170,200 +233,226 @@ def explained() -> Iterator[None]:
         ) from error
 
 
-def _buckets(df: DataFrame) -> int:
-    """In how many parts hashes are looked through."""
+def _shuffle_partitions(df: DataFrame) -> int:
     return max(1, int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
-def _ddl(names: Mapping[str, str]) -> str:
-    return ", ".join(f"{_quoted(name)} {NAMES.get(kind, kind)}" for name, kind in names.items())
+def _ddl(types: Mapping[str, str]) -> str:
+    return ", ".join(f"{_quote(name)} {SPARK_TYPES.get(kind, kind)}" for name, kind in types.items())
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _types(schema: pyarrow.Schema) -> dict[str, str]:
-    """The types of a schema as Spark calls them."""
-    known = {"double": "double", "int64": "bigint", "string": "string"}
+def _spark_types(schema: pyarrow.Schema) -> dict[str, str]:
+    """The types of a schema of Arrow in Spark's words."""
+    names = {"double": "double", "int64": "bigint", "string": "string"}
     maps = {"map<string, string>": "map<string,string>", "map<string, int64>": "map<string,bigint>"}
-    return {f.name: {**known, **maps}[str(f.type)] for f in schema}
+    return {f.name: {**names, **maps}[str(f.type)] for f in schema}
 
 
-# ---- the log ----------------------------------------------------------------------------------------------------
+# ---- the DataFrame ----------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Found:
-    """What one pass found."""
+class PassResult:
+    """What one pass over the segments returns.
 
-    totals: dict[str, tuple[dict[str, Any], Tally]] = field(default_factory=dict)
+    Attributes:
+        accumulator: the sums, intervals and notes.
+        faults: of rows.
+        repeated: ids that occur before in a batch.
+        twice: hashes of ids that occur more than once.
+    """
+
+    accumulator: Accumulator
     faults: Faults = field(default_factory=Faults)
-    doubles: Faults = field(default_factory=Faults)
-    notes: list[Note] = field(default_factory=list)
-    referenced: bool = False
+    repeated: Faults = field(default_factory=Faults)
     twice: frozenset[int] = frozenset()
 
 
-class Log:
+class SegmentFrame:
     """A DataFrame of segments, with the places of its rows where these are known.
 
     Args:
         df: the segments.
-        task: how they are to be scored.
+        plan: what is scored.
+        options: how rows are read.
     """
 
-    def __init__(self, df: DataFrame, task: Task) -> None:
+    def __init__(self, df: DataFrame, plan: Plan, options: ReadOptions) -> None:
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F
 
         names = df.columns
-        self.task, self.matched = task, match(names, task.columns, task.by)
-        absent = ["id"] if "id" not in self.matched.places else self.matched.absent
+        self.plan = plan
+        self.options = replace(options, format="arrow", group_by=plan.group_by)
+        matched = match(names, options.column_map, plan.group_by)
+        absent = ["id"] if "id" not in matched.places else matched.absent
         if absent:
             raise DataError(Fault("missing-column", f"no `{absent[0]}` among: {', '.join(names)}"))
-        self.names = {column: names[place] for column, place in self.matched.places.items()}
-        self.by = [names[place] for place in self.matched.by]
-        own = [F.col(_quoted(name)) for name in dict.fromkeys((*self.names.values(), *self.by))]
-        hashed = F.xxhash64(F.col(_quoted(self.names["id"])).cast("string")).alias(ADDED[2])
+        self.names = {column: names[index] for column, index in matched.places.items()}
+        self.group_names = [names[index] for index in matched.by]
+        own = [F.col(_quote(name)) for name in dict.fromkeys((*self.names.values(), *self.group_names))]
+        hashed = F.xxhash64(F.col(_quote(self.names["id"])).cast("string")).alias(ADDED[2])
         try:
             places = (F.col("_metadata.file_path").alias(ADDED[0]), F.col("_metadata.row_index").alias(ADDED[1]))
-            self.df, self.placed = df.select(*own, *places, hashed), True
-            self.df.schema  # noqa: B018  (a remote session looks at a plan only now)
+            self.df, self.has_places = df.select(*own, *places, hashed), True
+            self.df.schema  # noqa: B018  (a remote session analyses a query only now)
         except AnalysisException:  # rows that come from no file
             places = (F.lit(None).cast("string").alias(ADDED[0]), F.lit(None).cast("bigint").alias(ADDED[1]))
-            self.df, self.placed = df.select(*own, *places, hashed), False
+            self.df, self.has_places = df.select(*own, *places, hashed), False
 
-    def narrow(self, needed: frozenset[str]) -> None:
-        """Keep the columns that these are, and those that every score needs."""
-        options = Options(columns=needed)
-        read = [name for column, name in self.names.items() if column not in OPTIONAL or wanted(column, options, "ms")]
-        self.df = self.df.select(*map(_quoted, dict.fromkeys((*read, *self.by, *ADDED))))
+    def narrow(self, plan: Plan) -> None:
+        """Keep the columns that a Plan needs, and those that every score needs."""
+        options = Options(columns=frozenset(plan.columns))
+        needed = [
+            name
+            for column, name in self.names.items()
+            if column not in OPTIONAL or column in TELLING or wanted(column, options, "ms")
+        ]
+        self.df = self.df.select(*map(_quote, dict.fromkeys((*needed, *self.group_names, *ADDED))))
 
-    def map(self, function: Callable[..., Any], *given: Any, names: Mapping[str, str]) -> DataFrame:
-        """A DataFrame of what a function makes of each partition."""
-        return self.df.mapInArrow(partial(function, *given), _ddl(names))
+    def map(self, function: Callable[..., Any], *arguments: Any, types: Mapping[str, str]) -> DataFrame:
+        """A DataFrame of what a function returns for each partition."""
+        return self.df.mapInArrow(partial(function, *arguments), _ddl(types))
 
-    def settle(self) -> tuple[Task, tuple[str, ...]]:
-        """The task with unit, level and cutting, as the first rows with something written say; the usual metrics."""
-        facts = self._facts(self._sample())
-        if facts is None:
-            rows = self.map(tasks.settled, self.task, names=ROWS).collect()
-            facts = min((tasks.facts_of(bytes(row["data"])) for row in rows), default=None)
-        if facts is None:  # nothing but faults
-            return self.task, DEFAULT_METRICS
-        given = {"unit": self.task.unit, "level": self.task.level}
-        said = {s: getattr(facts, s) for s in SETTINGS if s in self.names and not given.get(s)}
-        unit = None if facts.unit == "none" else facts.unit
-        return replace(self.task, unit=unit, level=facts.level, said=said), facts.usual
+    # ---- schema -------------------------------------------------------------------------------------------------
 
-    def _sample(self) -> Sequence[Any]:
+    def first_run(self) -> Run | None:
+        """The first segments, from which unit and level are detected; None if no row is a segment."""
+        rows = self._first_rows()
+        if not rows:
+            raise DataError(Fault("empty-log"))
+        run = self._as_run(rows)
+        if run is not None:
+            return run
+        task = Task(self.plan, self.options)
+        valid = self.df.mapInArrow(partial(tasks.select_valid, task), self.df.schema).take(SAMPLE)
+        return self._as_run(valid) if valid else None
+
+    def _first_rows(self) -> Sequence[Any]:
+        """The first rows in which something was written; the first rows of all, if there are none."""
         from pyspark.sql import functions as F
 
         delays = self.names.get("delays")
         if delays is None or self.df.schema[delays].dataType.typeName() != "array":
             return list(self.df.take(SAMPLE))
-        return list(self.df.filter(F.size(F.col(_quoted(delays))) > 0).take(SAMPLE) or self.df.take(SAMPLE))
+        return list(self.df.filter(F.size(F.col(_quote(delays))) > 0).take(SAMPLE) or self.df.take(SAMPLE))
 
-    def _facts(self, rows: Sequence[Any]) -> Facts | None:
-        """What some rows are, if any of them is a segment."""
-        if not rows:
-            raise DataError(Fault("empty-log"))
-        pa = optional("pyarrow", "spark")
-        table = pa.Table.from_pylist([row.asDict() for row in rows]).combine_chunks()
+    def _as_run(self, rows: Sequence[Any]) -> Run | None:
+        """The segments among rows of Spark, if there are any."""
+        table = optional("pyarrow", "spark").Table.from_pylist([row.asDict() for row in rows]).combine_chunks()
         batch = table.select([name for name in table.column_names if name not in ADDED]).to_batches()[0]
-        runs, _ = self.task.runs_of(batch)
-        return Facts.of(runs[0], "", 0) if runs else None
+        runs, _ = read_batch(batch, self.options, "quarantine", guess=True)
+        return runs[0] if runs else None
 
-    def tally(self, task: Task) -> Found:
-        """One pass."""
-        parts = self.map(tasks.tallied, task, names=ROWS)
-        number = _buckets(self.df)
-        rows = parts.repartition(number, "kind", "key").mapInArrow(partial(tasks.merged, task), _ddl(ROWS)).collect()
-        out, twice = Found(), set[int]()
-        for row in rows:
+    def make_task(self, first: Run | None, spark_options: SparkOptions, counts: Mapping[str, Counts]) -> Task:
+        """What executors do, once the first segments have decided unit, level and metrics."""
+        plan, options, settings = self.plan, self.options, dict[str, str]()
+        if first is not None:
+            plan = plan.resolve(first)
+            requested = {"unit": options.unit, "level": options.level}
+            settings = {s: getattr(first, s) for s in SETTINGS if s in self.names and not requested.get(s)}
+            options = replace(options, unit=None if first.unit == "none" else first.unit, level=first.level)
+        elif plan.metrics is None:  # there are only faults
+            plan = replace(plan, metrics=tuple(map(metric, DEFAULT_METRICS)))
+        return Task(
+            plan=plan,
+            options=replace(options, columns=frozenset(plan.columns)),
+            settings=settings,
+            counts=counts,
+            confidence=spark_options.confidence,
+            resamples=spark_options.resamples,
+            buckets=_shuffle_partitions(self.df) if spark_options.check_ids else 0,
+        )
+
+    # ---- one pass -----------------------------------------------------------------------------------------------
+
+    def run(self, task: Task) -> PassResult:
+        """Score all segments in one pass."""
+        parts = self.map(tasks.tally_partition, task, types=ROWS)
+        shuffled = parts.repartition(_shuffle_partitions(self.df), "kind", "key")
+        result, twice, notes = PassResult(Accumulator(task.plan)), set[int](), list[Note]()
+        for row in shuffled.mapInArrow(partial(tasks.merge_partitions, task), _ddl(ROWS)).collect():
             kind, data = row["kind"], bytes(row["data"])
             if kind == "error":
                 raise UsageError(data.decode())
             if kind == "score":
-                total, tally = tasks.score_of(data)
-                out.totals[row["key"]] = total, Tally.from_bytes(tally)
-            elif kind in ("faults", "doubles"):
-                faults, counts = tasks.faults_of(data)
-                into = out.faults if kind == "faults" else out.doubles
-                into.kept += faults
-                into.counts = dict(Counter(into.counts) + Counter(counts))
+                *group, _ = labels_of(row["key"], len(task.plan.group_by) + 1)
+                result.accumulator.add_tally(tuple(group), *tasks.decode_score(data))
+            elif kind in ("faults", "repeated"):
+                kept, counts = tasks.decode_faults(data)
+                faults = result.faults if kind == "faults" else result.repeated
+                faults.kept += kept
+                faults.counts = dict(Counter(faults.counts) + Counter(counts))
             elif kind == "notes":
-                notes, referenced = tasks.notes_of(data)
-                out.notes += notes
-                out.referenced |= referenced
+                more, has_references = tasks.decode_notes(data)
+                notes += more
+                result.accumulator.has_references |= has_references
             elif kind == "twice":
                 twice.update(np.frombuffer(data, "<i8").tolist())
-        return replace(out, twice=frozenset(twice))
+        # partitions come in any order, and notes are listed in one
+        result.accumulator.add_notes(sorted(notes, key=lambda note: (note.kind, note.text)))
+        return replace(result, twice=frozenset(twice))
 
-    def without_twins(self, task: Task, found: Found, on_error: str) -> tuple[Task, Found]:
-        """What was found, where ids occur twice: with their faults, or anew without all but the first of each."""
-        twins = self.twins(task, found)
+    # ---- ids that occur twice -----------------------------------------------------------------------------------
+
+    def resolve_repeated(self, task: Task, result: PassResult, on_error: str) -> tuple[Task, PassResult]:
+        """The result with the faults of ids that occur twice, or that of a second pass that leaves them out."""
+        repeated = self._find_repeated(task, result)
         if on_error == "fail":
-            for (file, row), (name, first) in twins.items():
-                found.faults.add(replace(twin(file, first), path=file, line=row, segment=name))
-            return task, found
-        if len(found.twice) > tasks.MOST:
-            raise UsageError(f"more than {tasks.MOST} ids occur twice: df.dropDuplicates(['id']) keeps one of each")
-        task = replace(task, skip={place: first for place, (_, first) in twins.items()})
-        return task, self.tally(task) if twins else found
+            for (file, row), (name, first) in repeated.items():
+                result.faults.add(replace(repeated_id(file, first), path=file, line=row, segment=name))
+            return task, result
+        if len(result.twice) > tasks.MAX_REPEATED:
+            raise UsageError(
+                f"more than {tasks.MAX_REPEATED} ids occur twice\n  fix: df.dropDuplicates(['id']) keeps one of each."
+            )
+        task = replace(task, skip={place: first for place, (_, first) in repeated.items()})
+        return task, self.run(task) if repeated else result
 
-    def twins(self, task: Task, found: Found) -> Twins:
-        """The segments whose ids were used before; which of several is the first, file and row say."""
-        rows = self.map(tasks.located, task, found.twice, names=PLACES).collect() if found.twice else []
-        places: dict[str, list[tuple[str, int]]] = {}
+    def _find_repeated(self, task: Task, result: PassResult) -> dict[Place, tuple[str, Place]]:
+        """The places of segments whose ids occur before, with the id and its first place, by file and row."""
+        rows = self.map(tasks.locate_ids, task, result.twice, types=PLACES).collect() if result.twice else []
+        places: dict[str, list[Place]] = {}
         for row in rows:
             places.setdefault(row["id"], []).append((row["file"], row["row"]))
-        several = {name: sorted(some) for name, some in sorted(places.items()) if len(some) > 1}
-        if found.doubles and not several:  # hashes must have told of them
-            raise DataError(found.doubles)
-        if several and not self.placed:
+        repeated = {name: sorted(places[name]) for name in sorted(places) if len(places[name]) > 1}
+        if result.repeated and not repeated:  # hashes must have led to them
+            raise DataError(result.repeated)
+        if repeated and not self.has_places:
             faults = Faults()
-            faults.add(*(Fault("duplicate-id", f"{len(some)} times", segment=name) for name, some in several.items()))
+            faults.add(*(Fault("duplicate-id", f"{len(rows)} times", segment=name) for name, rows in repeated.items()))
             raise DataError(faults)
-        return {place: (name, some[0]) for name, some in several.items() for place in some[1:]}
+        return {place: (name, first) for name, (first, *rest) in repeated.items() for place in rest}
 
 
-Twins = dict[tuple[str, int], tuple[str, tuple[str, int]]]
-"""Segments, by file and row: their ids, and where these were first."""
+# ---- the result -------------------------------------------------------------------------------------------------
 
 
-# ---- what is handed on ------------------------------------------------------------------------------------------
-
-
-def _scored(log: Log, task: Task, found: Found) -> Scored:
-    accumulator = Accumulator(replace(task.plan, seed=None))
-    accumulator.has_references = found.referenced
-    totals = {}
-    for key, (total, tally) in found.totals.items():
-        *group, name = labels_of(key, len(task.by) + 1)
-        accumulator.add_tally(tuple(group), tally)
-        totals[tuple(group), name] = total
-    scores, rows = [], []
-    for of in accumulator.group_scores():
-        made = [totals[tuple(of.group.values()), repr(one.metric)] for one in of]
-        rows += made
-        drawn = zip(of, made, strict=True)
-        done = [replace(s, low=t["low"], high=t["high"], signature=Signature.parse(t["signature"])) for s, t in drawn]
-        scores.append(Scores(done, group=of.group))
-    types = _types(totals_schema(by=task.by))
+def _collect(frame: SegmentFrame, task: Task, result: PassResult, description: str) -> Scored:
+    """The tables, as DataFrames, and the scores."""
+    plan, accumulator = task.plan, result.accumulator
+    scores = list(accumulator.group_scores(confidence=task.confidence, resamples=task.resamples))
+    types = _spark_types(totals_schema(group_by=plan.group_by))
+    rows = [total_row(score, group.group) for group in scores for score in group]
     values = [tuple(dict(row[name]) if name == "reasons" else row[name] for name in types) for row in rows]
-    faults = log.map(tasks.faulty, task, names=FAULTS)
+    segment_types = _spark_types(scores_schema(plan.metrics or (), group_by=plan.group_by))
+    faults = frame.map(tasks.list_faults, task, types=FAULTS)
     return Scored(
-        segments=log.map(tasks.segments, task, names=_types(scores_schema(task.metrics, by=task.by))),
-        totals=log.df.sparkSession.createDataFrame(values, _ddl(types)),
+        segments=frame.map(tasks.score_segments, task, types=segment_types),
+        totals=frame.df.sparkSession.createDataFrame(values, _ddl(types)),
         quarantine=faults.select("file", "row", "id", "kind", "reason"),
         scores=scores,
-        kinds=dict(sorted(found.faults.counts.items())),
-        notes=merge_notes(sorted(found.notes, key=lambda note: (note.kind, note.text))),
-        faults=lambda: map(_fault, faults.toLocalIterator()),
+        kinds=dict(sorted(result.faults.counts.items())),
+        notes=merge_notes(accumulator.all_notes()),
+        description=description,
+        accumulator=accumulator,
+        faults=lambda: map(_as_fault, faults.toLocalIterator()),
     )
 
 
-def _fault(row: Any) -> Fault:
+def _as_fault(row: Any) -> Fault:
     return Fault(row["kind"], row["detail"], row["file"], row["row"], row["id"], row["token"])

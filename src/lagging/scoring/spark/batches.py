@@ -93,11 +93,11 @@ class Task:
         for row, fault in self._mixed(places.log):
             faults.setdefault(row, []).append(fault)
         rest = np.array([row for row in range(batch.num_rows) if row not in faults], dtype=np.int64)
-        runs, found = read_batch(places.log.take(rest) if faults else places.log, self.options, "quarantine")
+        runs, faults_in_rest = read_batch(places.log.take(rest) if faults else places.log, self.options, "quarantine")
         if faults:
             runs = [replace(run, line=None if run.line is None else rest[run.line - 1] + 1) for run in runs]
         repeated: dict[int, list[Fault]] = {}
-        for row, row_faults in found.items():
+        for row, row_faults in faults_in_rest.items():
             only_id = self.buckets and all(fault.kind in REPEATED for fault in row_faults)
             (repeated if only_id else faults)[int(rest[row])] = row_faults
         return Rows(self._with_counts(runs, places), places.locate(faults), places.locate(repeated), places)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.data.tokens import is_spm
-from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes, optional
+from lagging.errors import DataError, Fault, Faults, Note, UsageError, optional
 from lagging.formats.options import Options, ReadOptions
 from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, wanted
 from lagging.formats.tables import labels_of, match
@@ -188,9 +188,7 @@ def score_frame(
         raise DataError(result.faults)
     if first is not None:
         result.accumulator.system = first.name
-        # notes about the log as a whole: executors see parts of it
-        known = {note.kind for note in result.accumulator.notes}
-        result.accumulator.add_notes(note for note in first.notes if note.kind not in known)
+    result.accumulator.add_notes(_order_notes(result.notes, () if first is None else first.notes))
     return _collect(frame, task, result, "" if first is None else first.origin.description)
 
 
@@ -214,6 +212,29 @@ def check_options(options: ReadOptions) -> None:
         )
     if options.format not in (None, "parquet"):
         raise UsageError(f"--engine spark reads Parquet, not {options.format}")
+
+
+def _order_notes(partitions: Sequence[Sequence[Note]], first: Sequence[Note]) -> list[Note]:
+    """The notes of all partitions in the order of a local run, whichever partition came first.
+
+    Args:
+        partitions: the notes of each partition.
+        first: the notes about the first segments; those about the log as a whole are only here, because executors see
+            parts of it.
+    """
+    order = {(note.kind, note.text): index for index, note in enumerate(first)}
+    ranks: dict[tuple[str, str], int] = {}
+    for notes in partitions:
+        for rank, note in enumerate(notes):
+            key = note.kind, note.text
+            ranks[key] = min(rank, ranks.get(key, rank))
+
+    def place(note: Note) -> tuple[int, int, str, str]:
+        key = note.kind, note.text
+        return order.get(key, len(order)), ranks.get(key, 0), *key
+
+    whole = [note for note in first if (note.kind, note.text) not in ranks]
+    return sorted([*whole, *(note for notes in partitions for note in notes)], key=place)
 
 
 @contextmanager
@@ -260,16 +281,18 @@ class PassResult:
     """What one pass over the segments returns.
 
     Attributes:
-        accumulator: the sums, intervals and notes.
+        accumulator: the sums and intervals.
         faults: of rows.
         repeated: ids that occur before in a batch.
         twice: hashes of ids that occur more than once.
+        notes: those of each partition.
     """
 
     accumulator: Accumulator
     faults: Faults = field(default_factory=Faults)
     repeated: Faults = field(default_factory=Faults)
     twice: frozenset[int] = frozenset()
+    notes: list[list[Note]] = field(default_factory=list)
 
 
 class SegmentFrame:
@@ -374,7 +397,7 @@ class SegmentFrame:
         """Score all segments in one pass."""
         parts = self.map(tasks.tally_partition, task, types=ROWS)
         shuffled = parts.repartition(_shuffle_partitions(self.df), "kind", "key")
-        result, twice, notes = PassResult(Accumulator(task.plan)), set[int](), list[Note]()
+        result, twice = PassResult(Accumulator(task.plan)), set[int]()
         for row in shuffled.mapInArrow(partial(tasks.merge_partitions, task), _ddl(ROWS)).collect():
             kind, data = row["kind"], bytes(row["data"])
             if kind == "error":
@@ -388,13 +411,11 @@ class SegmentFrame:
                 faults.kept += kept
                 faults.counts = dict(Counter(faults.counts) + Counter(counts))
             elif kind == "notes":
-                more, has_references = tasks.decode_notes(data)
-                notes += more
+                notes, has_references = tasks.decode_notes(data)
+                result.notes.append(notes)
                 result.accumulator.has_references |= has_references
             elif kind == "twice":
                 twice.update(np.frombuffer(data, "<i8").tolist())
-        # partitions come in any order, and notes are listed in one
-        result.accumulator.add_notes(sorted(notes, key=lambda note: (note.kind, note.text)))
         return replace(result, twice=frozenset(twice))
 
     # ---- ids that occur twice -----------------------------------------------------------------------------------
@@ -447,7 +468,7 @@ def _collect(frame: SegmentFrame, task: Task, result: PassResult, description: s
         quarantine=faults.select("file", "row", "id", "kind", "reason"),
         scores=scores,
         kinds=dict(sorted(result.faults.counts.items())),
-        notes=merge_notes(accumulator.all_notes()),
+        notes=accumulator.all_notes(),
         description=description,
         accumulator=accumulator,
         faults=lambda: map(_as_fault, faults.toLocalIterator()),

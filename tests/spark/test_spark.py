@@ -22,7 +22,7 @@ import lagging
 from lagging.cli import cli
 from lagging.errors import DataError, LaggingError, MetricError, UsageError
 from lagging.scoring.spark import score, score_files
-from lagging.scoring.spark.frames import explain_errors
+from lagging.scoring.spark.scored import explain_errors
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -101,7 +101,8 @@ def score_on_spark(
     """Score each system on Spark: the first path of each, and the Scores of its groups."""
     from lagging.scoring.spark import session
     from lagging.scoring.spark.files import score_paths
-    from lagging.scoring.spark.frames import SparkOptions, check_options
+    from lagging.scoring.spark.frames import SparkOptions
+    from lagging.scoring.spark.scored import check_options
 
     check_options(options)
     groups = _group_paths(systems) if plan.group_by else [(name, [path]) for name, path in systems]

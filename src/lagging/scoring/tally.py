@@ -20,6 +20,7 @@ from itertools import chain, zip_longest
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lagging.data.exact import expansions, fold, total
 from lagging.data.ragged import Ints, Ragged
@@ -256,7 +257,7 @@ def tallies(part: Part, m: MetricPart, group: Ints | None = None, groups: int = 
         raise MetricError(f"{m.metric!r} cannot be tallied: it pools the tokens of all segments")
     plan = part.plan
     group = np.zeros(len(part.run), dtype=np.int64) if group is None else group
-    defined = ~np.isnan(m.rows).any(axis=1)
+    defined = np.asarray(~np.isnan(m.rows).any(axis=1), dtype=np.bool_)
     rows, row_group = m.rows[defined], group[defined]
     sums = [expansions(column, row_group if groups > 1 else None, groups) for column in rows.T]
     n = np.bincount(group, minlength=groups).tolist()
@@ -279,7 +280,9 @@ def tallies(part: Part, m: MetricPart, group: Ints | None = None, groups: int = 
     return sums_only if not plan.summary else _add_summaries(sums_only, part, m, defined, row_group)
 
 
-def _add_summaries(tallies: Sequence[Tally], part: Part, m: MetricPart, defined: Ints, group: Ints) -> list[Tally]:
+def _add_summaries(
+    tallies: Sequence[Tally], part: Part, m: MetricPart, defined: npt.NDArray[np.bool_], group: Ints
+) -> list[Tally]:
     """The same Tallies with histograms and, for intervals, sums over buckets."""
     groups, seed = len(tallies), part.plan.seed
     assert not isinstance(m.rows, Ragged)

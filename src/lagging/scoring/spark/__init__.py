@@ -11,6 +11,6 @@ rows are not. A task that runs twice, because an executor died, returns the same
 """
 
 from lagging.scoring.spark.files import score_files, session
-from lagging.scoring.spark.frames import Scored, score
+from lagging.scoring.spark.scored import Scored, score
 
 __all__ = ["Scored", "score", "score_files", "session"]

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ from lagging.metrics.conventions import Convention
 from lagging.scoring.plan import Plan
 from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.spark.batches import Counts
-from lagging.scoring.spark.frames import Scored, SparkOptions, check_options, score_frame
+from lagging.scoring.spark.frames import SparkOptions
+from lagging.scoring.spark.scored import Scored, check_options, score_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -165,10 +167,10 @@ def _spark_errors() -> tuple[type[Exception], ...]:
     from pyspark.errors import PySparkException
 
     try:
-        from py4j.protocol import Py4JError
+        py4j = import_module("py4j.protocol")
     except ImportError:
         return (PySparkException,)
-    return (PySparkException, Py4JError)
+    return (PySparkException, py4j.Py4JError)
 
 
 def _explain(error: Exception, paths: Sequence[str]) -> LaggingError:

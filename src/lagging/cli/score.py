@@ -26,7 +26,7 @@ from lagging.cli.options import (
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.segments import segments_file, write_segments
-from lagging.cli.spark import Engine, engine_options, parse_spark_systems, score_on_spark
+from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
 from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, judge, regime
@@ -131,15 +131,14 @@ def command(
     check_names(gates, request.metrics or [])
     if request.interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
-    if engine.spark and (cutting.requested or task is not None):
-        raise UsageError("--engine spark takes segments as they are; leave --segmentation and --regime out")
+    engine.check(logs, cutting, task, jobs)
     columns = _parse_columns(by)
     adds_up = bool(columns) or engine.spark or (request.interval is not None and request.interval.method == "poisson")
     if adds_up:
         _check_groups(request.cutting, task, request.interval)
     systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
-    if not engine.spark:
-        refuse_overwrite(systems, output, segment_scores, quarantine.file, inputs=request.cutting.files)
+    local = find_local_systems(systems) if engine.spark else systems
+    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=request.cutting.files)
     keeps_values = request.interval is not None or task is not None or segment_scores is not None or messages.verbose
     plan = Plan.make(
         request.metrics,
@@ -154,7 +153,7 @@ def command(
     results: list[list[Scores]]
     if engine.spark:
         paths, results = score_on_spark(
-            systems, plan, request.interval, request.options, segment_scores, quarantine, engine
+            systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
     else:
         groups = group_paths(systems) if columns else [(name, [path]) for name, path in systems]

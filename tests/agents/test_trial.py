@@ -20,7 +20,7 @@ from lagging.agents.sources import chunk_size, open_source
 from lagging.cli import main
 from lagging.data.files import write_whole
 from lagging.errors import LaggingError, UsageError
-from lagging.scoring.processes import score
+from lagging.scoring.log import score_files
 
 LINE = {"index": 0, "prediction": "A B", "delays": [1, 2], "source_length": 2, "reference": "A B"}
 
@@ -77,8 +77,8 @@ def test_a_run_that_is_not_finished_says_so(tmp_path: Path, rest: dict[str, Any]
     for notes in (
         lagging.read(folder).notes,
         lagging.validate(folder).notes,
-        score(folder, "AL", jobs=1).notes,
-        score(folder, "AL", jobs=2).notes,
+        score_files(folder, "AL", jobs=1).notes,
+        score_files(folder, "AL", jobs=2).notes,
     ):
         assert [note.text for note in notes if note.kind == "unfinished run"] == [
             f"2 of 9 sentences: run.json says that {why}"

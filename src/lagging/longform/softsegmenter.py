@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -53,8 +53,9 @@ def omnisteval(stream: Stream) -> Ints:
         array([0, 3, 6])
     """
     split, like = (_letter, _equal) if stream.letters else (_parts, _jaccard)
-    ours = [[split(token) for token in segment] for segment in stream.references]
-    theirs = [split(token) for token in stream.tokens]
+    parts = {token: split(token) for token in {*chain.from_iterable(stream.references), *stream.tokens}}
+    ours = [[parts[token] for token in segment] for segment in stream.references]
+    theirs = [parts[token] for token in stream.tokens]
     ends = np.cumsum([sum(map(len, segment)) for segment in ours], dtype=np.int64)
     reference = [part for segment in ours for word in segment for part in word]
     if not reference:
@@ -62,10 +63,11 @@ def omnisteval(stream: Stream) -> Ints:
     pairs = WordPairs.of(reference, list(chain.from_iterable(theirs)), partial(_table, like=like))
     types, coded, hypothesis = pairs.types, pairs.reference, pairs.hypothesis
     start = edit_path(coded.tolist(), hypothesis.tolist(), ends[-1:])
-    path = optimum(pairs, start, ends[-1:])  # where segments end is of no account until the path is known
+    path = optimum(pairs, start, ends[-1:]).path  # where segments end is of no account until the path is known
 
-    def score(one: str, other: str) -> float:
-        return float(pairs.table([one], [other])[0, 0])
+    @cache
+    def score(word: str, neighbour: str) -> float:
+        return float(pairs.table([word], [neighbour])[0, 0])
 
     partner = np.full(len(hypothesis), -1, dtype=np.int64)
     partner[path.pairs[:, 1]] = path.pairs[:, 0]

@@ -51,7 +51,8 @@ def score_record(system: str, score: Score, group: Mapping[str, str | None] | No
     }
     if not group:
         return record
-    percentiles = {f"p{p:g}": finite(value) for p, value in getattr(score, "percentiles", {}).items()}
+    summary = {} if score.summary is None else score.summary.percentiles
+    percentiles = {f"p{p:g}": finite(value) for p, value in summary.items()}
     return {"system": system, "group": dict(group), **record, "percentiles": percentiles}
 
 

@@ -40,7 +40,7 @@ from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
-from lagging.render.cells import signatures as list_signatures
+from lagging.render.scores import signature_lines
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
 from lagging.scoring.plan import IntervalSettings, Keep, Plan
@@ -181,7 +181,7 @@ def command(
                     verdicts.append(verdict)
                     results.append([scores if request.interval is None else add_intervals(scores, request.interval)])
             if table is not None:
-                table.signatures = list_signatures([scores for group in results for scores in group], segments=True)
+                table.signatures = signature_lines([scores for group in results for scores in group], segments=True)
     _name_and_describe(results, paths, messages)
     every = [scores for group in results for scores in group]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -196,7 +196,7 @@ def command(
     summary = [quarantine.summary] if quarantine.summary else []
     more = {} if quarantine.record is None else {"quarantine": quarantine.record}
     colour = has_colour() and output is None
-    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, said=summary, more=more)
+    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, notes=summary, fields=more)
     emit(text, output)
     return report_failed_gates(broken)
 

@@ -277,14 +277,12 @@ def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptio
     both_pieces = is_spm(options.level or "") and is_spm(level or "")
     if both_pieces and level != options.level:
         raise UsageError(f"the model given is {options.level}, but {level} is needed")
-    return ReadOptions.make(
-        format=options.format,
+    return replace(
+        options,
         level=level if options.level in (None, "spm") else options.level,
-        unit=options.unit,
         unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
         repair=(*options.repair, *first.repair),
         strip=(*options.strip, *first.strip),
-        column_map=options.column_map,
     )
 
 

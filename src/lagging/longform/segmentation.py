@@ -20,7 +20,7 @@ from lagging.data.run import Texts, make_texts
 from lagging.data.tokens import count_words, is_torn
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.entries import Entry, read_entries, read_lines
 
@@ -121,7 +121,7 @@ class Segmentation:
                 faults.add(Fault("length-mismatch", detail))
         if faults:
             raise DataError(faults)
-        return _make(columns, Options(), unit=unit if "offset" in columns else "none")
+        return _make(columns, ReadReport(), unit=unit if "offset" in columns else "none")
 
     def __len__(self) -> int:
         """Number of segments."""
@@ -162,7 +162,7 @@ class Segmentation:
 
 def _make(
     columns: dict[str, list[Any]],
-    options: Options,
+    report: ReadReport,
     *,
     unit: str,
     scale: float = 1.0,
@@ -187,12 +187,12 @@ def _make(
         path=path,
     )
     for kind, detail, row in (*_wrong_fields(segmentation, columns), *_wrong_texts(columns), *_again(segmentation)):
-        options.faults.add(Fault(kind, detail, path, None if line is None else line[row], row))
-    if not names and not options.faults:
-        options.faults.add(Fault("no-segments", path=path))
-    if options.faults:
-        raise DataError(options.faults)
-    return replace(segmentation, notes=merge_notes([*options.notes, *_remark(segmentation)]))
+        report.faults.add(Fault(kind, detail, path, None if line is None else line[row], row))
+    if not names and not report.faults:
+        report.faults.add(Fault("no-segments", path=path))
+    if report.faults:
+        raise DataError(report.faults)
+    return replace(segmentation, notes=merge_notes([*report.notes, *_remark(segmentation)]))
 
 
 def _texts(names: Sequence[str | None]) -> Texts:
@@ -325,38 +325,38 @@ def read_segmentation(
         >>> segmentation.offset, segmentation.duration, segmentation.reference
         (array([750.]), array([2500.]), array(['Hallo Welt'], dtype=object))
     """
-    options = Options()
+    report = ReadReport()
     files = {name: file for name, file in (("reference", reference), ("source", source)) if file is not None}
     if path is None and not files:
         raise UsageError("a segmentation, a reference or a source is needed")
-    texts = {name: read_lines(file, options) for name, file in files.items()}
+    texts = {name: read_lines(file, report) for name, file in files.items()}
     if path is None:
         (where, lines), *_ = texts.values()
         entries: list[Entry] = [(line, {"wav": file_name(where)}) for line in range(1, len(lines) + 1)]
     else:
-        where, lines = read_lines(path, options)
-        entries = read_entries(where, lines, options)
-    columns = _columns(entries, where, options)
+        where, lines = read_lines(path, report)
+        entries = read_entries(where, lines, report)
+    columns = _columns(entries, where, report)
     for name, (file, text) in texts.items():
         if len(text) == len(entries):
             columns[name] = text
         elif entries:
             detail = f"{counted(len(text), 'line')}, but {counted(len(entries), 'segment')} in {where}"
-            options.faults.add(Fault("segment-lines", detail, file))
+            report.faults.add(Fault("segment-lines", detail, file))
     if "offset" in columns:
         unit, scale = "ms", 1000.0
     else:
         unit, scale = ("token" if "source" in columns else "none"), 1.0
         columns |= _counted(columns) if unit == "token" else {}
-    return _make(columns, options, unit=unit, scale=scale, path=where, line=[line for line, _ in entries])
+    return _make(columns, report, unit=unit, scale=scale, path=where, line=[line for line, _ in entries])
 
 
-def _columns(entries: list[Entry], path: str, options: Options) -> dict[str, list[Any]]:
+def _columns(entries: list[Entry], path: str, report: ReadReport) -> dict[str, list[Any]]:
     """Names, and times if any entry has them."""
     rows = []
     for place, (line, entry) in enumerate(entries):
         if not isinstance(entry, dict):
-            options.faults.add(Fault("segment-field", f"not an entry: {shown(entry)}", path, line, place))
+            report.faults.add(Fault("segment-field", f"not an entry: {shown(entry)}", path, line, place))
             entry = {"wav": f"entry {place}", "offset": 0, "duration": 0}  # reported above
         rows.append(entry)
     columns = {name: [entry.get(name) for entry in rows] for name in FIELDS}

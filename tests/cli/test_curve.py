@@ -9,7 +9,7 @@ import pytest
 import lagging
 from lagging.cli.curve import grouped, settings_of
 from lagging.curves import curves
-from lagging.curves.ranking import lines
+from lagging.curves.slopes import lines
 
 WORDS = [f"w{i}" for i in range(40)]
 

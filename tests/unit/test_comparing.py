@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 import lagging
 from lagging.comparison.external import Column, read_column
 from lagging.comparison.letters import compact_letters
+from lagging.comparison.paired import paired
 from lagging.comparison.summary import Together, verdict
 from lagging.errors import DataError, MetricError, UsageError
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Scores
-from lagging.stats import paired, with_intervals
 from statistic import made
 
 B = 200
@@ -54,10 +55,10 @@ def test_pairs_and_intervals_are_those_of_stats(test, base) -> None:
     runs = {**RUNS, "third": log(2, seed=3)}
     names = ["AL", "DAL", "BLEU"]
     scores = {name: lagging.score(run, names) for name, run in runs.items()}
-    want = paired(scores, names, test=test, base=base, resamples=B, level=0.9, correction="bh", seed=7)
-    got = compared(runs, ["AL", "DAL"], quality="bleu", test=test, base=base, level=0.9, correction="bh", seed=7)
+    want = paired(scores, names, test=test, base=base, resamples=B, confidence=0.9, correction="bh", seed=7)
+    got = compared(runs, ["AL", "DAL"], quality="bleu", test=test, base=base, confidence=0.9, correction="bh", seed=7)
     assert [repr(p) for p in got.pairs] == [repr(p) for p in want.pairs]
-    alone = with_intervals(scores["new"], level=0.9, resamples=B, seed=7)
+    alone = with_intervals(scores["new"], confidence=0.9, resamples=B, seed=7)
     for one in alone:
         other = got.scores["new"][one.metric]
         assert (one.value, str(one.signature)) == (other.value, str(other.signature))
@@ -94,7 +95,7 @@ def test_the_signature_names_all_that_changes_p() -> None:
         f"pairs|test:randomisation|correction:holm|against:all|systems:2|ci:95|by:segment|method:bca|bs:{B}|seed:12345"
         f"|n:30|v:{lagging.__version__}"
     )
-    other = [{"test": "bootstrap"}, {"correction": "none"}, {"base": "base"}, {"level": 0.9}, {"seed": 1}]
+    other = [{"test": "bootstrap"}, {"correction": "none"}, {"base": "base"}, {"confidence": 0.9}, {"seed": 1}]
     other += [{"resamples": 99}, {"runs": {**RUNS, "x": log(2)}}]
     assert len({sign(), *(sign(**more) for more in other)}) == len(other) + 1
 
@@ -103,13 +104,13 @@ def test_recordings_are_resampled_where_segments_were_cut_from_several() -> None
     talks = [f"talk{i // 6}" for i in range(30)]
     cut = {name: log(k, document=talks, seg="given") for name, k in (("base", 3), ("new", 1))}
     found = compared(cut)
-    assert (found.by, found.clusters, found.n) == ("document", 5, 30)
+    assert (found.resample, found.clusters, found.n) == ("document", 5, 30)
     assert "5 documents of 30 segments" in found.how
     assert found.signature["method"] == found.scores["base"]["AL"].signature["method"] == "wild"
-    assert compared(cut, by="segment").by == "segment"
-    assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).by == "segment"
+    assert compared(cut, resample="segment").resample == "segment"
+    assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).resample == "segment"
     torn = {name: log(k, document=[None, *talks[1:]], seg="given") for name, k in (("base", 3), ("new", 1))}
-    assert compared(torn).by == "segment"
+    assert compared(torn).resample == "segment"
 
 
 def test_the_defaults_are_those_of_score() -> None:
@@ -313,7 +314,7 @@ def test_a_p_of_just_the_level_is_not_significant() -> None:
     (pair,) = compared(metrics="AL").pairs
     assert verdict(pair, pair.p_adjusted) == "alike"
     assert verdict(pair, pair.p_adjusted + 1e-12) == "better"
-    assert compared(level=0.95).alpha == 0.05
+    assert compared(confidence=0.95).alpha == 0.05
 
 
 def test_pandas() -> None:

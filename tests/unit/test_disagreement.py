@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.comparison.published.rows import PublishedRow
-from lagging.curves.ranking import kendall, lines, ranking
+from lagging.curves.ranking import kendall, ranking
+from lagging.curves.slopes import lines
 from lagging.errors import UsageError
 from lagging.render.disagreement import render_lines
 from lagging.stats.resamples import counts
@@ -154,7 +155,7 @@ def test_slopes_in_resamples_are_those_of_a_slow_loop() -> None:
         assert min(slopes[name]) <= line.slope.low < line.slope.value < line.slope.high <= max(slopes[name])
         away = np.abs(np.array(slopes[name]) - known.slope) >= abs(known.slope - 1)
         assert line.slope.p == pytest.approx((away.sum() + 1) / 81)
-        assert line.by == "segment"
+        assert line.resample == "segment"
     (steeper,) = found.steeper
     assert (steeper.a, steeper.b) == ("fixed", "jumping")
     assert steeper.difference.value == pytest.approx(found.lines[1].slope.value - found.lines[0].slope.value)
@@ -177,7 +178,7 @@ def test_an_interval_over_settings_covers() -> None:
     for _ in range(100):
         (line,) = lines({"a": rows(x, 1.5 * x + 1 + dice.normal(0, 0.5, 7))}, resamples=400).lines
         covered += line.slope.low <= 1.5 <= line.slope.high
-        assert line.by == "setting"
+        assert line.resample == "setting"
     assert covered >= 88  # 95 are expected; below 88 lies one in two hundred
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import lagging
 from lagging.comparison.gates import Gate, check_names, failed, gate, worse
+from lagging.comparison.paired import paired
 from lagging.errors import UsageError
 from lagging.scoring.scores import Scores
-from lagging.stats import paired
 from statistic import made
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from lagging.formats.options import Options
 from lagging.longform.entries import read_lines
 from lagging.metrics import Metric, metric
 from lagging.metrics.registry import CALL
+from lagging.scoring.hashes import short_hash
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
 from lagging.version import __version__
@@ -93,8 +93,7 @@ class Column:
         rows = self._matched([str(name) for name in first.ids.tolist()])[:, None]
         without = tuple(first.ids[np.isnan(rows[:, 0])].tolist())
         known: dict[str, str | None] = {"seg": first.signature.get("seg"), "mean": "segment"}
-        text = "\n".join(repr(value) for value in rows[:, 0].tolist())
-        said = (("column", hashlib.sha256(text.encode()).hexdigest()[:8]),)
+        fields = (("column", short_hash(repr(value) for value in rows[:, 0].tolist())),)
         return Score(
             metric=of,
             value=of.corpus(rows),
@@ -102,7 +101,7 @@ class Column:
             ids=first.ids,
             undefined=Undefined({NO_SCORE: without} if without else {}),
             unit="score",
-            signature=Signature.make(of.name_with_params, known, said, len(rows) - len(without), __version__),
+            signature=Signature.make(of.name_with_params, known, fields, len(rows) - len(without), __version__),
             resolved=of,
             documents=first.documents,
         )

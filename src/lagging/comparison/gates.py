@@ -16,11 +16,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lagging.comparison.paired import Pair, verdict
 from lagging.data.units import COUNTED
 from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring.scores import Score, Scores
-from lagging.stats import Pair, verdict
 
 __all__ = ["Gate", "failed", "gate", "worse"]
 

@@ -13,8 +13,8 @@ import math
 from dataclasses import dataclass
 
 from lagging.errors import UsageError, did_you_mean
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Score, Scores
-from lagging.stats import with_intervals
 
 __all__ = ["REGIMES", "Regime", "Verdict", "judge", "regime"]
 
@@ -128,7 +128,7 @@ def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
     score = scores[chosen.metric]
     documents = set() if score.documents is None else set(score.documents.tolist())
     several = len(documents) > 1 and None not in documents
-    found = with_intervals(Scores([score], scores.system), by="document" if several else "segment")
+    found = with_intervals(Scores([score], scores.system), resample="document" if several else "segment")
     judged = next(iter(found))
     ends = [judged.low, judged.high] if judged.low is not None else [None]
     bands = {_band(chosen, end) for end in ends}

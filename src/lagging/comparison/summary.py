@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lagging.comparison.paired import Pair, verdict
 from lagging.data.units import SHOWN, scale
 from lagging.metrics import Metric
-from lagging.stats import Pair, verdict
 
 __all__ = ["Together", "amount"]
 

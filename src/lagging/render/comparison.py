@@ -12,6 +12,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from lagging.comparison import Comparison
+from lagging.comparison.paired import Pair
 from lagging.comparison.published import PublishedScore
 from lagging.errors import SHOWN, counted
 from lagging.errors.printable import printable
@@ -21,7 +22,6 @@ from lagging.render.cells import NOTHING, UNITS, best, heading, pad, safe, short
 from lagging.render.documents import FIELDS, LATEX_SIGNS, SCHEMA, finite, latex_text, markdown_text, record, tsv_field
 from lagging.render.table import BOLD, DIM, PLAIN, grid
 from lagging.scoring.scores import Scores
-from lagging.stats import Pair
 
 __all__ = ["render_comparison"]
 

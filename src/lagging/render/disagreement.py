@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from lagging.comparison.derived import Derived
 from lagging.curves import NO_LOG
-from lagging.curves.ranking import Lines, Ranking
+from lagging.curves.ranking import Ranking
+from lagging.curves.slopes import Lines
 from lagging.metrics import Metric
 from lagging.render.blocks import Block
 from lagging.render.cells import NOTHING, UNITS, heading, shown
@@ -94,7 +95,7 @@ def render_lines(
             str(len(line.curve.points)),
             with_ends(line.slope, "ratio"),
             with_ends(line.start, upward),
-            line.by,
+            line.resample,
         ]
         for line in lines.lines
     ]
@@ -109,7 +110,7 @@ def render_lines(
     notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
     notes += [f"p: {how_tested(lines.curves.draws, correction)}"] * bool(lines.steeper)
     notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
-        line.by == "setting" and line.slope.low is not None for line in lines.lines
+        line.resample == "setting" and line.slope.low is not None for line in lines.lines
     )
     notes += without_logs(lines.curves)
     records: dict[str, list[Record]] = {
@@ -134,7 +135,7 @@ def render_lines(
                 "settings": len(line.curve.points),
                 "slope": _derived_record(line.slope),
                 "start": _derived_record(line.start),
-                "by": line.by,
+                "by": line.resample,
             }
             for line in lines.lines
         ],

@@ -105,18 +105,25 @@ def how_made(draws: Draws | None, correction: str | None = None, method: str | N
     """How intervals and p-values were made; nothing where there are none."""
     if draws is None:
         return {}
-    made = draws.made
-    said: Record = {"by": made.by, "units": made.clusters, "level": made.level, "method": method or made.method}
-    return {**said, "resamples": made.resamples, "seed": made.seed, "correction": correction}
+    made = draws.template
+    return {
+        "by": made.resample,
+        "units": made.clusters,
+        "level": made.confidence,
+        "method": method or made.method,
+        "resamples": made.resamples,
+        "seed": made.seed,
+        "correction": correction,
+    }
 
 
 def how_tested(draws: Draws | None, correction: str) -> str:
     """How p-values were made, in words."""
     if draws is None:
         return ""
-    made = draws.made
+    made = draws.template
     kind = "wild bootstrap" if made.method == "wild" else "bootstrap"
-    units = counted(made.clusters, made.by)
+    units = counted(made.clusters, made.resample)
     named = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "not adjusted"}[correction]
     return f"paired {kind} over {units}, {made.resamples} resamples, seed {made.seed}, {named}"
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lagging.comparison.match import UNDEFINED_ELSEWHERE
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Run
 from lagging.errors import MetricError
@@ -17,7 +18,6 @@ from lagging.metrics.conventions import Convention
 from lagging.metrics.schedule import Schedule, Schedules
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.stats.match import ELSEWHERE
 
 __all__ = ["CLOCKS", "System", "shared_rows"]
 
@@ -82,7 +82,7 @@ class System:
     def values(self, m: Metric) -> Floats:
         """The values of the segments, in the order of `run`: its own, be there none in another system."""
         found = self.scores[m]
-        if ELSEWHERE in found.undefined.reasons and is_registered(m):
+        if UNDEFINED_ELSEWHERE in found.undefined.reasons and is_registered(m):
             return score(self.run, [m], convention=self.convention)[m].segments
         return found.segments[self.order]
 

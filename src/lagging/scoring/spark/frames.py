@@ -32,7 +32,7 @@ from lagging.scoring.spark import tasks
 from lagging.scoring.spark.batches import ADDED, Task, twin
 from lagging.scoring.spark.tasks import FAULTS, PLACES, ROWS, Facts
 from lagging.scoring.tally import Tally
-from lagging.stats.intervals import check_drawn
+from lagging.stats import check_confidence
 
 if TYPE_CHECKING:
     import pyarrow
@@ -120,7 +120,7 @@ def score(
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
     check_units(unit, level)
-    check_drawn(confidence, resamples)
+    check_confidence(confidence, resamples)
     check_repairs(tuple(repair))
     if {"first", "last"} & set(repair):
         raise UsageError("first and last choose among segments of one id; on Spark on_error='quarantine' does")

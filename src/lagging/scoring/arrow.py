@@ -299,20 +299,20 @@ def merge_tallies(batches: Iterable[pyarrow.RecordBatch], *, by: Sequence[str] =
 
 
 def finish_tallies(
-    batch: pyarrow.RecordBatch, *, by: Sequence[str] = (), level: float = 0.95, resamples: int = RESAMPLES
+    batch: pyarrow.RecordBatch, *, by: Sequence[str] = (), confidence: float = 0.95, resamples: int = RESAMPLES
 ) -> pyarrow.RecordBatch:
     """The scores of merged tallies: value, interval, percentiles of the segments' values, counts, signature.
 
     Args:
         batch: what `merge_tallies` returns.
         by: the columns of the groups.
-        level, resamples: of the intervals.
+        confidence, resamples: the confidence level of the intervals, and the number of resamples.
     """
     pa = _arrow()
     rows = []
     for row in batch.to_pylist():
         one = Tally.from_bytes(row["tally"])
-        score = one.score(None if one.seed is None else one.interval(level, resamples))
+        score = one.score(None if one.seed is None else one.interval(confidence, resamples))
         assert score.summary is not None
         numbers = {f"p{p:g}": _known(value) for p, value in score.summary.percentiles.items()}
         rows.append(

@@ -161,7 +161,7 @@ def _finished(task: Task, key: str, one: Tally) -> bytes:
     *labels, name = labels_of(key, len(task.by) + 1)
     row = dict(zip(task.by, labels, strict=True)) | {"metric": name, "n": one.n, "tally": one.to_bytes()}
     batch = _arrow().RecordBatch.from_pylist([row], schema=tallies_schema(by=task.by))
-    total = finish_tallies(batch, by=task.by, level=task.confidence, resamples=task.resamples)
+    total = finish_tallies(batch, by=task.by, confidence=task.confidence, resamples=task.resamples)
     return _coded((total.to_pylist()[0], replace(one, seed=None, bucket_sums=None).to_bytes()))
 
 

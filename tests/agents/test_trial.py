@@ -20,7 +20,7 @@ from lagging.agents.sources import chunk_size, open_source
 from lagging.cli import main
 from lagging.data.files import write_whole
 from lagging.errors import LaggingError, UsageError
-from lagging.scoring.processes import score
+from lagging.scoring.log import score_files
 
 LINE = {"index": 0, "prediction": "A B", "delays": [1, 2], "source_length": 2, "reference": "A B"}
 
@@ -77,8 +77,8 @@ def test_a_run_that_is_not_finished_says_so(tmp_path: Path, rest: dict[str, Any]
     for notes in (
         lagging.read(folder).notes,
         lagging.validate(folder).notes,
-        score(folder, "AL", jobs=1).notes,
-        score(folder, "AL", jobs=2).notes,
+        score_files(folder, "AL", jobs=1).notes,
+        score_files(folder, "AL", jobs=2).notes,
     ):
         assert [note.text for note in notes if note.kind == "unfinished run"] == [
             f"2 of 9 sentences: run.json says that {why}"
@@ -112,13 +112,14 @@ THEIRS = (
 )
 
 
+@pytest.mark.usefixtures("simuleval")
 def test_an_agent_of_simuleval_without_its_option_and_the_other_way_round(tmp_path: Path) -> None:
     (tmp_path / "ours.py").write_text(OURS)
     (tmp_path / "theirs.py").write_text(THEIRS)
     (tmp_path / "other.py").write_text("import no_such_module_at_all\n")
     with pytest.raises(UsageError, match="leave out --simuleval"):
-        Spec("simuleval", str(tmp_path / "ours.py")).make()  # which also provides its package
-    with pytest.raises(UsageError, match="Theirs is an agent of SimulEval's\n  fix: give --simuleval"):
+        Spec("simuleval", str(tmp_path / "ours.py")).make()
+    with pytest.raises(UsageError, match="Theirs is an agent for SimulEval\n  fix: give --simuleval"):
         Spec("file", str(tmp_path / "theirs.py")).make()
     missing = "raise ModuleNotFoundError(\"No module named 'simuleval'\", name='simuleval.agents')\n"
     (tmp_path / "theirs.py").write_text(missing)  # which is what Python does where there is none

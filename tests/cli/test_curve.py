@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lagging
-from lagging.cli.curve import grouped, settings_of
+from lagging.cli.systems import group_settings, name_settings
 from lagging.curves import curves
 from lagging.curves.slopes import lines
 
@@ -325,13 +325,13 @@ def test_a_missing_extra_is_told_before_a_log_is_read(run, runs, monkeypatch) ->
 
 
 def test_names_of_settings(runs) -> None:
-    assert settings_of(["a/k1/b/x.log", "a/k3/b/x.log"]) == ["k1", "k3"]
-    assert settings_of(["a/k1.log", "b/k1.log"]) == ["a", "b"]
-    assert settings_of(["x/a/1.log", "x/b/2.log"]) == ["a/1", "b/2"]
-    assert settings_of(["run0.5", "run1.5"]) == ["run0.5", "run1.5"]
-    assert settings_of(["a.log", "b.jsonl"]) == ["a.log", "b.jsonl"]
+    assert name_settings(["a/k1/b/x.log", "a/k3/b/x.log"]) == ["k1", "k3"]
+    assert name_settings(["a/k1.log", "b/k1.log"]) == ["a", "b"]
+    assert name_settings(["x/a/1.log", "x/b/2.log"]) == ["a/1", "b/2"]
+    assert name_settings(["run0.5", "run1.5"]) == ["run0.5", "run1.5"]
+    assert name_settings(["a.log", "b.jsonl"]) == ["a.log", "b.jsonl"]
     assert [
-        (name, [s for s, _ in some]) for name, some in grouped(["runs/*", "j=jump/d2", "j=jump/d3", "jump/d2"])
+        (name, [s for s, _ in some]) for name, some in group_settings(["runs/*", "j=jump/d2", "j=jump/d3", "jump/d2"])
     ] == [
         ("runs", ["k1", "k3", "k5"]),
         ("j", ["d2", "d3"]),

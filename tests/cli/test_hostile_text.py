@@ -129,9 +129,9 @@ def test_long_ids_are_shortened_where_they_are_told() -> None:
 
 
 def test_the_log_of_a_server_is_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
-    from lagging.cli.common import Talk
+    from lagging.cli.messages import Messages
 
-    Talk().say(f"a client said {HOSTILE}")
+    Messages().print(f"a client said {HOSTILE}")
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert is_harmless(err)
@@ -146,7 +146,7 @@ def test_only_few_functions_print() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "sys.stderr.write")
     }
-    assert printing == {"cli/__init__.py", "cli/common.py", "cli/playground.py"}
+    assert printing == {"cli/__init__.py", "cli/messages.py", "cli/playground.py"}
 
 
 # ---- tables of lines and tabs -----------------------------------------------------------------------------------

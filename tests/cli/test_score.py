@@ -222,7 +222,7 @@ def test_interrupted(run, logs, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lagging.cli.logs.scan", stop)
+    monkeypatch.setattr("lagging.scoring.log.scan_log", stop)
     code, _, err = run("score", "wait")
     assert code == 130
     assert err.strip().endswith("interrupted")
@@ -275,16 +275,16 @@ def test_terminal_widths(logs) -> None:
 
 
 def test_progress_only_on_a_terminal_and_only_if_it_takes_long(logs, monkeypatch) -> None:
-    from lagging.cli import common
+    from lagging.cli import messages
 
-    monkeypatch.setattr(common.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(messages.sys.stderr, "isatty", lambda: True, raising=False)
     clock = iter([0.0, 0.5, *[2.0] * 1000])
-    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
-    with common.watched("x", "wait", common.Talk()) as advance:
+    monkeypatch.setattr(messages.time, "monotonic", lambda: next(clock))
+    with messages.progress_bar("x", "wait", messages.Messages()) as advance:
         advance(10)
         advance(10)
         advance(10)
-    with common.watched("x", "wait", common.Talk(quiet=True)) as advance:
+    with messages.progress_bar("x", "wait", messages.Messages(quiet=True)) as advance:
         assert advance is None
 
 

@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from lagging.scoring.tallies import Tallies
 
 import lagging
 from fuzz.cases import Case
@@ -23,7 +22,9 @@ from fuzz.oracles import Difference, agree, numbers, outcome, small_parts
 from fuzz.terminal import run
 from lagging.data.run import Run
 from lagging.formats.tables import labels_of
-from lagging.scoring import processes
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.log import score_files
+from lagging.scoring.plan import Plan
 
 
 def rows(random: Random) -> list[Pairs]:
@@ -71,7 +72,7 @@ def check_groups(case: Case) -> None:
     whole = outcome(lambda: Run.concat(list(lagging.scan(path, group_by=["document"]))))
     for name in case.options["metrics"]:
         with small_parts(5):
-            alone, both = (outcome(lambda j=jobs, n=name: processes.score(path, [n], jobs=j)) for jobs in (1, 2))
+            alone, both = (outcome(lambda j=jobs, n=name: score_files(path, [n], jobs=j)) for jobs in (1, 2))
         agree("why one process and two refuse", alone.refusal, both.refusal)
         agree(f"{name} by one process, and by two", numbers(alone.value or ()), numbers(both.value or ()))
         if whole.error is None:
@@ -86,10 +87,10 @@ def by_group(log: Run, name: str) -> None:
     """The scores of groups, added up part by part, are those of their segments."""
 
     def tallied() -> dict[Any, Any]:
-        tallies = Tallies([name], by=("document",), seed=None)
+        accumulator = Accumulator(Plan.make([name], group_by=["document"]))
         for start in range(0, len(log), 4):
-            tallies.add(log[np.arange(start, min(start + 4, len(log)))])
-        return {group["document"]: scores[0] for group, scores in tallies.scores()}
+            accumulator.add(log[np.arange(start, min(start + 4, len(log)))])
+        return {scores.group["document"]: next(iter(scores)) for scores in accumulator.group_scores()}
 
     found = outcome(tallied)
     if found.error is not None:

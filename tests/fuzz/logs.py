@@ -24,8 +24,8 @@ from lagging.formats import FORMATS
 from lagging.formats.line import FIELDS
 from lagging.formats.simulstream import READERS
 from lagging.metrics import registered
-from lagging.scoring.plan import default_metrics
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan, default_metrics
 from runs import bare
 
 DAMAGES = (0, 0, 1, 1, 1, 2, 3)
@@ -239,7 +239,7 @@ def by_scoring(run: Run, asked: list[str]) -> None:
 
 def in_parts(run: Run, name: str) -> Any:
     """The scores of segments one after the other."""
-    scorer = Scorer([name])
+    accumulator = Accumulator(Plan.make([name]))
     for part in run.segments():
-        scorer.add(part)
-    return scorer.result()
+        accumulator.add(part)
+    return accumulator.scores()

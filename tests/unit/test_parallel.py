@@ -21,10 +21,13 @@ import lagging
 from lagging.cli import cli
 from lagging.errors import LaggingError, UsageError
 from lagging.formats import jsonl, source
+from lagging.formats.options import ReadOptions
 from lagging.formats.source import Source
 from lagging.scoring import processes
-from lagging.scoring.processes import score_share, spread
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.log import score_files
+from lagging.scoring.plan import Plan
+from lagging.scoring.processes import ParallelLog, plan_parallel, score_task
 
 ROWS = 2600
 NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU"]
@@ -67,6 +70,14 @@ def run(*args):
     return done.stdout, done.stderr, told
 
 
+def spread(paths, jobs=None, **options):
+    return plan_parallel(paths, ReadOptions.make(**options), jobs)
+
+
+def divided(*args, **options):
+    return isinstance(spread(*args, **options), ParallelLog)
+
+
 def both(tmp_path, *args):
     """The same command with one process and with several; the segments' scores are compared too."""
     found = []
@@ -81,22 +92,22 @@ def both(tmp_path, *args):
 def shares(monkeypatch):
     """How many shares were handed out: without any, equal results would show nothing."""
     count = []
-    whole = processes.Spread._shares
+    whole = ParallelLog._tasks
 
     def counted(self, scorers):
         for share in whole(self, scorers):
             count.append(share)
             yield share
 
-    monkeypatch.setattr(processes.Spread, "_shares", counted)
+    monkeypatch.setattr(ParallelLog, "_tasks", counted)
     return count
 
 
 def filled(monkeypatch):
     """Whether each log was scored by several processes to its end."""
     answers = []
-    fill = processes.Spread.fill
-    monkeypatch.setattr(processes.Spread, "fill", lambda self, s: answers.append(fill(self, s)) or answers[-1])
+    fill = ParallelLog.score
+    monkeypatch.setattr(ParallelLog, "score", lambda self, s: answers.append(fill(self, s)) or answers[-1])
     return answers
 
 
@@ -134,7 +145,7 @@ def test_several_files_of_one_system_without_names(ending, tmp_path, monkeypatch
 
 def test_from_python(log):
     for jobs in (1, 2):
-        found = processes.score(log, NAMES, jobs=jobs)
+        found = score_files(log, NAMES, jobs=jobs)
         expected = lagging.score(lagging.scan(log), NAMES)
         assert found.notes == expected.notes
         for name in NAMES:
@@ -232,8 +243,8 @@ def test_nothing_but_sums_comes_back(tmp_path, monkeypatch):
         kept = run(*command, "--jobs", 1, "-v")
         assert [run(*command, "--jobs", jobs)[0] for jobs in (1, 3)] == [kept[0]] * 2
     assert answers == [True] * 2
-    scorer = Scorer(["AP", "AL"], keep="sums")
-    assert spread(tmp_path / "a.parquet", 2).fill([scorer])
+    scorer = Accumulator(Plan.make(["AP", "AL"], keep="sums"))
+    assert spread(tmp_path / "a.parquet", 2).score([scorer])
     assert len(pickle.dumps(scorer)) < 5000
 
 
@@ -298,12 +309,12 @@ def test_a_damaged_table_is_read_in_order(tmp_path, monkeypatch):
 
 def test_tables_that_are_not_shared_out(tmp_path):
     several = table(tmp_path / "several.parquet", rows())
-    assert spread(several, 2, by=("index",)) is not None
-    assert spread(several, 2, format="parquet") is not None
-    assert spread(several) is None  # too small to pay
-    assert spread(table(tmp_path / "one.parquet", rows(), group=5000), 2) is None
+    assert divided(several, 2, group_by=("index",))
+    assert divided(several, 2, format="parquet")
+    assert spread(several) == ""  # too small to pay
+    assert spread(table(tmp_path / "one.parquet", rows(), group=5000), 2) == ""
     lagging.write(lagging.read(several), tmp_path / "a.arrow")
-    assert spread(tmp_path / "a.arrow", 2) is None
+    assert "neither plain JSON lines nor Parquet" in spread(tmp_path / "a.arrow", 2)
 
 
 # ---- killed processes -----------------------------------------------------------------------------------------------
@@ -315,7 +326,7 @@ def killed_once(share):
     try:
         flag.rename(flag.with_suffix(".gone"))
     except FileNotFoundError:
-        return score_share(share)
+        return score_task(share)
     os.kill(os.getpid(), signal.SIGKILL)
     return None
 
@@ -323,14 +334,14 @@ def killed_once(share):
 def killed_always(share):
     if share.source.stretch.start:
         os.kill(os.getpid(), signal.SIGKILL)
-    return score_share(share)
+    return score_task(share)
 
 
 def test_a_killed_process_changes_nothing(log, tmp_path, monkeypatch):
     flag = tmp_path / "kill"
     flag.touch()
     monkeypatch.setenv("LAGGING_TEST_KILL", str(flag))
-    monkeypatch.setattr(processes, "score_share", killed_once)
+    monkeypatch.setattr(processes, "score_task", killed_once)
     answers = filled(monkeypatch)
     one, several = both(tmp_path, log, "-m", "AP,AL,DAL")
     assert not flag.exists()
@@ -339,32 +350,32 @@ def test_a_killed_process_changes_nothing(log, tmp_path, monkeypatch):
 
 
 def test_processes_that_are_always_killed_are_an_error(log, monkeypatch):
-    monkeypatch.setattr(processes, "score_share", killed_always)
-    scorer = Scorer(["AL"])
+    monkeypatch.setattr(processes, "score_task", killed_always)
+    scorer = Accumulator(Plan.make(["AL"]))
     with pytest.raises(LaggingError, match=r"base.jsonl was killed, 3 times; not scored: \d+ of \d+ parts") as error:
-        spread(log, 2).fill([scorer])
+        spread(log, 2).score([scorer])
     assert "--jobs 1" in str(error.value)
     with pytest.raises(LaggingError, match="nothing"):
-        scorer.result()
+        scorer.scores()
 
 
 # ---- what is shared out ---------------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_shared_out_is_read_in_order(log, tmp_path):
-    assert spread(log, 2) is not None
-    assert spread(log, 1) is None
-    assert spread(log) is None  # too small to pay
-    assert spread("-", 2) is None
-    assert spread(log, 2, repair=("first",)) is None
-    assert spread(log, 2, quarantine=print) is None
-    assert spread([log, log], 2) is None
+    assert divided(log, 2)
+    assert spread(log, 1) == ""
+    assert spread(log) == ""  # too small to pay
+    assert spread("-", 2) == "standard input cannot be divided"
+    assert spread(log, 2, repair=("first",)) == "--repair first needs the whole log"
+    assert plan_parallel(log, ReadOptions(), 2, quarantine=True) == "--on-error quarantine needs the log in order"
+    assert spread([log, log], 2) == "a file is given twice"
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(log.read_bytes()))
-    assert spread(packed, 2) is None
+    assert "neither plain JSON lines nor Parquet" in spread(packed, 2)
     table = tmp_path / "table.csv"
     table.write_text("id,delays,source_length\n1,1 2,3\n")
-    assert spread(table, 2) is None
+    assert "neither plain JSON lines nor Parquet" in spread(table, 2)
     with pytest.raises(UsageError, match="from 1 to 1024"):
         spread(log, 0)
 
@@ -388,7 +399,7 @@ def test_stretches_are_the_file(tmp_path, end):
 
 
 def test_scorers_that_disagree_cannot_be_joined():
-    one, other = Scorer(["AL"]), Scorer(["AL"])
+    one, other = (Accumulator(Plan.make(["AL"])) for _ in range(2))
     one.add(lagging.Run.from_delays([[1, 2]], source_length=[2]))
     other.add(lagging.Run.from_delays([[1, 2]], source_length=[2], unit="ms"))
     with pytest.raises(UsageError, match="cannot be averaged"):

@@ -13,7 +13,8 @@ import lagging
 from lagging.data.ragged import Ragged
 from lagging.metrics import registered
 from lagging.metrics.schedule import Schedules
-from lagging.scoring.scores import Scorer
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings
 from runs import everything
 
@@ -81,10 +82,10 @@ def test_write_cost_of_the_corpus() -> None:
     expected = [lagging.dal(g, source_length=x, write_cost=d) for g, x in (([1, 2, 3], 6), ([2, 2], 2))]
     np.testing.assert_allclose(score.segments[:2], expected)
     assert str(score.signature).startswith("DAL(write_cost=corpus)|")
-    scorer = Scorer(["DAL(write_cost=corpus)"])
+    scorer = Accumulator(Plan.make(["DAL(write_cost=corpus)"]))
     for part in some.segments():
         scorer.add(part)
-    assert scorer.result()["DAL(write_cost=corpus)"].value == score.value
+    assert scorer.scores()["DAL(write_cost=corpus)"].value == score.value
 
 
 def test_segment_metrics_are_ratios_of_sums() -> None:
@@ -275,7 +276,9 @@ def test_metrics_are_values() -> None:
 
 def test_a_part_that_was_scored_is_let_go() -> None:
     """Without waiting for the garbage collector, which does not know how large an array is."""
-    scorer = Scorer(["AP", "AL", "LAAL", "YAAL", "DAL", "ATD", "CW", "LagPercentile", "HiddenLag", "SWF", "NumChunks"])
+    scorer = Accumulator(
+        Plan.make(["AP", "AL", "LAAL", "YAAL", "DAL", "ATD", "CW", "LagPercentile", "HiddenLag", "SWF", "NumChunks"])
+    )
     gc.disable()
     try:
         part = run()
@@ -285,7 +288,7 @@ def test_a_part_that_was_scored_is_let_go() -> None:
         assert seen() is None
     finally:
         gc.enable()
-    assert len(scorer.result()) == 11
+    assert len(scorer.scores()) == 11
 
 
 @pytest.mark.parametrize(
@@ -311,10 +314,10 @@ def test_how_characters_are_counted_does_not_depend_on_the_segments_beside(tmp_p
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     run = lagging.read(path)
-    parts = Scorer(["LAAL"])
+    parts = Accumulator(Plan.make(["LAAL"]))
     for part in run.segments():
         parts.add(part)
-    assert parts.result()["LAAL"].segments.tolist() == lagging.score(run, ["LAAL"])["LAAL"].segments.tolist()
+    assert parts.scores()["LAAL"].segments.tolist() == lagging.score(run, ["LAAL"])["LAAL"].segments.tolist()
 
 
 def variants(name: str) -> list[lagging.Metric]:

@@ -28,17 +28,17 @@ __all__ = ["main"]
 COMMANDS = {
     "score": "Score logs: AP, AL, LAAL, DAL, BLEU, and any other metric.",
     "compare": "Compare systems: intervals, paired tests, gates.",
-    "report": "One page that opens anywhere: health, comparison, figures, timelines.",
-    "curve": "Quality against latency at several settings: front, budgets, areas, AL against DAL.",
+    "report": "Write one page about systems: health, comparison, figures, timelines.",
+    "curve": "Show quality against latency over several settings, as a table or figure.",
     "inspect": "Show what happened in a sentence, token by token.",
     "validate": "List everything that is wrong with a log, and where.",
     "convert": "Convert logs between formats, or merge several.",
     "resegment": "Cut whole recordings into the segments of a reference.",
-    "run": "Take an agent over a test set, and score what it did; goes on after a crash.",
-    "serve": "Show an agent to others, for lagging run --remote.",
-    "metrics": "List the metrics, or print the card of one.",
+    "run": "Run an agent over a test set and score its log; go on after a crash.",
+    "serve": "Serve an agent to lagging run --remote on other machines.",
+    "metrics": "List the metrics, or describe one with formula and paper.",
     "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
-    "playground": "A page to drag a schedule and see what the metrics make of it.",
+    "playground": "Open a page where you move the tokens of a schedule and see the metrics.",
 }
 
 
@@ -96,17 +96,17 @@ def main(args: list[str] | None = None) -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     # a log decodes to many small lists that are soon dropped: looking for cycles among them every 700 costs 6 %
     gc.set_threshold(100_000, 50, 50)
-    given = sys.argv[1:] if args is None else args
-    if "--debug" in given:
-        given = [arg for arg in given if arg != "--debug"]
-        sys.exit(_run(given))
+    arguments = sys.argv[1:] if args is None else args
+    if "--debug" in arguments:
+        arguments = [argument for argument in arguments if argument != "--debug"]
+        sys.exit(_run(arguments))
     try:
-        code = _run(given)
+        code = _run(arguments)
     except LaggingError as error:
-        click.echo(f"error: {_told(error)}", err=True)
+        click.echo(f"error: {_describe(error)}", err=True)
         code = 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
-        # whoever read our output has seen enough; keep Python from complaining when it flushes
+        # the reader of the pipe has closed it; keep Python from complaining when it flushes
         _discard_stdout()
         code = 0
     except OSError as error:
@@ -126,17 +126,17 @@ def main(args: list[str] | None = None) -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """Whoever ends jobs has asked this one to end: it leaves as after Ctrl-C, and leaves nothing half-written."""
+    """SIGTERM was received: the command ends as after Ctrl-C, and leaves no half-written file."""
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Let SIGTERM be an exception, so that what was begun is tidied up; processes that are started here just end."""
+def _raise_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into an exception, so that unfinished files are removed; child processes end at once."""
     here = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
         if os.getpid() == here:
-            signal.signal(number, signal.SIG_IGN)  # asked again, it is tidying up
+            signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the cleaning up
             raise Terminated
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -151,8 +151,8 @@ def _ending_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _told(error: LaggingError) -> str:
-    """What is wrong, in lines that are ours: they begin with two spaces, but for those of faults, which are a list."""
+def _describe(error: LaggingError) -> str:
+    """The message of an error; a line break that came from data is escaped, because our own lines are indented."""
     text = str(error)
     if not isinstance(error, DataError):
         text = re.sub(r"\n(?!  )", r"\\x0a", text)
@@ -160,20 +160,20 @@ def _told(error: LaggingError) -> str:
 
 
 def _discard_stdout() -> None:
-    """What is left in the buffer goes nowhere."""
+    """Discard what is left in the buffer of standard output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: list[str]) -> int:
     try:
-        with _ending_in_order():
+        with _raise_on_sigterm():
             result: Any = cli.main(args, prog_name="lagging", standalone_mode=False)
             sys.stdout.flush()
     except click.Abort as error:
         raise (error.__cause__ if isinstance(error.__cause__, Terminated) else KeyboardInterrupt()) from None
     except click.ClickException as error:
-        told = io.StringIO()
-        error.show(told)
-        click.echo(printable(told.getvalue(), keep="\n"), nl=False, err=True)
+        message = io.StringIO()
+        error.show(message)
+        click.echo(printable(message.getvalue(), keep="\n"), nl=False, err=True)
         return error.exit_code
     return result if isinstance(result, int) else 0

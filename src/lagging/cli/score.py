@@ -47,7 +47,7 @@ from lagging.scoring.plan import IntervalSettings, Keep, Plan
 from lagging.scoring.processes import MOST
 from lagging.scoring.scores import Score, Scores
 from lagging.scoring.signature import Settings, Signature, settings
-from lagging.stats import check_confidence
+from lagging.stats import RESAMPLES, check_confidence
 
 __all__ = ["command"]
 
@@ -248,7 +248,8 @@ class _Request:
         first = repeated[0]
         interval = self.interval
         if first.interval is not None:
-            check_confidence(first.interval.confidence, first.interval.resamples or 1)
+            resamples = first.interval.resamples
+            check_confidence(first.interval.confidence, RESAMPLES if resamples is None else resamples)
             interval = first.interval
         return replace(
             self,

@@ -115,7 +115,8 @@ def total(numbers: Iterable[float]) -> float:
 
 def _split(numbers: Iterable[float]) -> tuple[list[float], list[float]]:
     """The finite numbers, and the others."""
-    finite, nonfinite = [], []
+    finite: list[float] = []
+    nonfinite: list[float] = []
     for value in numbers:
         (finite if math.isfinite(value) else nonfinite).append(value)
     return finite, nonfinite

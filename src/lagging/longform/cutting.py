@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from lagging.data.run import Run
 from lagging.data.strip import strip
@@ -61,7 +62,7 @@ class Cutting:
 
     def read(
         self,
-        path: str,
+        paths: str | Path | Sequence[str | Path],
         options: ReadOptions,
         *,
         name: str | None = None,
@@ -70,7 +71,7 @@ class Cutting:
     ) -> Run:
         """Read a whole log and strip nothing: `cut` strips, once the log has the texts of the files."""
         options = replace(options, strip=(), columns=None)
-        return Run.concat(list(scan_log(path, options, name=name, progress=progress, quarantine=quarantine)))
+        return Run.concat(list(scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)))
 
     def cut(self, run: Run, kinds: tuple[str, ...] = (), clocks: Iterable[str] | None = None) -> Cut:
         """Give the log the texts of the files and cut its streams, unless there is a reference for each row as it is.

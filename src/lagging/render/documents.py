@@ -56,7 +56,8 @@ def record(system: str, score: Score, group: Mapping[str, str | None] | None = N
     said = dict(zip(FIELDS, values, strict=True))
     if not group:
         return said
-    spread = {f"p{p:g}": finite(value) for p, value in getattr(score, "percentiles", {}).items()}
+    percentiles = {} if score.summary is None else score.summary.percentiles
+    spread = {f"p{p:g}": finite(value) for p, value in percentiles.items()}
     return {"system": system, "group": dict(group), **said, "percentiles": spread}
 
 

@@ -23,7 +23,8 @@ from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Score, Scores, Undefined
-from lagging.scoring.tally import Tally, intervals, tallies
+from lagging.scoring.tally import Tally, intervals
+from lagging.scoring.tally import tallies as make_tallies
 
 __all__ = ["Accumulator", "Group", "join_documents"]
 
@@ -36,12 +37,13 @@ class Accumulator:
 
     Args:
         plan: what is scored, and what is kept.
+        system: name of the system; that of the first part if not given.
 
     Attributes:
         plan: the Plan; its metrics are resolved by the first part.
         groups: by group and metric, the Tallies of segments that are only added up.
         notes: what a reader of the scores must know about the log.
-        system: name of the system, by the first part.
+        system: name of the system.
         has_references: whether any part came with references.
 
     Example:
@@ -53,11 +55,11 @@ class Accumulator:
         Scores(AL=3.1, DAL=4)
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, system: str = "") -> None:
         self.plan = plan
         self.groups: dict[Group, dict[Metric, Tally]] = {}
         self.notes: tuple[Note, ...] = ()
-        self.system = ""
+        self.system = system
         self.has_references = False
         self._scoring_notes: tuple[Note, ...] = ()
         self._rows: dict[Metric, _Rows] = {}
@@ -101,7 +103,7 @@ class Accumulator:
             if self._keeps_rows(m):
                 self._rows.setdefault(m.metric, _Rows()).add(part, m)
             else:
-                for label, tally in zip(labels, tallies(part, m, group, len(labels)), strict=True):
+                for label, tally in zip(labels, make_tallies(part, m, group, len(labels)), strict=True):
                     self.add_tally(label, tally)
         if on_part is not None:
             on_part(part)
@@ -146,7 +148,6 @@ class Accumulator:
             2
         """
         self.plan = other.plan if self.plan.metrics is None else self.plan
-        self.system = self.system or other.system
         self._pending += other._pending
         self._segments.join(other._segments)
         for m, rows in other._rows.items():
@@ -200,13 +201,13 @@ class Accumulator:
     ) -> Iterator[Scores]:
         """The scores of each group, in the order of their labels; with intervals, if the Plan has a seed."""
         by = self.plan.group_by
-        for place, name in enumerate(by):
-            if self.groups and all(group[place] is None for group in self.groups):
+        for position, name in enumerate(by):
+            if self.groups and all(group[position] is None for group in self.groups):
                 raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
         order = sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels])
-        found = [self.groups[group][m] for group in order for m in self.metrics]
-        made = [None] * len(found) if self.plan.seed is None else intervals(found, confidence, resamples)
-        scores = [tally.score(interval) for tally, interval in zip(found, made, strict=True)]
+        tallies = [self.groups[group][m] for group in order for m in self.metrics]
+        ends = [None] * len(tallies) if self.plan.seed is None else intervals(tallies, confidence, resamples)
+        scores = [tally.score(interval) for tally, interval in zip(tallies, ends, strict=True)]
         width = len(self.metrics)
         for column, m in enumerate(self.metrics):
             self._check_references(m, scores[column::width])

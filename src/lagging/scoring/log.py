@@ -98,7 +98,7 @@ class Log:
                 if on_first is not None:
                     on_first(part)
                 plans = [plan, *(p for decide in more if (p := decide(part)) is not None)]
-                accumulators = [Accumulator(p.resolve(part)) for p in plans]
+                accumulators = [Accumulator(p.resolve(part), part.name) for p in plans]
                 if isinstance(parallel, ParallelLog) and parallel.score(accumulators):
                     break
             for index, accumulator in enumerate(accumulators):

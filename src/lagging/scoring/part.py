@@ -99,21 +99,22 @@ class Part:
         group = np.zeros(len(self.run), dtype=np.int64) if group is None else group
 
         def count(mask: npt.NDArray[np.bool_]) -> list[int]:
-            return np.bincount(group[mask], minlength=groups).tolist()
+            counts: list[int] = np.bincount(group[mask], minlength=groups).tolist()
+            return counts
 
         defined = count(m.codes == 0)
         marked, dropped = count(self.run.marked), count(self.run.eos)
         replaced = count(m.length_from_hypothesis)
         more = m.resolved.describe(m.resolved) if m.resolved.describe is not None else ()
         fields, name = self._fields(m), m.resolved.name_with_params
-        made: dict[tuple[int, str | None, int], Signature] = {}
+        by_counts: dict[tuple[int, str | None, int], Signature] = {}
         signatures = []
         for g in range(groups):
             key = (defined[g], self._eos(m.resolved, marked[g], dropped[g]), replaced[g])
-            if key not in made:
+            if key not in by_counts:
                 counted = {"eos": key[1], "noref": str(key[2]) if key[2] else None}
-                made[key] = Signature.make(name, fields | counted, more, key[0], __version__)
-            signatures.append(made[key])
+                by_counts[key] = Signature.make(name, fields | counted, more, key[0], __version__)
+            signatures.append(by_counts[key])
         return signatures
 
     def _fields(self, m: MetricPart) -> dict[str, str | None]:
@@ -174,7 +175,7 @@ class Part:
             notes.append(Note("</s>", f"the hypothesis ends in it: {action}", dropped))
         if marked > dropped:
             action = "kept" if keep else "its text is stripped, and no delay is"
-            text = f"the hypothesis ends in it, but it has no delay that could be told apart: {action}"
+            text = f"the hypothesis ends in it, but none of the delays is known to be its own: {action}"
             notes.append(Note("</s>", text, marked - dropped))
         for name, count in sorted(run.repaired):
             notes.append(Note("repaired", f"by --repair {name}", count))

@@ -104,7 +104,7 @@ class Plan:
         names = [metrics] if isinstance(metrics, str) else metrics
         chosen = None if names is None else tuple(dict.fromkeys(metric(name) for name in names))
         if chosen == ():
-            raise UsageError("no metric was asked for")
+            raise UsageError("no metric was named")
         groups = tuple(group_by)
         summary = summary or bool(groups) or seed is not None
         plan = cls(chosen, convention_named(convention), groups, "sums" if summary else keep, summary, seed)

@@ -80,7 +80,7 @@ class Score:
     """One metric of one system.
 
     Attributes:
-        metric: the metric as asked for.
+        metric: the metric as it was named.
         value: the corpus value, in `unit`; NaN if no segment has one.
         statistics: a row per segment, from which `value` and `segments` are made.
         ids: the segments' ids; empty, as `statistics` is, if segments were only added up.
@@ -89,10 +89,10 @@ class Score:
         unit: "token", "ms", "ratio", "count", "points" or "score".
         signature: how the number was made.
         resolved: the metric with what the convention set.
-        low, high: ends of the interval, where one was asked for.
+        low, high: ends of the interval, where one was requested.
         documents: the document of each segment, where the log tells.
-        sources, references: of each segment |x|, and a hash of the reference (0 without any): what tells whether two
-            systems were given the same.
+        sources, references: of each segment |x|, and a hash of the reference (0 without any): they tell whether two
+            systems had the same input.
         count: number of segments, if they were only added up.
         summary: how the values of such segments are distributed, where that was kept.
     """
@@ -198,14 +198,14 @@ class Scores:
         return f"{self.system} ({labels})" if self.group else self.system
 
     def __getitem__(self, name: str | Metric) -> Score:
-        """The score of a metric, by its name as asked for, or an alias of it."""
+        """The score of a metric, by the name it was requested by, or an alias of it."""
         score = self._scores.get(metric_among(name, self._scores))
         if score is None:
             raise MetricError(f"{name} was not scored; these were: {', '.join(map(repr, self._scores))}")
         return score
 
     def __iter__(self) -> Iterator[Score]:
-        """The scores, in the order asked for."""
+        """The scores, in the order in which the metrics were named."""
         return iter(self._scores.values())
 
     def shared(self, other: Scores) -> tuple[int, int, int]:

@@ -26,9 +26,9 @@ INTERVAL = ("ci", "by", "method", "bs", "seed")
 
 @dataclass(frozen=True)
 class Signature:
-    r"""How a number was made: the metric, then fields in a fixed order, number of segments and version last.
+    r"""How a number was made: the metric, then fields in a fixed order; number of segments and version are last.
 
-    | field | says |
+    | field | meaning |
     |---|---|
     | unit | what delays and source length are counted in: token or ms |
     | length | whose length is \|y\| in γ |
@@ -92,7 +92,7 @@ class Signature:
         return cls(head, tuple((key, value) for key, _, value in pairs))
 
     def of(self, n: int, common: str | None = None) -> Signature:
-        """How the same number of n segments is made: of those that systems have in common, if that is said.
+        """The signature of the same metric over n segments; `common` is a hash of those that a comparison kept.
 
         Example:
             >>> str(Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0").of(3, "1a2b3c4d"))
@@ -103,11 +103,11 @@ class Signature:
         return Signature(self.metric, tuple((key, fields[key]) for key in dict.fromkeys([*ordered, *fields])))
 
     def without_interval(self) -> Signature:
-        """What made the number, without what made its interval."""
+        """The signature without the fields of the interval."""
         return Signature(self.metric, tuple((key, value) for key, value in self.fields if key not in INTERVAL))
 
-    def with_interval(self, **said: object) -> Signature:
-        """The same number, with how its interval was made.
+    def with_interval(self, **fields: object) -> Signature:
+        """The signature with the fields of an interval.
 
         Example:
             >>> s = Signature.parse("DAL|unit:token|n:5|v:0.2.0.dev0")
@@ -116,7 +116,7 @@ class Signature:
         """
         plain = self.without_interval().fields
         last = tuple(pair for pair in plain if pair[0] in ("n", "v"))
-        added = tuple((key, str(said[key])) for key in INTERVAL)
+        added = tuple((key, str(fields[key])) for key in INTERVAL)
         return Signature(self.metric, (*(pair for pair in plain if pair not in last), *added, *last))
 
     def get(self, key: str) -> str | None:
@@ -133,14 +133,14 @@ class Signature:
 
 
 COUNTED = ("n", "noref", "repair", "strip", "eos")
-"""Fields that tell what was done to some segments, and add up."""
+"""Fields about what was done to some of the segments; they add up."""
 
 
 def joined(one: Signature, other: Signature) -> Signature:
-    """How a number of the segments of both was made: what was done to some was done; all else must agree.
+    """The signature over the segments of both: what was done to some of them counts; all other fields must agree.
 
     Raises:
-        UsageError: it does not.
+        UsageError: another field differs.
 
     Example:
         >>> a = Signature.parse("LAAL|unit:ms|noref:2|n:5|v:0.2.0.dev0")
@@ -169,7 +169,7 @@ ASIDE = {"n": "", "v": "", "strip": "", "column": "", "common": "", "eos": "stri
 
 
 def differing(one: Signature, other: Signature) -> list[str]:
-    """The fields by which two numbers were not made alike, so that they cannot be compared.
+    """The fields by which two numbers differ, so that they cannot be compared.
 
     Example:
         >>> a = Signature.parse("AL|unit:ms|length:hypothesis|level:word|n:5|v:0.2.0.dev0")
@@ -177,12 +177,12 @@ def differing(one: Signature, other: Signature) -> list[str]:
         ['length']
     """
 
-    def made(signature: Signature) -> set[tuple[str, str]]:
+    def compared_fields(signature: Signature) -> set[tuple[str, str]]:
         fields = signature.without_interval().fields
         kept = ((key, value) for key, value in fields if ASIDE.get(key) not in ("", value))
         return {(key, "some" if key == "noref" else value) for key, value in kept}
 
-    return sorted({key for key, _ in made(one) ^ made(other)})
+    return sorted({key for key, _ in compared_fields(one) ^ compared_fields(other)})
 
 
 # ---- from a signature to what makes its number again -------------------------------------------------------------
@@ -190,7 +190,7 @@ def differing(one: Signature, other: Signature) -> list[str]:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a signature says about how to make its number again.
+    """What is needed to make the number of a signature again.
 
     Attributes:
         metric: the metric, with its parameters.
@@ -213,69 +213,70 @@ class Settings:
 
 
 def settings(signature: str | Signature) -> Settings:
-    """What to do to make the number again that has this signature.
+    """Read from a signature what makes its number again.
 
     Example:
         >>> s = settings("AL|unit:ms|length:reference|clock:elapsed|level:word|empty:nan|mean:segment|tol:0|n:9|v:1")
         >>> s.metric, s.convention.tolerance, s.unit
         (AL(length=reference, clock=elapsed), 0.0, 'ms')
     """
-    said = Signature.parse(signature) if isinstance(signature, str) else signature
-    if said.metric == "pairs":
+    signature = Signature.parse(signature) if isinstance(signature, str) else signature
+    if signature.metric == "pairs":
         raise UsageError("this signature is of a comparison: repeat it by `lagging compare` with what it says")
-    base = metric(said.metric)
+    base = metric(signature.metric)
     more = {key for key, _ in base.describe(base)} if base.describe is not None else set()
-    strange = [key for key, _ in said.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]
-    if strange:
-        raise UsageError(f"a signature of {base.name} has no field {strange[0]!r}")
-    if said.get("common") is not None:
+    unknown = [key for key, _ in signature.fields if key not in {*ORDER, *more, *INTERVAL, "n", "v"}]
+    if unknown:
+        raise UsageError(f"a signature of {base.name} has no field {unknown[0]!r}")
+    if signature.get("common") is not None:
         raise UsageError(
-            f"this score is of {said.get('n')} segments that a comparison left of a log, and "
-            f"only the systems that were compared tell which (common:{said['common']})\n"
+            f"this score is of {signature.get('n')} segments that a comparison left of a log, and "
+            f"only the systems that were compared tell which (common:{signature['common']})\n"
             "  fix: `lagging compare` with the logs of all of them."
         )
-    seg, _, pieces = (said.get("seg") or "none").partition("-")
+    seg, _, pieces = (signature.get("seg") or "none").partition("-")
     if seg not in ("none", "given", *ALIGNERS):
-        raise UsageError(f"this version cannot repeat seg:{said['seg']}")
-    shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and said.get(key)]
-    chosen = {key: said[key] for key in shared if said[key] != base.get(key)}
+        raise UsageError(f"this version cannot repeat seg:{signature['seg']}")
+    shared = [key for key in ("length", "clock", "empty", "mean") if base.has(key) and signature.get(key)]
+    chosen = {key: signature[key] for key in shared if signature[key] != base.get(key)}
     marks = {None: "strip", "stripped": "strip", "kept": "keep"}
-    if said.get("eos") not in marks:
-        raise UsageError(f"eos must be stripped or kept, but is {said['eos']!r}")
+    if signature.get("eos") not in marks:
+        raise UsageError(f"eos must be stripped or kept, but is {signature['eos']!r}")
     try:
-        tolerance = float(said.get("tol") or 1.0)
+        tolerance = float(signature.get("tol") or 1.0)
     except ValueError:
-        raise UsageError(f"tol must be a number of ms, but is {said['tol']!r}") from None
-    repairs, stripped = said.get("repair"), said.get("strip")
+        raise UsageError(f"tol must be a number of ms, but is {signature['tol']!r}") from None
+    repairs, stripped = signature.get("repair"), signature.get("strip")
     return Settings(
         metric=base(**chosen),
         convention=Convention(
-            "like", tolerance=tolerance, eos=marks[said.get("eos")], count=said.get("count") or "standard"
+            "like", tolerance=tolerance, eos=marks[signature.get("eos")], count=signature.get("count") or "standard"
         ),
-        level=pieces or said.get("level"),
-        unit=None if said.get("unit") == "none" else said.get("unit"),
+        level=pieces or signature.get("level"),
+        unit=None if signature.get("unit") == "none" else signature.get("unit"),
         repair=tuple(repairs.split("+")) if repairs else (),
         strip=tuple(stripped.split("+")) if stripped else (),
         aligner=seg if seg in ALIGNERS else None,
-        interval=_interval(said),
+        interval=_interval(signature),
     )
 
 
-def _interval(said: Signature) -> IntervalSettings | None:
-    given = [key for key in INTERVAL if said.get(key) is not None]
-    if not given:
+def _interval(signature: Signature) -> IntervalSettings | None:
+    present = [key for key in INTERVAL if signature.get(key) is not None]
+    if not present:
         return None
-    if len(given) < len(INTERVAL):
-        missing = next(key for key in INTERVAL if key not in given)
-        raise UsageError(f"the signature has an interval ({given[0]}:{said[given[0]]}), but not its {missing!r}")
+    if len(present) < len(INTERVAL):
+        missing = next(key for key in INTERVAL if key not in present)
+        field = f"{present[0]}:{signature[present[0]]}"
+        raise UsageError(f"the signature has an interval ({field}), but not its {missing!r}")
     try:
         return IntervalSettings(
-            resample=said["by"],
-            confidence=float(said["ci"]) / 100,
-            method=said["method"],
-            resamples=int(said["bs"]),
-            seed=int(said["seed"]),
+            resample=signature["by"],
+            confidence=float(signature["ci"]) / 100,
+            method=signature["method"],
+            resamples=int(signature["bs"]),
+            seed=int(signature["seed"]),
         )
     except ValueError:
-        wrong = f"{said['ci']}, {said['bs']} and {said['seed']}"
+        wrong = f"{signature['ci']}, {signature['bs']} and {signature['seed']}"
         raise UsageError(f"ci, bs and seed must be numbers, but are {wrong}") from None

@@ -175,8 +175,8 @@ def test_identical_systems_do_not_differ(test) -> None:
         assert (pair.wins, pair.ties, pair.losses) == (0, 30, 0)
     assert found.letters == {m: {"base": "a", "copy": "a"} for m in found.metrics}
     assert str(found.together("base", "copy")) == (
-        f"copy, compared with base, is the same in AL and the same in BLEU; in 100.0 % of {B} resamples it is worse in "
-        "none of them"
+        "copy, compared with base, is the same in AL and the same in BLEU; it is not worse in any of these metrics in "
+        f"100.0 % of {B} resamples"
     )
 
 
@@ -364,13 +364,13 @@ def pair_of(low: float, high: float, p: float, name: str = "AL"):
     [
         ("AL", -600, -300, 0.01, 0, "earlier in AL by 0.30–0.60 s"),
         ("AL", 300, 600, 0.01, 0, "later in AL by 0.30–0.60 s"),
-        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
-        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
-        ("AL", -600, 300, 0.4, 300, "no worse in AL by more than 0.30 s (-0.60 to 0.30 s)"),
-        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (-0.60 to -0.30 s, p = 0.2)"),
+        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
+        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
+        ("AL", -600, 300, 0.4, 300, "not worse in AL by more than 0.30 s (difference -0.60 to 0.30 s)"),
+        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (difference -0.60 to -0.30 s, p = 0.2)"),
         ("BLEU", 0.5, 1.2, 0.01, 0, "better in BLEU by 0.50–1.20 points"),
         ("BLEU", -1.2, -0.5, 0.01, 0, "worse in BLEU by 0.50–1.20 points"),
-        ("BLEU", -0.4, 0.8, 0.5, 0.5, "no worse in BLEU by more than 0.50 points (-0.40 to 0.80 points)"),
+        ("BLEU", -0.4, 0.8, 0.5, 0.5, "not worse in BLEU by more than 0.50 points (difference -0.40 to 0.80 points)"),
     ],
 )
 def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
@@ -378,13 +378,13 @@ def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
     unit = "ms" if name == "AL" else "points"
     text = str(Together("base", "new", (pair,), (unit,), {pair.metric: margin}, 0.987, 1000, 0.05))
     within = " by more than its margin" if margin else ""
-    assert text == f"new, compared with base, is {said}; in 98.7 % of 1000 resamples it is not worse{within}"
+    assert text == f"new, compared with base, is {said}; it is not worse{within} in 98.7 % of 1000 resamples"
 
 
 def test_what_cannot_be_resampled_has_no_share() -> None:
     together = compared(metrics=["AL", "MaxLag"]).together("base", "new")
     assert math.isnan(together.probability)
-    assert str(together).endswith("; no resample tells how often it is worse in none of them")
+    assert str(together).endswith("; no resample has a value of every metric")
 
 
 def test_margins_must_make_sense() -> None:
@@ -589,7 +589,7 @@ def test_other_segments_of_the_same_name_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(1.0, "in 100.0 % of"), (0.9998, "in > 99.9 % of"), (0.0002, "in < 0.1 % of"), (0.0, "in 0.0 % of")],
+    [(1.0, "in 100.0 % of"), (0.9998, "in more than 99.9 % of"), (0.0002, "in less than 0.1 % of"), (0.0, "in 0.0 % of")],
 )
 def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
     both = {

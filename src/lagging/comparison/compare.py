@@ -96,7 +96,7 @@ def compare(
         >>> round(pair.difference, 2), round(pair.low, 2), round(pair.high, 2), comparison.verdict(pair)
         (-1.99, -2.05, -1.92, 'better')
         >>> print(comparison.together("base", "new", {"AL": 0}))
-        new, compared with base, is earlier in AL by 1.92–2.05 tokens; in 100.0 % of 1000 resamples it is not worse
+        new, compared with base, is earlier in AL by 1.92–2.05 tokens; it is not worse in 100.0 % of 1000 resamples
     """
     if not isinstance(runs, Mapping):
         raise UsageError("runs are given by name: {'base': lagging.read('a.log'), 'new': …}")

@@ -34,8 +34,8 @@ def amount(*values: float, unit: str, between: str = "–") -> str:
 def _share(share: float) -> str:
     """A share in %; one that is neither 0 nor 1 is not rounded to 0 or 100 %."""
     if 0 < share < 0.001:
-        return "< 0.1 %"
-    return "> 99.9 %" if 0.999 < share < 1 else f"{100 * share:.1f} %"
+        return "less than 0.1 %"
+    return "more than 99.9 %" if 0.999 < share < 1 else f"{100 * share:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class Together:
         """The sentence."""
         parts = [self._part(pair, unit) for pair, unit in zip(self.pairs, self.units, strict=True)]
         listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-        within = " by more than its margin" if any(self.margins.values()) else ""
-        none = "not worse" if len(parts) == 1 else "worse in none of them"
         sentence = f"{self.b}, compared with {self.a}, is {listed}"
         if math.isnan(self.probability):
-            return f"{sentence}; no resample tells how often it is {none}{within}"
-        return f"{sentence}; in {_share(self.probability)} of {self.resamples} resamples it is {none}{within}"
+            return f"{sentence}; no resample has a value of every metric"
+        not_worse = "not worse" if len(parts) == 1 else "not worse in any of these metrics"
+        margin = " by more than its margin" if any(self.margins.values()) else ""
+        return f"{sentence}; it is {not_worse}{margin} in {_share(self.probability)} of {self.resamples} resamples"
 
     def _part(self, pair: Pair, unit: str) -> str:
         name, margin = repr(pair.metric), self.margins[pair.metric]
@@ -87,7 +87,7 @@ class Together:
             return f"{'later' if is_latency else 'worse'} in {name} by {amount(-most, -least, unit=unit)}"
         if pair.low == pair.high == 0:
             return f"the same in {name}"
-        both = amount(pair.low, pair.high, unit=unit, between=" to ")
+        difference = f"difference {amount(pair.low, pair.high, unit=unit, between=' to ')}"
         if margin > 0 and least >= -margin:
-            return f"no worse in {name} by more than {amount(margin, unit=unit)} ({both})"
-        return f"not clearly better or worse in {name} ({both}, p = {pair.p_adjusted:.2g})"
+            return f"not worse in {name} by more than {amount(margin, unit=unit)} ({difference})"
+        return f"not clearly better or worse in {name} ({difference}, p = {pair.p_adjusted:.2g})"

@@ -589,7 +589,12 @@ def test_other_segments_of_the_same_name_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(1.0, "in 100.0 % of"), (0.9998, "in more than 99.9 % of"), (0.0002, "in less than 0.1 % of"), (0.0, "in 0.0 % of")],
+    [
+        (1.0, "in 100.0 % of"),
+        (0.9998, "in more than 99.9 % of"),
+        (0.0002, "in less than 0.1 % of"),
+        (0.0, "in 0.0 % of"),
+    ],
 )
 def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
     both = {

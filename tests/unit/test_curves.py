@@ -412,7 +412,7 @@ def pairs(curve):
         ),
         ({"a": family(1, (100,))[0][1]}, ("AL", "COMET"), "a needs settings with their names"),
         ({"a": [family(1, (100,))[0][1]]}, ("AL", "COMET"), "a needs settings with their names"),
-        ({"a": [("1", "a.log")]}, ("AL", "COMET"), "a 1 is a str, and not a Run"),
+        ({"a": [("1", "a.log")]}, ("AL", "COMET"), "a 1 must be a Run, Scores, or a published row, but is a str"),
         (family(1, (100,)), ("AL", "COMET"), "settings are given by system"),
         (
             {"a": family(1, (100,)), "b": [("1", scored([1.0] * 40, [1.0] * 40, unit="token"))]},

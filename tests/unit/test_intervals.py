@@ -264,7 +264,7 @@ def test_scores_get_their_intervals_and_signatures() -> None:
         assert score.segment_signature == plain.segment_signature
         assert score.signature.without_interval() == plain.signature
     assert [n.text for n in found.notes if n.kind == "interval"] == [
-        "MaxLag: there is none: its function is not one of sums, so that it cannot be resampled"
+        "MaxLag: there is none: it is not a function of sums, so it cannot be resampled"
     ]
 
 

@@ -262,7 +262,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         ({"base": "aa"}, "no system 'aa'"),
         ({"metrics": []}, "no metric was asked for"),
         ({"resample": "document"}, "does not say which document"),
-        ({"method": "x"}, "no interval 'x'"),
+        ({"method": "x"}, "no interval method 'x'"),
         ({"resamples": 10**12}, "from 2 to 1000000"),
     ],
 )

@@ -144,7 +144,7 @@ def compare(
         tests = len(result.pairs) // len(matched.metrics) if correction == "holm" else 1
         if tests / (resamples + 1) >= round(1 - confidence, 14):
             pairs = counted(tests, "pair")
-            text = f"with {resamples} of them, no corrected p of {pairs} is below {1 - confidence:.2g}"
+            text = f"with {resamples} resamples, no corrected p of {pairs} can be below {1 - confidence:.2g}"
             notes.append(Note("TOO FEW RESAMPLES", text))
     return Comparison(
         systems=matched.systems,

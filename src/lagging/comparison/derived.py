@@ -110,7 +110,9 @@ class Draws:
         method = default_method(resample) if method is None else method
         check_options(method, resample, confidence, resamples)
         if method not in ("percentile", "bca", "wild"):
-            raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
+            raise UsageError(
+                f"a number derived from several scores has a percentile, bca or wild interval, not {method}"
+            )
         matched = on_common_segments(systems, metrics, resample=resample)
         joint = matched.estimators(resample)
         values = bootstrap(joint.units.n, resamples, seed, {"values": joint.values})["values"]

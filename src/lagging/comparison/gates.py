@@ -85,7 +85,7 @@ class Gate:
         values = {"value": score.value, "low": score.low, "high": score.high, "undefined": int(score.undefined)}
         value = values[self.part]
         if value is None or math.isnan(value):
-            return f"{self}: {subject} is undefined, and what is undefined passes no gate"
+            return f"{self}: {subject} is undefined, and an undefined score fails every gate"
         if not SIGNS[self.sign](value, self.limit):
             return None
         unit = "" if self.part == "undefined" else COUNTED.get(score.unit, "")
@@ -136,7 +136,7 @@ def failed(gates: Iterable[Gate], results: Sequence[Scores]) -> list[str]:
     names = [scores.system for scores in results]
     for each in gates:
         if each.system is not None and each.system not in names:
-            raise UsageError(f"the gate {each} is about a system that there is not.{did_you_mean(each.system, names)}")
+            raise UsageError(f"the gate {each} is about an unknown system.{did_you_mean(each.system, names)}")
         for scores in results:
             if each.system in (None, scores.system):
                 m = each.find([score.metric for score in scores])

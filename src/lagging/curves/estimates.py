@@ -87,7 +87,7 @@ class Curves:
             )
             return f"its latency {words}"
 
-        return self._at(latency, function, outside)
+        return self._at("latency", latency, function, outside)
 
     def latency_at(self, quality: float) -> tuple[At, ...]:
         """The lowest latency at which each curve reaches a quality, interpolated between neighbouring settings."""
@@ -102,11 +102,11 @@ class Curves:
                 return f"its best is {best:.4g}"
             return f"it has {sign * y[0]:.4g} already at its lowest latency, {self._format_latency(x[0])}"
 
-        return self._at(quality, function, outside)
+        return self._at("quality", quality, function, outside)
 
-    def _at(self, at: float, function: Function, outside: Callable[[Floats, Floats], str]) -> tuple[At, ...]:
+    def _at(self, axis: str, at: float, function: Function, outside: Callable[[Floats, Floats], str]) -> tuple[At, ...]:
         if not np.isfinite(at):
-            raise UsageError(f"a curve is at a number, and not at {at}")
+            raise UsageError(f"the {axis} of a curve must be a finite number, but is {at}")
         results = []
         for curve, derived in zip(self.curves, self.derive([(function, (c,)) for c in range(len(self))]), strict=True):
             reason = derived.reason

@@ -165,7 +165,7 @@ def score_setting(
     if isinstance(setting, Scores | PublishedRow):
         return setting
     if not isinstance(setting, Run):
-        raise UsageError(f"{name} is a {type(setting).__name__}, and not a Run, Scores, or a row that was published")
+        raise UsageError(f"{name} must be a Run, Scores, or a published row, but is a {type(setting).__name__}")
     check_ours(metrics)
     return score(setting, metrics, convention=convention)
 
@@ -179,11 +179,11 @@ def _check_settings(system: str, pairs: Sequence[tuple[str, Setting]]) -> Sequen
 def check_axes(x: Metric, y: Metric) -> None:
     """Refuse an x that is no latency, or a y that is no quality."""
     if x.higher_is_better is not False:
-        raise UsageError(f"{x!r} is no latency: less of it is not better")
+        raise UsageError(f"{x!r} is no latency: lower is not better")
     if not _is_time(x):
         raise UsageError(f"{x!r} is no latency: it is not about time")
     if y.higher_is_better is None:
-        raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
+        raise UsageError(f"{y!r} is no quality: neither higher nor lower is better")
     if _is_time(y) and y != x:
         against = f"`--against {x!r},{y!r}`, or `lagging.curves.slopes.lines`"
         raise UsageError(f"{y!r} is no quality, but about time\n  fix: {against}.")

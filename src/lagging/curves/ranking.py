@@ -142,9 +142,9 @@ def ranking(
     chosen = tuple(dict.fromkeys(axis(m) for m in metrics))
     for m in chosen:
         if m.higher_is_better is None:
-            raise UsageError(f"{m!r} ranks nothing: neither more nor less of it is better")
+            raise UsageError(f"{m!r} cannot rank systems: neither higher nor lower is better")
     if len(chosen) < 2 or len(systems) < 2:
-        raise UsageError("metrics can disagree if there are at least two, and two systems")
+        raise UsageError("a ranking needs at least two metrics and two systems")
     results = {name: score_setting(name, setting, chosen, convention) for name, setting in systems.items()}
     logs = {name: result for name, result in results.items() if isinstance(result, Scores)}
     draws = None
@@ -184,7 +184,7 @@ def _units(results: Mapping[str, Scores | PublishedRow], metrics: Sequence[Metri
             result.unit_of(m) if isinstance(result, PublishedRow) else result[m].unit for result in results.values()
         }
         if len(units) > 1:
-            raise UsageError(f"{m!r} in different units ({', '.join(sorted(units))}) ranks nothing")
+            raise UsageError(f"{m!r} cannot rank systems in different units: {', '.join(sorted(units))}")
         agreed.append(units.pop())
     return tuple(agreed)
 

@@ -180,7 +180,7 @@ def _explain(derived: Derived, curve: Curve) -> Derived:
         return derived
     single = len(curve.points) == 1
     return Derived(
-        derived.value, reason="one setting makes no line" if single else "all settings have the same x, or none"
+        derived.value, reason="a line needs two settings" if single else "all settings have the same x, or no value"
     )
 
 

@@ -50,10 +50,10 @@ def score_estimator(score: Score, units: Units) -> Estimator | str:
     metric, statistics = score.resolved, score.statistics
     if isinstance(statistics, Ragged):
         if not metric.quantile:
-            return "its function pools tokens in a way that cannot be resampled"
+            return "it pools tokens in a way that cannot be resampled"
         p = float(str(metric.get(metric.quantile)))
         return Quantile.make(statistics, units, p) if 0 < p < 100 else "the largest or smallest value has no interval"
     aggregation = aggregation_of(metric)
     if aggregation is None:
-        return "its function is not one of sums, so that it cannot be resampled"
+        return "it is not a function of sums, so it cannot be resampled"
     return estimator_of_sums(statistics, aggregation, units)

@@ -184,14 +184,14 @@ def default_method(resample: str) -> str:
 def check_resample(resample: str) -> None:
     """Refuse to resample anything but segments and documents."""
     if resample not in DEFAULT_METHODS:
-        raise UsageError(f"an interval is by segment or by document, not by {resample!r}")
+        raise UsageError(f"an interval resamples by segment or by document, not by {resample!r}")
 
 
 def check_options(method: str, resample: str, confidence: float, resamples: int) -> None:
     """Refuse options by which no interval can be made."""
     check_resample(resample)
     if method not in METHODS:
-        raise UsageError(f"there is no interval {method!r}; there are {', '.join(METHODS)}")
+        raise UsageError(f"there is no interval method {method!r}; there are {', '.join(METHODS)}")
     check_confidence(confidence, resamples)
     if method == "sacrebleu" and resample != "segment":
         raise UsageError("sacreBLEU resamples segments, not documents")
@@ -200,7 +200,7 @@ def check_options(method: str, resample: str, confidence: float, resamples: int)
 def check_confidence(confidence: float, resamples: int) -> None:
     """Refuse a confidence level, or a number of resamples, that no interval can have."""
     if not (0 < confidence < 1 and tails(confidence)[0] > 0):
-        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95, but is {confidence!r}")
+        raise UsageError(f"the confidence of an interval must be between 0 and 1, such as 0.95, but is {confidence!r}")
     check_resamples(resamples)
 
 

@@ -201,9 +201,9 @@ def _time_unit(units: set[str | None], path: str, line: int, values: Mapping[Met
     """The unit of all times of a row."""
     if None in units:
         times = ", ".join(repr(m) for m in values if m.unit == "time")
-        raise UsageError(f"{path} does not say what {times} is counted in\n  fix: --unit token, or --unit ms.")
+        raise UsageError(f"{path} does not say the unit of {times}\n  fix: --unit token, or --unit ms.")
     if len(units) > 1:
-        raise UsageError(f"{path}:{line} counts some times in ms and some in tokens")
+        raise UsageError(f"{path}:{line} has times in ms and in tokens")
     return units.pop() if units else None
 
 

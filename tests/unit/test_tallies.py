@@ -242,7 +242,7 @@ def test_an_interval_is_that_of_weighting_every_segment_by_itself():
     low, high = bca(values, score.value, acceleration(Ratio.of(rows.astype(float))), 0.95)
     found = tally(run, "DAL").interval()
     assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
-    assert (found.method, found.by, found.resamples, found.seed) == ("poisson", "segment", 1000, 12345)
+    assert (found.method, found.resample, found.resamples, found.seed) == ("poisson", "segment", 1000, 12345)
 
 
 @pytest.mark.parametrize("metric", ["DAL", "DAL(mean=token)", "BLEU", "HiddenLag"])

@@ -70,13 +70,13 @@ def read_entries(path: str, lines: list[str], report: ReadReport) -> list[Entry]
 
 def _yaml(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     """The entries of a YAML list: scalars stay as they are written, so that a recording may be called 007."""
-    found = read_yaml("\n".join(lines))
-    if not isinstance(found.value, list):
-        if found.value is not None:
-            report.faults.add(Fault("not-a-segmentation", "not a list of entries", path, found.line))
+    document = read_yaml("\n".join(lines))
+    if not isinstance(document.value, list):
+        if document.value is not None:
+            report.faults.add(Fault("not-a-segmentation", "not a list of entries", path, document.line))
         return []
-    report.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in found.repeated))
-    return list(zip(found.lines, found.value, strict=True))
+    report.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in document.repeated))
+    return list(zip(document.lines, document.value, strict=True))
 
 
 def _json_list(path: str, lines: list[str], report: ReadReport) -> list[Entry]:

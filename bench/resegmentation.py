@@ -3,6 +3,7 @@
 
     LAGGING_TEST_DATA=FOLDER python bench/resegmentation.py                      # two minutes
     LAGGING_TEST_DATA=FOLDER python bench/resegmentation.py --peers-python PATH  # ten: with mweralign and OmniSTEval
+    LAGGING_TEST_DATA=FOLDER python bench/resegmentation.py --beside CHECKOUT    # CPU time beside another version
     python bench/resegmentation.py --quick                                       # shows that it runs, no more
 
 Real segments of a system are put end to end (bench/streams.py), and cut again by each aligner, by way of
@@ -58,15 +59,15 @@ def peak() -> float:
 
     On Linux, getrusage also counts what the parent had when it started the process.
     """
-    import sys
     from pathlib import Path
 
-    if sys.platform == "linux":
-        return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1000
-    if sys.platform == "win32":
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1000
+    try:
+        import resource
+    except ImportError:  # Windows
         return float("nan")
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
 
 
@@ -162,17 +163,20 @@ class Answer:
     memory: float
 
 
-def ask(name: str, cases: Sequence[Case], peers: str | None) -> list[Answer]:
-    """Let an aligner or a peer cut each case, in one process."""
+def ask(name: str, cases: Sequence[Case], peers: str | None, checkout: Path | None = None) -> list[Answer]:
+    """Let an aligner, of this checkout or another one, or a peer cut each case, in one process."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answer = Path(folder, "asked.json"), Path(folder, "answer.json")
         asked.write_text(json.dumps([case.question() for case in cases]), encoding="utf-8")
         command = (
             [str(peers), "-c", inspect.getsource(peak) + PEER]
             if name in PEERS
-            else [sys.executable, __file__, "--work"]
+            else [sys.executable, str(checkout / "bench" / "resegmentation.py") if checkout else __file__, "--work"]
         )
-        ran = subprocess.run([*command, name, asked, answer], capture_output=True, encoding="utf-8", errors="replace")
+        environment = {**os.environ, "PYTHONPATH": str(checkout / "src")} if checkout else None
+        ran = subprocess.run(
+            [*command, name, asked, answer], capture_output=True, encoding="utf-8", errors="replace", env=environment
+        )
         if ran.returncode:
             sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
         said = json.loads(answer.read_text(encoding="utf-8"))
@@ -316,6 +320,23 @@ def costs(sizes: Sequence[int], names: Sequence[str], peers: str | None, limit: 
                     yield at_most(f"{what}: memory", memory, 300, "MB")
 
 
+def beside(checkout: Path, data: Path | None, rounds: int) -> Iterator[Row]:
+    """CPU time and memory of cutting, beside another checkout, in turns."""
+    cases = [synthetic(size) for size in (1000, 10_000, 50_000)]
+    if data is not None:
+        talks = short_form(data)
+        cases = [timed(name, talks, name) for name in list(CONDITIONS)[:1]] + cases
+    for case in cases:
+        words = sum(len(talk.tokens) for talk in case.talks)
+        for name in ALIGNERS:
+            turns = [(ask(name, [case], None, checkout)[0], ask(name, [case], None)[0]) for _ in range(rounds)]
+            before, after = (min(answer.cpu for answer in answers) for answers in zip(*turns, strict=True))
+            memory = [max(answer.memory for answer in answers) for answers in zip(*turns, strict=True)]
+            what = f"{name}, {len(case.talks)} × {words // len(case.talks):,} words"
+            times = f"{before:.2f} → {after:.2f} s, {after / before:.2f} ×; {memory[0]:.0f} → {memory[1]:.0f} MB"
+            yield Row(what, times)
+
+
 # ---- real streams -----------------------------------------------------------------------------------------------
 
 
@@ -346,7 +367,7 @@ class Slope:
 
 def extreme(sign: int) -> Callable[[Stream], Ints]:
     """Of all cuts with the fewest edits, the one with every boundary as far to the right (left) as can be."""
-    return lambda stream: optimum(stream.pairs, stream.edits, stream.ends, Slope(stream, sign)).boundaries
+    return lambda stream: optimum(stream.pairs, stream.edits, stream.ends, Slope(stream, sign)).path.boundaries
 
 
 def equals(data: Path) -> Iterator[Row]:
@@ -396,6 +417,9 @@ def main() -> None:
         default=5000,
         help="the longest recording for SoftSegmenter; mweralign gets ten times that [5000]",
     )
+    parser.add_argument(
+        "--beside", metavar="CHECKOUT", help="another checkout of this project: compare CPU time with it, no more"
+    )
     parser.add_argument("--work", nargs=3, metavar=("ALIGNER", "IN", "OUT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
@@ -404,6 +428,10 @@ def main() -> None:
         return
     peers, limit, rounds = args.peers_python, args.peers_limit, 1 if args.quick else 3
     names = [*ALIGNERS, *(PEERS if peers else ())]
+    if args.beside:
+        rows = beside(Path(args.beside), Path(args.data) if args.data else None, rounds)
+        show(f"CPU time and memory, {args.beside} → this checkout", rows, False)
+        return
     print(f"CPU time; Python {sys.version.split()[0]}, {os.cpu_count()} CPUs")
     if peers is None:
         print("NOT RUN: mweralign and SoftSegmenter (see --peers-python)")

@@ -81,6 +81,35 @@ _PACKAGES = {
     "policies": "lagging.policies",
     "stats": "lagging.stats",
 }
+PUBLIC_MODULES = (
+    "lagging",
+    "lagging.agents",
+    "lagging.agents.criteria",
+    "lagging.agents.simuleval",
+    "lagging.comparison.external",
+    "lagging.curves",
+    "lagging.curves.ranking",
+    "lagging.longform",
+    "lagging.losses.torch",
+    "lagging.losses.torch.compat",
+    "lagging.losses.jax",
+    "lagging.losses.testing",
+    "lagging.metrics",
+    "lagging.metrics.clocks",
+    "lagging.policies",
+    "lagging.render.comparison",
+    "lagging.render.plots",
+    "lagging.render.report",
+    "lagging.render.timeline",
+    "lagging.render.timeline_text",
+    "lagging.scoring.log",
+    "lagging.scoring.plan",
+    "lagging.scoring.accumulator",
+    "lagging.scoring.arrow",
+    "lagging.scoring.spark",
+    "lagging.stats",
+)
+"""The modules whose names can be relied on; docs/python.md lists the same."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules without a model: what g(t) would be for a given policy and given lengths.
+"""Schedules without a model: g(t) of a policy for given lengths.
 
-A policy knows lengths (and, for `punctuation`, where the source has punctuation), never a translation. It shows what a
-latency metric says of a policy, and what a real system is measured against.
+A policy knows lengths (and, for `punctuation`, where the source has punctuation), but no translation. Its schedules
+show how a latency metric rates a policy, and real systems can be compared with them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Policy:
     """A schedule: g(t) for every target token, from t, |x| and |y|.
 
     Attributes:
-        name: as written on the command line; `policy(name)` gives it back.
+        name: the name on the command line; `policy(name)` returns the same policy.
         schedule: (t, |x|, |y|) → g(t), on flat arrays, t counted from 1.
-        at_punctuation: whether reads run on to the next punctuation mark of the source.
-        online: whether g(t) is min(h(t), |x|) with an h that knows no lengths, so that it can be followed by somebody
-            who does not know them either; h(t) is the schedule for |x| = ∞.
+        at_punctuation: whether every read continues to the next punctuation mark of the source.
+        online: whether g(t) is min(h(t), |x|) with an h that does not depend on the lengths. Then a system can follow
+            the policy without knowing the lengths; h(t) is the schedule for |x| = ∞.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Policy:
         )[0]
 
     def due(self, t: int) -> float:
-        """h(t), for somebody who follows the policy and does not know how long the sentence will be; see `online`.
+        """h(t): what to read before writing token t if the lengths are not known; see `online`.
 
         Example:
             >>> wait_k(3).due(2)
@@ -74,7 +74,7 @@ class Policy:
         g = self.schedule(t.astype(np.float64), np.repeat(x, y).astype(np.float64), np.repeat(y, y).astype(np.float64))
         if self.at_punctuation:
             if source is None:
-                raise UsageError(f"the policy {self.name} needs the source texts, to see where their punctuation is")
+                raise UsageError(f"the policy {self.name} needs the source texts, which have the punctuation")
             g = np.concatenate(
                 [
                     _to_punctuation(g[a:b], text)
@@ -96,9 +96,9 @@ class Policy:
         """A Run of this policy over sentences given by their lengths, or by their texts (counted in words).
 
         Args:
-            source_lengths, target_lengths: numbers of tokens.
-            source, target: texts, instead of lengths; the target becomes the prediction.
-            name: name of the system; the policy's own if not given.
+            source_lengths, target_lengths: the numbers of tokens of each sentence.
+            source, target: texts instead of lengths; the target becomes prediction and reference.
+            name: name of the system; the name of the policy if not given.
 
         Example:
             >>> import lagging
@@ -107,7 +107,7 @@ class Policy:
             Scores('wait-3', AL=3, DAL=3)
         """
         if (source is None) == (source_lengths is None) or (target is None) == (target_lengths is None):
-            raise UsageError("give lengths or texts, for source and target each")
+            raise UsageError("give lengths or texts, one of the two for the source and one for the target")
         x = np.array(source_lengths if source is None else [len(text.split()) for text in source], dtype=np.int64)
         y = np.array(target_lengths if target is None else [len(text.split()) for text in target], dtype=np.int64)
         return Run.from_delays(
@@ -122,7 +122,7 @@ class Policy:
 
 
 def _to_punctuation(g: Floats, text: str) -> Floats:
-    """Delays, moved on to the end of the phrase that the word was in."""
+    """Delays raised to the end of the phrase of each word."""
     words = text.split()
     ends = [i for i, word in enumerate(words, 1) if word.endswith(PUNCTUATION)]
     stops = np.array(sorted({*ends, len(words)}), dtype=np.float64)
@@ -131,13 +131,13 @@ def _to_punctuation(g: Floats, text: str) -> Floats:
 
 
 def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
-    """Wait-k (Ma et al., 2018): read k tokens, then write and read by turns.
+    """Wait-k (Ma et al., 2018): read k tokens, then alternate between writing and reading one token.
 
     Args:
-        k: how many source tokens to read first.
-        catchup: None: g(t) = min(k + t − 1, |x|). "paper": writing at the rate |y|/|x|, as in Table 5 of Cherry &
-            Foster: g(t) = min(k + ⌊(t−1)·|x|/|y|⌋, |x|). A number c: one write in 1/c comes without a read, as in
-            section 3.3 of Ma et al.: g(t) = min(k + t − 1 − ⌊c·t⌋, |x|).
+        k: the number of source tokens to read first.
+        catchup: None: g(t) = min(k + t − 1, |x|). "paper": write at the rate |y|/|x|, as in Table 5 of Cherry & Foster:
+            g(t) = min(k + ⌊(t−1)·|x|/|y|⌋, |x|). A number c: one of 1/c writes comes without a read, as in section 3.3
+            of Ma et al.: g(t) = min(k + t − 1 − ⌊c·t⌋, |x|).
 
     Example:
         >>> wait_k(1).delays(3, 6), wait_k(1, catchup="paper").delays(3, 6)
@@ -152,7 +152,7 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
     if isinstance(catchup, str) or not 0 <= catchup < 1:
         raise UsageError(f"catchup must be 'paper', or a number from 0 to below 1, but got {catchup!r}")
     rate = float(catchup)
-    # a sum such as 5 × 0.2 must not fall below the whole number that it is
+    # 1e-9: a product such as 5 × 0.2 must not be rounded below the whole number
     return Policy(
         f"wait-{k}-catchup={number(rate)}",
         lambda t, x, y: np.minimum(np.maximum(k + t - 1 - np.floor(rate * t + 1e-9), 0), x),
@@ -161,16 +161,16 @@ def wait_k(k: int, *, catchup: str | float | None = None) -> Policy:
 
 
 def antagonist(k: int) -> Policy:
-    """Wait-k that delays its last read until its last write: AL falls, DAL does not (Cherry & Foster, Table 2).
+    """Wait-k that delays its last read to its last write: this lowers AL, but not DAL (Cherry & Foster, Table 2).
 
     Example:
         >>> antagonist(4).delays(5, 5)
         array([4., 4., 4., 4., 5.])
     """
-    honest = wait_k(k).schedule
+    wait = wait_k(k).schedule
 
     def schedule(t: Floats, x: Floats, y: Floats) -> Floats:
-        g = honest(t, x, y)
+        g = wait(t, x, y)
         return np.where(t < y, np.minimum(g, np.maximum(x - 1, 0)), g)
 
     return Policy(f"antagonist-{k}", schedule)
@@ -179,7 +179,7 @@ def antagonist(k: int) -> Policy:
 def segmentwise(size: int) -> Policy:
     """Read `size` tokens, write their share of the target, and so on.
 
-    g(t) is the first multiple of `size` (or |x|) by which a translator that writes at the rate |y|/|x| has reached t.
+    g(t) is the first multiple of `size` (or |x|) at which a translator that writes at the rate |y|/|x| reaches t.
 
     Example:
         >>> segmentwise(2).delays(5, 5)
@@ -211,7 +211,7 @@ def offline() -> Policy:
 
 
 def prescient() -> Policy:
-    """Write without reading: the ideal translator, with DAL 0.
+    """Write everything without reading: DAL is 0.
 
     Example:
         >>> prescient().delays(3, 2)
@@ -234,16 +234,16 @@ def policy(name: str) -> Policy:
         >>> policy("wait-3-catchup").name
         'wait-3-catchup'
     """
-    plain = {"punctuation": punctuation, "offline": offline, "prescient": prescient}
-    if name in plain:
-        return plain[name]()
+    without_number = {"punctuation": punctuation, "offline": offline, "prescient": prescient}
+    if name in without_number:
+        return without_number[name]()
     if match := re.fullmatch(r"wait-(\d{1,18})(?:-(catchup)(?:=([0-9.]+))?)?", name):
-        k, caught, rate = match.groups()
+        k, catchup, rate = match.groups()
         try:
-            return wait_k(int(k), catchup=float(rate) if rate else ("paper" if caught else None))
+            return wait_k(int(k), catchup=float(rate) if rate else ("paper" if catchup else None))
         except ValueError as error:
             raise UsageError(f"cannot read the policy {name!r}: {error}") from None
     if match := re.fullmatch(r"(antagonist|segment)-(\d{1,18})", name):
         return {"antagonist": antagonist, "segment": segmentwise}[match[1]](int(match[2]))
-    hint = did_you_mean(name, [*plain, "wait-3", "wait-3-catchup", "antagonist-4", "segment-5"])
+    hint = did_you_mean(name, [*without_number, "wait-3", "wait-3-catchup", "antagonist-4", "segment-5"])
     raise UsageError(f"no policy is called {name!r}.{hint if 'mean' in hint else ''}\n  Policies: {NAMES}.")

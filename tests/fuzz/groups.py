@@ -22,8 +22,8 @@ from fuzz.oracles import Difference, agree, numbers, outcome, small_parts
 from fuzz.terminal import run
 from lagging.data.run import Run
 from lagging.formats.tables import labels_of
-from lagging.scoring import processes
 from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.log import score_files
 from lagging.scoring.plan import Plan
 
 
@@ -72,7 +72,7 @@ def check_groups(case: Case) -> None:
     whole = outcome(lambda: Run.concat(list(lagging.scan(path, group_by=["document"]))))
     for name in case.options["metrics"]:
         with small_parts(5):
-            alone, both = (outcome(lambda j=jobs, n=name: processes.score(path, [n], jobs=j)) for jobs in (1, 2))
+            alone, both = (outcome(lambda j=jobs, n=name: score_files(path, [n], jobs=j)) for jobs in (1, 2))
         agree("why one process and two refuse", alone.refusal, both.refusal)
         agree(f"{name} by one process, and by two", numbers(alone.value or ()), numbers(both.value or ()))
         if whole.error is None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-import subprocess
+import importlib
+import importlib.util
 import sys
 
 import numpy as np
 import pytest
 import torch
 
+from lagging.losses.torch import compat
 from lagging.losses.torch.compat import AverageLagging, AverageProportion, DifferentiableAverageLagging
 
 SRC, TGT = [5, 6, 9, 3], [5, 3, 7, 1]
@@ -99,43 +101,46 @@ def test_average_proportion():
         assert got[b].item() == pytest.approx(delays[b, ~padding[b]].sum().item() / (SRC[b] * TGT[b]), rel=1e-12)
 
 
-def test_the_old_import_works_again():
-    code = """
-from lagging.losses.torch import compat
-compat.install()
-compat.install()
-import importlib.util
-import simuleval.metrics.latency
-from simuleval.metrics.latency import AverageLagging, AverageProportion, DifferentiableAverageLagging
-assert simuleval.metrics.latency is compat
-assert DifferentiableAverageLagging([4, 4, 4, 4, 5], 5).tolist() == [4.0]
-assert importlib.util.find_spec("simuleval.metrics") is not None
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def forget_simuleval():
+    """Remove its modules from those that were imported, and return them."""
+    importlib.invalidate_caches()
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "simuleval"}
 
 
-def test_a_simuleval_that_is_there_is_left_alone(tmp_path):
+@pytest.fixture
+def no_simuleval():
+    """As if nothing of SimulEval had been imported; afterwards it is as it was before."""
+    before = forget_simuleval()
+    yield
+    forget_simuleval()
+    sys.modules.update(before)
+
+
+def test_the_old_import_works_again(no_simuleval):
+    compat.install()
+    compat.install()
+    latency = importlib.import_module("simuleval.metrics.latency")
+    assert latency is compat
+    assert {latency.AverageLagging, latency.AverageProportion} == {AverageLagging, AverageProportion}
+    assert latency.DifferentiableAverageLagging([4, 4, 4, 4, 5], 5).tolist() == [4.0]
+    assert importlib.util.find_spec("simuleval.metrics") is not None
+
+
+def test_a_simuleval_that_is_there_is_left_alone(tmp_path, monkeypatch, no_simuleval):
     """A newer one has a package of this name, without the submodule; an older one has it all."""
+    monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "simuleval"
     package.mkdir()
     (package / "__init__.py").write_text("HERE = 1\n")
-    code = """
-from lagging.losses.torch import compat
-compat.install()
-import simuleval
-from simuleval.metrics.latency import DifferentiableAverageLagging as found
-assert simuleval.HERE == 1
-print(found is compat.DifferentiableAverageLagging)
-"""
 
-    def run():
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+    def installed():
+        forget_simuleval()
+        compat.install()
+        assert importlib.import_module("simuleval").HERE == 1
+        return importlib.import_module("simuleval.metrics.latency").DifferentiableAverageLagging
 
-    assert run() == "True"
+    assert installed() is compat.DifferentiableAverageLagging
     (package / "metrics").mkdir()
     (package / "metrics" / "__init__.py").write_text("")
     (package / "metrics" / "latency.py").write_text("def DifferentiableAverageLagging(): ...\n")
-    assert run() == "False"
+    assert installed() is not compat.DifferentiableAverageLagging

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 import ast
+import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import lagging
 
 SOURCE = Path(lagging.__file__).parent
+ROOT = SOURCE.parent.parent
 
 # what a package may import: itself and what stands above it here; packages in one line do not import each other
 RANKS = [
@@ -118,3 +122,36 @@ def test_version_is_one() -> None:
     assert project["project"]["version"] == lagging.__version__
     assert f"## [{lagging.__version__}]" in (SOURCE.parent.parent / "CHANGELOG.md").read_text("utf-8")
     assert f"version: {lagging.__version__}" in (SOURCE.parent.parent / "CITATION.cff").read_text("utf-8")
+
+
+# ---- public modules ---------------------------------------------------------------------------------------------
+
+
+def modules_in(text: str) -> set[str]:
+    """Modules of lagging that a text imports from, or names in full."""
+    imported = re.findall(r"^[ >.\"]*(?:from|import) (lagging(?:\.[a-z_]+)*)", text, re.MULTILINE)
+    return set(imported)
+
+
+def test_public_modules_are_documented() -> None:
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
+    table = text.partition("## Public modules")[2].partition("\n## ")[0]
+    assert re.findall(r"`(lagging[a-z_.]*)`", "\n".join(re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE))) == list(
+        lagging.PUBLIC_MODULES
+    )
+
+
+@pytest.mark.parametrize("name", lagging.PUBLIC_MODULES)
+def test_public_modules_say_what_is_in_them(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for public in module.__all__:
+        value = getattr(module, public)
+        assert not isinstance(value, type | FunctionType) or value.__doc__, public
+
+
+def test_documentation_and_examples_use_public_modules_alone() -> None:
+    files = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.*")]
+    used = {module for file in files for module in modules_in(file.read_text("utf-8"))}
+    assert {"lagging", "lagging.losses.torch"} <= used
+    assert used <= set(lagging.PUBLIC_MODULES)

@@ -120,7 +120,7 @@ def test_lags_need_not_be_held():
     run = lagging.Run.from_delays(uneven(400), source_length=np.full(400, 9.0), unit="ms")
     s = Schedules(run).for_metric(lagging.metric("DAL"))
     assert s.by_lag(kernels.dal).tobytes() == s.lags.by_row(kernels.dal).tobytes()
-    assert "length" in s.seen
+    assert "length" in s.used
 
 
 def test_rows_come_back_in_their_order():

@@ -122,7 +122,8 @@ def problems(draw, size: int, segments: int):
 def test_nothing_earns_more_than_the_best_path(problem, gaps_first):
     rows, columns, ends, table, worths = problem
     corridor, potential = whole(rows, columns), TablePotential(worths)
-    path, proven = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first)
+    solution = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first)
+    path, proven = solution.path, solution.proven
     check(path, rows, columns, ends)
     assert earned(path, table, worths) == by_all(table, worths, rows, columns, ends)
     assert proven
@@ -163,7 +164,7 @@ def test_the_best_path_of_the_whole_matrix(rows, columns, segments, gaps_first, 
     table = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns)] for _ in range(rows)]
     worths = [[Fraction(rng.randint(-4, 8), 4) for _ in range(columns + 1)] for _ in ends[:-1]]
     corridor, potential = whole(rows, columns), TablePotential(worths)
-    path, _ = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first)
+    path = best(corridor, TablePairs(table, columns), np.array(ends), potential, gaps_first=gaps_first).path
     check(path, rows, columns, ends)
     assert earned(path, table, worths) == by_matrix(table, worths, rows, columns, ends)
 
@@ -200,7 +201,8 @@ def test_in_a_narrow_corridor(stream, reach, width, least, seed):
     table, worths = random_worths(random.Random(seed), rows, columns, ends, least)
     known = edit_path(reference, hypothesis, np.array(ends))
     corridor = Corridor.around(known, reach, width)
-    path, proven = best(corridor, TablePairs(table, columns, width), np.array(ends), TablePotential(worths))
+    solution = best(corridor, TablePairs(table, columns, width), np.array(ends), TablePotential(worths))
+    path, proven = solution.path, solution.proven
     check(path, rows, columns, ends)
     assert (corridor.low <= path.low).all()
     assert (path.high <= corridor.high).all()
@@ -232,12 +234,31 @@ def test_the_optimum_is_the_best_of_the_whole_matrix_wherever_it_was_looked_for(
     pairs, potential = TablePairs(table, columns, width), TablePotential(worths)
     starts = [edit_path(reference, hypothesis, np.array(ends)), edit_path([1] * rows, [2] * columns, np.array(ends))]
     for start in starts:
-        path = optimum(pairs, start, np.array(ends), potential, gaps_first=gaps_first)
+        path = optimum(pairs, start, np.array(ends), potential, gaps_first=gaps_first).path
         check(path, rows, columns, ends)
         assert earned(path, table, worths) == by_matrix(table, worths, rows, columns, ends)
-        other, _ = best(whole(rows, columns), pairs, np.array(ends), potential, gaps_first=gaps_first)
+        other = best(whole(rows, columns), pairs, np.array(ends), potential, gaps_first=gaps_first).path
         assert path.pairs.tolist() == other.pairs.tolist()
         assert path.boundaries.tolist() == other.boundaries.tolist()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(streams(), st.integers(1, 3), st.integers(-4, 1), seeds)
+def test_the_optimum_with_a_lower_potential(small, stream, width, least, seed):
+    """The bound of a problem serves another one in which no boundary earns more."""
+    reference, hypothesis, ends = stream
+    rows, columns = len(reference), len(hypothesis)
+    rng = random.Random(seed)
+    table, worths = random_worths(rng, rows, columns, ends, least)
+    lower = [[worth - Fraction(rng.randint(0, 4), 4) for worth in row] for row in worths]
+    pairs, start = TablePairs(table, columns, width), edit_path(reference, hypothesis, np.array(ends))
+    relaxed = optimum(pairs, start, np.array(ends), TablePotential(worths))
+    path = optimum(pairs, relaxed.path, np.array(ends), TablePotential(lower), relaxed=relaxed).path
+    check(path, rows, columns, ends)
+    assert earned(path, table, lower) == by_matrix(table, lower, rows, columns, ends)
+    other = best(whole(rows, columns), pairs, np.array(ends), TablePotential(lower)).path
+    assert path.pairs.tolist() == other.pairs.tolist()
+    assert path.boundaries.tolist() == other.boundaries.tolist()
 
 
 def test_a_corridor_is_proof_where_texts_agree_and_not_where_a_better_path_lies_outside():
@@ -245,9 +266,9 @@ def test_a_corridor_is_proof_where_texts_agree_and_not_where_a_better_path_lies_
     table = [[Fraction(1 + (a == b)) for b in texts[1]] for a in texts[0]]
     pairs, ends = TablePairs(table, len(texts[1]), 4), np.array([60])
     start = edit_path([1] * 60, [2] * 90, ends)
-    assert best(Corridor.around(start, 4, 4), pairs, ends)[1] is False
-    path = optimum(pairs, start, ends)
-    assert best(Corridor.around(path, 40, 4), pairs, ends)[1] is True
+    assert best(Corridor.around(start, 4, 4), pairs, ends).proven is False
+    path = optimum(pairs, start, ends).path
+    assert best(Corridor.around(path, 40, 4), pairs, ends).proven is True
     assert earned(path, table, []) == 120
 
 
@@ -293,7 +314,7 @@ def test_nothing_on_either_side(reference, hypothesis, ends, boundaries):
     check(path, len(reference), len(hypothesis), ends)
     assert path.boundaries.tolist() == boundaries
     table = [[Fraction(1 + (a == b)) for b in hypothesis] for a in reference]
-    again = optimum(TablePairs(table, len(hypothesis)), path, np.array(ends))
+    again = optimum(TablePairs(table, len(hypothesis)), path, np.array(ends)).path
     check(again, len(reference), len(hypothesis), ends)
     assert again.pairs.tolist() == path.pairs.tolist()
 
@@ -337,12 +358,12 @@ def test_which_of_equal_paths(made):
     go(rows, columns, "", Fraction())
     equal = paths[max(paths)]
     for gaps_first, order in ((True, "DIP"), (False, "PDI")):
-        path, _ = best(whole(rows, columns), TablePairs(table, columns), np.array([rows]), gaps_first=gaps_first)
+        path = best(whole(rows, columns), TablePairs(table, columns), np.array([rows]), gaps_first=gaps_first).path
         assert steps(path) == min(equal, key=lambda steps, order=order: [order.index(step) for step in steps])
 
 
 def test_the_first_of_equal_boundaries():
     worths = [[Fraction(w) for w in (0, 3, 1, 3, 3)]]
     pairs = TablePairs([[Fraction()] * 4], 4)
-    path, _ = best(whole(1, 4), pairs, np.array([0, 1]), TablePotential(worths))
+    path = best(whole(1, 4), pairs, np.array([0, 1]), TablePotential(worths)).path
     assert path.boundaries.tolist() == [0, 1, 4]

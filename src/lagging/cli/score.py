@@ -40,7 +40,7 @@ from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
-from lagging.render.cells import signatures as list_signatures
+from lagging.render.scores import signature_lines
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
 from lagging.scoring.plan import IntervalSettings, Keep, Plan
@@ -181,7 +181,7 @@ def command(
                     verdicts.append(verdict)
                     results.append([scores if request.interval is None else add_intervals(scores, request.interval)])
             if table is not None:
-                table.signatures = list_signatures([scores for group in results for scores in group], segments=True)
+                table.signatures = signature_lines([scores for group in results for scores in group], segments=True)
     _name_and_describe(results, paths, messages)
     every = [scores for group in results for scores in group]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -196,7 +196,7 @@ def command(
     summary = [quarantine.summary] if quarantine.summary else []
     more = {} if quarantine.record is None else {"quarantine": quarantine.record}
     colour = has_colour() and output is None
-    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, said=summary, more=more)
+    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, notes=summary, fields=more)
     emit(text, output)
     return report_failed_gates(broken)
 
@@ -277,14 +277,12 @@ def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptio
     both_pieces = is_spm(options.level or "") and is_spm(level or "")
     if both_pieces and level != options.level:
         raise UsageError(f"the model given is {options.level}, but {level} is needed")
-    return ReadOptions.make(
-        format=options.format,
+    return replace(
+        options,
         level=level if options.level in (None, "spm") else options.level,
-        unit=options.unit,
         unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
         repair=(*options.repair, *first.repair),
         strip=(*options.strip, *first.strip),
-        column_map=options.column_map,
     )
 
 

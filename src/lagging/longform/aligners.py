@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from lagging.data.ragged import Floats, Ints
@@ -44,7 +43,7 @@ def mwer(stream: Stream) -> Ints:
         >>> mwer(Stream("so it goes . and then".split(), ["it goes .".split(), "and now".split()]))
         array([0, 4, 6])
     """
-    return optimum(stream.pairs, stream.edits, stream.ends, _Wishes(stream)).boundaries
+    return optimum(stream.pairs, stream.edits, stream.ends, _Wishes(stream)).path.boundaries
 
 
 class _Wishes:
@@ -53,23 +52,29 @@ class _Wishes:
     def __init__(self, stream: Stream) -> None:
         self.punctuation = Punctuation(stream.tokens, stream.references, stream.glued)
         self.least = 1.0 / (8.0 * len(stream.references))
-        self.times, self.offset = (stream.times, stream.offset) if stream.has_times else (None, None)
+        self.times = np.append(stream.times, np.inf) if stream.has_times and stream.times is not None else None
+        self.offset = stream.offset
+        self._latest: dict[int, Floats] = {}
 
     def at(self, k: int, columns: slice) -> Floats:
         """What the end of segment k earns at each column of a slice."""
         worth = self.punctuation.at(k, columns)
-        return self.least * (worth if self.times is None else worth - 4.0 * self._too_early(k)[columns])
+        return self.least * (worth if self.times is None else worth - self._too_early(k, self.times[columns]))
 
     def most(self, k: int, width: int) -> Floats:
         """No less than that in each block of columns."""
         worth = self.punctuation.most(k, width)
-        return self.least * (worth if self.times is None else worth + block_most(-4.0 * self._too_early(k), width))
+        if self.times is None:
+            return self.least * worth
+        if width not in self._latest:
+            self._latest[width] = block_most(self.times, width)
+        return self.least * (worth - self._too_early(k, self._latest[width]))
 
-    def _too_early(self, k: int) -> npt.NDArray[np.bool_]:
-        """By column, whether a cut there gives the next segment a token that was written before it began."""
-        assert self.times is not None
+    def _too_early(self, k: int, times: Floats) -> Floats:
+        """What it costs that the next segment begins with a token of each of these times, before it began."""
         assert self.offset is not None
-        return np.append(self.times < self.offset[k + 1], False)
+        cost: Floats = 4.0 * (times < self.offset[k + 1])
+        return cost
 
 
 # ---- soft -----------------------------------------------------------------------------------------------------------
@@ -83,7 +88,7 @@ def soft(stream: Stream) -> Ints:
         >>> soft(Stream(words, ["Wir gingen heim.".split(), "Er kommt morgen".split()]))
         array([0, 3, 6])
     """
-    return _Soft(stream).path.boundaries
+    return _Soft(stream).best.path.boundaries
 
 
 class _Soft:
@@ -92,11 +97,11 @@ class _Soft:
     def __init__(self, stream: Stream) -> None:
         self.stream, self.pairs = stream, replace(stream.pairs, table=resemblance)
         self.punctuation = Punctuation(stream.tokens, stream.references, stream.glued)
-        self.path = self.around(stream.edits, self.punctuation)
+        self.best = optimum(self.pairs, stream.edits, stream.ends, self.punctuation)
 
-    def around(self, start: Path, potential: Potential) -> Path:
-        """The best path with a potential of the boundaries."""
-        return optimum(self.pairs, start, self.stream.ends, potential)
+    def restricted(self, potential: Potential) -> Path:
+        """The best path with a potential of the boundaries that is nowhere higher than punctuation alone."""
+        return optimum(self.pairs, self.best.path, self.stream.ends, potential, relaxed=self.best).path
 
 
 # ---- timed ----------------------------------------------------------------------------------------------------------
@@ -135,12 +140,12 @@ def timed(stream: Stream) -> Ints:
     """
     first = _Soft(stream)
     if not stream.has_times or len(stream.references) < 2 or not len(stream.tokens):
-        return first.path.boundaries
-    return first.around(first.path, _Lags(stream, first)).boundaries
+        return first.best.path.boundaries
+    return first.restricted(_Lags(stream, first)).boundaries
 
 
 class _Lags:
-    """Punctuation, and how well the time of a cut fits the lag of the system."""
+    """Punctuation, and how well the time of a cut fits the lag of the system: nowhere more than punctuation alone."""
 
     def __init__(self, stream: Stream, first: _Soft) -> None:
         assert stream.times is not None
@@ -148,7 +153,7 @@ class _Lags:
         times, self.begin = stream.times, stream.offset[1:]
         self.before, self.after = np.append(-np.inf, times), np.append(times, np.inf)
         between = np.append(np.append(times[0], (times[1:] + times[:-1]) / 2), times[-1])
-        cuts = first.path.boundaries[1:-1]
+        cuts = first.best.path.boundaries[1:-1]
         lag = _running_median(between[cuts] - self.begin)
         least, most = STEADY[stream.unit]
         self.spread = np.maximum(1.5 * _running_median(np.abs(between[cuts] - self.begin - lag)), least)
@@ -182,8 +187,8 @@ def _running_median(values: Floats) -> Floats:
     width = min(NEIGHBOURS, len(values))
     medians = np.median(sliding_window_view(values, width), axis=1)
     places = np.clip(np.arange(len(values)) - width // 2, 0, len(medians) - 1)
-    found: Floats = medians[places]
-    return found
+    running: Floats = medians[places]
+    return running
 
 
 ALIGNERS: dict[str, Aligner] = {

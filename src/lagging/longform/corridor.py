@@ -133,16 +133,18 @@ class Corridor:
     width: int = 1
 
     @classmethod
-    def around(cls, path: Path, reach: int, width: int = 1) -> Corridor:
-        """At least `reach` columns to the left and right of a path.
+    def around(cls, path: Path, reach: int, width: int = 1, rows: int = 1) -> Corridor:
+        """At least `reach` columns to the left and right of a path, with the same walls for every `rows` rows.
 
         Example:
             >>> Corridor.around(edit_path([1, 2, 3], [1, 9, 2, 3], np.array([3])), 1, 2)
             Corridor(low=array([0, 0, 2, 2]), high=array([1, 3, 4, 4]), columns=4, width=2)
         """
         columns = int(path.boundaries[-1])
-        low = np.maximum(path.low - reach, 0) // width * width
-        high = np.minimum((path.high + reach) // width * width + width - 1, columns)
+        first = np.arange(len(path.low)) // rows * rows
+        last = np.minimum(first + rows, len(path.low)) - 1
+        low = np.maximum(path.low[first] - reach, 0) // width * width
+        high = np.minimum((path.high[last] + reach) // width * width + width - 1, columns)
         return cls(low, high, columns, width)
 
     @classmethod

@@ -53,7 +53,7 @@ def _cut(stream: Stream, form: Callable[[str], str]) -> Ints:
     pairs = WordPairs.of(reference, [form(token) for token in tokens], equality)
     first = [ends[0], ends[-1]] if len(tokens) and 0 < ends[0] < ends[-1] else ends[-1:]
     start = edit_path(pairs.reference.tolist(), pairs.hypothesis.tolist(), ends[-1:])
-    path = optimum(pairs, start, np.array(first), _NotFirst(len(tokens)), gaps_first=True)
+    path = optimum(pairs, start, np.array(first), _NotFirst(len(tokens)), gaps_first=True).path
     cuts = np.concatenate([[0], path.high[ends[:-1]], [len(tokens)]])
     if stream.texts is None:
         return cuts

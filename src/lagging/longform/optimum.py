@@ -1,44 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The path of the largest sum, with a proof that no other path earns as much.
+r"""The path with the largest sum, and a proof that no path outside the cells that were computed earns as much.
 
-Only a corridor around a path that is known already is computed exactly. Beside it, in the same pass, an upper bound is
-computed for every path that leaves the corridor anywhere: outside, columns are taken together in blocks of a few, and a
-row may earn the most that any column of the block offers. If that bound is below what the best path inside earns, then
-every best path lies inside, and the one that was found is the optimum of the whole table. Otherwise the corridor is
-laid around the new path, four times as wide, until the bound proves it or the corridor is the whole table.
+Only a corridor around a known path is computed exactly. Paths outside the corridor are bounded from above: columns are
+grouped into blocks, and a row may earn the most that any column of the block offers. The bound is taken on through the
+corridor where such a path comes back. If it is below the sum of the best path inside in the end, then that path is the
+best of the whole table. Otherwise a corridor that is four times as wide is laid around the new path, until the proof
+succeeds or the corridor is the whole table.
 
-Text that follows its reference earns more inside than even the bound does outside, so that a narrow corridor is proof
-enough, and time and memory grow with the length of the texts. Where a system was stuck in a loop, or silent, corridors
-become as wide as that takes. Values are kept for some rows only, and the rows between are computed again on the way
-back.
+Text that follows its reference earns more inside than even the bound does outside. Then a narrow corridor is enough,
+and time and memory grow with the length of the texts. Where a system repeated itself or wrote nothing, corridors become
+wider.
+
+The corridor is divided into rectangles, rows with the same walls. In a rectangle, what lies to the left does not depend
+on what lies inside, and that not on what lies to the right; so each is computed for all rows before the next, and a row
+takes few calls of NumPy. The last step of the best path to each cell is kept, in a byte.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import Corridor, Flat, Pairs, Path, Potential
 
-__all__ = ["best", "optimum"]
+__all__ = ["Solution", "best", "optimum"]
 
-WHOLE, KEPT = 1 << 18, 1 << 23
-"""Up to so many cells, the whole table is computed; up to so many, all values of a corridor are kept."""
+WHOLE, KEPT = 1 << 18, 1 << 25
+"""Up to so many cells, the whole table is computed; up to so many, the steps to all cells of a corridor are kept."""
 
 REACH, WIDER = 64, 4
 """How many columns the first corridor goes to the left and right of its path, and how much wider the next one is."""
 
-ROWS = 256
-"""Rows between those whose values are kept."""
+ROWS = 48
+"""The most rows of a rectangle; more where steps are not kept."""
+
+BATCH, BATCH_CELLS = 256, 1 << 21
+"""The pairs of so many rows are evaluated together, or of fewer rows if these have more cells."""
+
+PAIR, RIGHT = 0, 2
+"""Steps to a cell; a step down is 1."""
+
+SLACK = 1e-9
+"""How much lower the bound must be than the best sum, relative to that."""
+
+Steps = npt.NDArray[np.uint8]
+Cuts = dict[int, tuple[int, Floats]]
+"""By state that crosses a boundary: the segment, and the sum of a path that crosses it at each column."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best path in a corridor.
+
+    Attributes:
+        path: the path.
+        earned: its sum.
+        corridor: where it was searched for.
+        beyond: no path that leaves the corridor earns more than this.
+    """
+
+    path: Path
+    earned: float
+    corridor: Corridor
+    beyond: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether every path that leaves the corridor earns less."""
+        return self.beyond < self.earned - SLACK * max(1.0, abs(self.earned))
 
 
 def optimum(
-    pairs: Pairs, start: Path, ends: Ints, potential: Potential | None = None, *, gaps_first: bool = False
-) -> Path:
-    """The path of the largest sum of all there are.
+    pairs: Pairs,
+    start: Path,
+    ends: Ints,
+    potential: Potential | None = None,
+    *,
+    gaps_first: bool = False,
+    relaxed: Solution | None = None,
+) -> Solution:
+    """The path with the largest sum of all paths.
 
     Args:
         pairs: what pairs of tokens are worth.
@@ -47,245 +94,298 @@ def optimum(
         potential: what the end of a segment earns.
         gaps_first: of equal paths, whether to take that which, seen from the end, leaves tokens out as soon as it can
             (first of the reference), instead of that which pairs them.
+        relaxed: the optimum with a potential that is nowhere lower. Its bound holds here, too.
     """
+
+    def solve(corridor: Corridor, beyond: float | None = None) -> Solution:
+        return best(corridor, pairs, ends, potential, gaps_first=gaps_first, beyond=beyond)
+
+    if relaxed is not None:
+        solution = solve(relaxed.corridor, relaxed.beyond)
+        if solution.proven:
+            return solution
     rows, columns = len(start.low) - 1, int(start.boundaries[-1])
     cells = (rows + 1) * (columns + 1)
     path, reach = start, REACH
     while cells > WHOLE:
-        corridor = Corridor.around(path, reach, pairs.width)
+        corridor = Corridor.around(path, reach, pairs.width, rows=ROWS)
         if corridor.cells * 2 > cells:
             break
-        path, proven = best(corridor, pairs, ends, potential, gaps_first=gaps_first)
-        if proven:
-            return path
-        reach *= WIDER
-    return best(Corridor.whole(rows, columns), pairs, ends, potential, gaps_first=gaps_first)[0]
+        solution = solve(corridor)
+        if solution.proven:
+            return solution
+        path, reach = solution.path, reach * WIDER
+    return solve(Corridor.whole(rows, columns))
 
 
 def best(
-    corridor: Corridor, pairs: Pairs, ends: Ints, potential: Potential | None = None, *, gaps_first: bool = False
-) -> tuple[Path, bool]:
-    """The path of the largest sum in a corridor, and whether every path that leaves the corridor earns less."""
-    sweep = _Sweep(corridor, pairs, potential or Flat(), ends)
-    earned, beyond = sweep.run()
-    return sweep.trace(gaps_first), beyond < earned - 1e-9 * max(1.0, abs(earned))
+    corridor: Corridor,
+    pairs: Pairs,
+    ends: Ints,
+    potential: Potential | None = None,
+    *,
+    gaps_first: bool = False,
+    beyond: float | None = None,
+) -> Solution:
+    """The path with the largest sum in a corridor; `beyond` is computed unless it is known."""
+    sweep = _Sweep(corridor, pairs, potential or Flat(), ends, gaps_first)
+    earned, bound = sweep.run(bounded=beyond is None and not corridor.is_whole)
+    return Solution(sweep.trace(), earned, corridor, bound if beyond is None else beyond)
 
 
 @dataclass
-class _Chunk:
-    """Some rows, and what the best path to each cell of theirs has earned.
+class _Rectangle:
+    """Consecutive rows of a corridor with the same walls.
+
+    A rectangle has a state for each of its rows, and another for each boundary in a row, after it is crossed. State 0
+    is the last one of the rectangle above; in the first rectangle, it is row 0.
 
     Attributes:
         first, last: the rows, from and before.
-        low, above: the first column of the row above them, and its values; of row 0, nothing.
-        worths: by row, but for row 0, what the pairs in it are worth.
-        rows: by row, the values before the boundaries in it are crossed.
-        crossed: by row, the boundaries in it, and what they leave of the path to each column.
-        after: by row, the values after its boundaries.
+        low, high: the first and the last column.
+        start: the values of state 0, from the column before `low` to `high`.
+        steps: the last step of the best path to each column, by state from 1; None if they are not kept.
+        cuts: the boundaries; None if they are not kept.
     """
 
     first: int
     last: int
     low: int
-    above: Floats
-    worths: list[Any] = field(default_factory=list)
-    rows: list[Floats] = field(default_factory=list)
-    crossed: dict[int, list[tuple[int, Floats]]] = field(default_factory=dict)
-    after: dict[int, Floats] = field(default_factory=dict)
+    high: int
+    start: Floats
+    steps: Steps | None = None
+    cuts: Cuts | None = None
 
 
 class _Sweep:
-    """The values of a corridor, row by row."""
+    """The values of a corridor, rectangle by rectangle."""
 
-    def __init__(self, corridor: Corridor, pairs: Pairs, potential: Potential, ends: Ints) -> None:
-        self.corridor, self.pairs, self.potential = corridor, pairs, potential
-        self.low, self.high = corridor.low.tolist(), corridor.high.tolist()
+    def __init__(self, corridor: Corridor, pairs: Pairs, potential: Potential, ends: Ints, gaps_first: bool) -> None:
+        self.corridor, self.pairs, self.potential, self.gaps_first = corridor, pairs, potential, gaps_first
         self.segments = len(ends)
-        self.cuts: dict[int, list[int]] = {}
+        self.boundaries: dict[int, list[int]] = {}
         for k, end in enumerate(ends[:-1].tolist()):
-            self.cuts.setdefault(end, []).append(k)
-        self.chunks: list[_Chunk] = []
+            self.boundaries.setdefault(end, []).append(k)
+        self.rectangles: list[_Rectangle] = []
         self.keep = corridor.cells <= KEPT
 
-    def run(self) -> tuple[float, float]:
-        """What the best path inside earns, and more than any path earns that goes outside."""
-        corridor, rows = self.corridor, len(self.low)
-        front = _Front(corridor.columns, None if corridor.is_whole else corridor.width)
-        most = None if corridor.is_whole else self.pairs.ceilings
-        for first in range(0, rows, ROWS):
-            above = front.inside().copy() if first else np.empty(0)
-            chunk = _Chunk(first, min(first + ROWS, rows), front.low, above)
-            self._fill(chunk, front, most, self.keep, corridor.columns)
-            self.chunks.append(chunk)
-        return front.ends()
+    def run(self, *, bounded: bool) -> tuple[float, float]:
+        """Compute all values: the best sum, and, if `bounded`, no less than a path earns that leaves the corridor."""
+        outside = _Outside(self.corridor, self.pairs, self.potential) if bounded else None
+        above, low = np.zeros(0), 0
+        for rectangle, worths in self._rectangles():
+            if rectangle.first:
+                known = above[max(rectangle.low - 1 - low, 0) :]
+                begin = 0 if rectangle.low > low else 1
+                rectangle.start[begin : begin + len(known)] = known
+            segments, gains = self._gains(rectangle, rectangle.high, worths)
+            values, steps, cuts = self._fill(rectangle, rectangle.high, segments, gains)
+            if self.keep:
+                rectangle.steps, rectangle.cuts = steps, cuts
+            if outside is not None:
+                outside.follow(rectangle, segments, gains, values, above)
+            above, low = values[-1, 1:].copy(), rectangle.low
+            self.rectangles.append(rectangle)
+        return float(above[-1]), -np.inf if outside is None else float(outside.returned[-1])
 
-    def _fill(self, chunk: _Chunk, front: _Front, most: tuple[Any, Ints] | None, keep: bool, column: int) -> None:
-        """Move a front over the rows of a chunk, up to a column, and keep its values if asked to."""
-        lows = self.low[chunk.first : chunk.last]
-        highs = [min(high, column) for high in self.high[chunk.first : chunk.last]]
-        begin = max(chunk.first, 1)
-        worths = self.pairs.rows(begin, lows[begin - chunk.first :], highs[begin - chunk.first :])
-        if keep:
-            chunk.worths = worths
-        for i, low, high in zip(range(chunk.first, chunk.last), lows, highs, strict=True):
-            if i == 0:
-                front.begin(high)
-            else:
-                front.step(low, high, worths[i - begin], None if most is None else most[0][most[1][i - 1]])
-            if keep:
-                chunk.rows.append(front.inside().copy())
-            for k in self.cuts.get(i, ()):
-                gains = front.cross(k, self.potential)
-                if keep:
-                    chunk.crossed.setdefault(i, []).append((k, gains))
-            if keep and i in self.cuts:
-                chunk.after[i] = front.inside().copy()
+    def _rectangles(self) -> Iterator[tuple[_Rectangle, list[Any]]]:
+        """All rectangles, each with the worths of the pairs in its rows; row 0 has none."""
+        low, high = self.corridor.low, self.corridor.high
+        most = ROWS if self.keep else max(ROWS, isqrt(len(low) // 2))
+        step = max(most, min(BATCH, BATCH_CELLS // int((high - low).max() + 1)) // most * most)
+        for begin in range(0, len(low), step):
+            lows, highs = low[begin : begin + step].tolist(), high[begin : begin + step].tolist()
+            skip = 0 if begin else 1
+            worths = self.pairs.rows(begin + skip, lows[skip:], highs[skip:])
+            first = 0
+            for row in range(1, len(lows) + 1):
+                if row < len(lows) and row - first < most and (lows[row], highs[row]) == (lows[first], highs[first]):
+                    continue
+                start = np.full(highs[first] - lows[first] + 2, -np.inf if begin + first else 0.0)
+                rectangle = _Rectangle(begin + first, begin + row, lows[first], highs[first], start)
+                yield rectangle, worths[max(first - skip, 0) : row - skip]
+                first = row
 
-    def _values(self, chunk: _Chunk, column: int) -> _Chunk:
-        """The chunk with all of its values up to a column."""
-        if chunk.rows:
-            return chunk
-        front = _Front(column, None)
-        if chunk.first:
-            front.continue_from(chunk.low, chunk.above[: column - chunk.low + 1])
-        again = _Chunk(chunk.first, chunk.last, chunk.low, chunk.above)
-        self._fill(again, front, None, True, column)
-        return again
+    def _gains(self, rectangle: _Rectangle, high: int, worths: list[Any]) -> tuple[list[int], list[Any]]:
+        """By state from 1: the segment whose end it crosses, −1 for none; and what each column earns."""
+        segments, gains, columns, row = [], [], slice(rectangle.low, high + 1), iter(worths)
+        for i in range(rectangle.first, rectangle.last):
+            if i:
+                segments.append(-1)
+                gains.append(next(row))
+            for k in self.boundaries.get(i, ()):
+                segments.append(k)
+                gains.append(self.potential.at(k, columns))
+        return segments, gains
 
-    def trace(self, gaps_first: bool) -> Path:
+    def _fill(
+        self, rectangle: _Rectangle, high: int, segments: list[int], gains: list[Any]
+    ) -> tuple[Floats, Steps, Cuts]:
+        """The values of a rectangle up to column `high`, its steps and its boundaries."""
+        wide = high - rectangle.low + 1
+        values, sums = np.full((len(gains) + 1, wide + 1), -np.inf), np.full((len(gains), wide), -np.inf)
+        values[0] = rectangle.start[: wide + 1]
+        _advance(values, sums, segments, gains)
+        cuts = {state + 1: (k, sums[state].copy()) for state, k in enumerate(segments) if k >= 0}
+        here, above = values[1:, 1:], values[:-1, 1:]
+        if self.gaps_first:
+            steps = np.where(above < here, np.where(values[1:, :-1] < here, PAIR, RIGHT), 1).astype(np.uint8)
+        else:
+            steps = (sums < here).view(np.uint8)
+            steps += steps & (above < here).view(np.uint8)
+        return values, steps, cuts
+
+    def _steps(self, rectangle: _Rectangle, column: int) -> tuple[Steps, Cuts]:
+        """The steps and boundaries of a rectangle, at least up to a column."""
+        if rectangle.steps is not None and rectangle.cuts is not None:
+            return rectangle.steps, rectangle.cuts
+        begin, high = max(rectangle.first, 1), min(rectangle.high, column)
+        rows = rectangle.last - begin
+        worths = self.pairs.rows(begin, [rectangle.low] * rows, [high] * rows)
+        return self._fill(rectangle, high, *self._gains(rectangle, high, worths))[1:]
+
+    def trace(self) -> Path:
         """The path back from the end."""
-        rows, j = len(self.low) - 1, self.corridor.columns
-        enter, leave = np.zeros(rows + 1, dtype=np.int64), np.zeros(rows + 1, dtype=np.int64)
+        rows, j = len(self.corridor.low) - 1, self.corridor.columns
+        enter, leave = [0] * (rows + 1), [0] * (rows + 1)
         boundaries = np.zeros(self.segments + 1, dtype=np.int64)
         boundaries[-1] = j
-        pairs: list[tuple[int, int]] = []
-        for chunk in reversed(self.chunks):
-            chunk = self._values(chunk, j)
-            for i in range(chunk.last - 1, chunk.first - 1, -1):
+        paired: list[int] = []
+        for rectangle in reversed(self.rectangles):
+            steps, cuts = self._steps(rectangle, j)
+            low, wide, state, flat = rectangle.low, steps.shape[1], len(steps), steps.tobytes()
+            for i in range(rectangle.last - 1, rectangle.first - 1, -1):
                 leave[i] = j
-                low, here = self.low[i], chunk.rows[i - chunk.first]
-                for k, gains in reversed(chunk.crossed.get(i, [])):
-                    j = low + int(np.argmax(gains[: j - low + 1]))
-                    boundaries[k + 1] = j
+                while state in cuts:
+                    k, sums = cuts[state]
+                    boundaries[k + 1] = j = low + int(sums[: j - low + 1].argmax())
+                    state -= 1
                 if i == 0:
                     break
-                above, left = self._above(chunk, i)
-                worth = chunk.worths[i - max(chunk.first, 1)]
-                right, first = left + len(above) - 1, max(low, 1)
-                while True:
-                    value = here[j - low]
-                    pair = first <= j <= right + 1 and j > left and above[j - 1 - left] + worth[j - first] >= value
-                    skip = left <= j <= right and above[j - left] >= value
-                    back = j > low and here[j - 1 - low] >= value
-                    if pair and not (gaps_first and (skip or back)):
-                        enter[i] = j
-                        j -= 1
-                        pairs.append((i - 1, j))
-                        break
-                    if skip:
-                        enter[i] = j
-                        break
+                state -= 1
+                begin = state * wide - low
+                while (step := flat[begin + j]) == RIGHT:
                     j -= 1
-        return Path(enter, leave, np.array(pairs[::-1], dtype=np.int64).reshape(-1, 2), boundaries)
+                enter[i] = j
+                if step == PAIR:
+                    paired.append(i)
+                    j -= 1
+        first, ends = np.array(enter, dtype=np.int64), np.array(paired[::-1], dtype=np.int64)
+        pairs = np.stack([ends - 1, first[ends] - 1], axis=1)
+        return Path(first, np.array(leave, dtype=np.int64), pairs, boundaries)
 
-    def _above(self, chunk: _Chunk, i: int) -> tuple[Floats, int]:
-        """The values of the row above row i, after its boundaries, and its first column."""
-        if i == chunk.first:
-            return chunk.above, chunk.low
-        before = chunk.after.get(i - 1)
-        return chunk.rows[i - 1 - chunk.first] if before is None else before, self.low[i - 1]
+
+def _advance(values: Floats, sums: Floats, segments: list[int], gains: list[Any]) -> None:
+    """Compute the values of a rectangle, state by state.
+
+    Args:
+        values: by state; state 0 is known, and so is the first column, that before the rectangle.
+        sums: by state from 1: the values before free steps, down and to the right. Column 0 has no pairs: −∞.
+        segments, gains: by state from 1: the segment whose end it crosses, −1 for none; and what each column earns.
+    """
+    wide = sums.shape[1]
+    rows, inner, before, out = list(values), list(values[:, 1:]), list(values[:, :wide]), list(sums)
+    add, maximum, accumulate = np.add, np.maximum, np.maximum.accumulate
+    for state, (k, gain) in enumerate(zip(segments, gains, strict=True)):
+        total, here = out[state], inner[state + 1]
+        if k < 0:
+            if len(gain) == wide:
+                add(before[state], gain, out=total)
+            else:
+                add(before[state][1:], gain, out=total[1:])
+            maximum(total, inner[state], out=here)
+        else:
+            add(inner[state], gain, out=total)
+            here[:] = total
+        here = rows[state + 1]
+        accumulate(here, out=here)
 
 
-class _Front:
-    """The values of one row, and of what lies outside the corridor in it.
+class _Outside:
+    """An upper bound of what paths earn that have left the corridor.
 
     Attributes:
-        row: by column, what a path inside has earned; in a second lane, if there is an outside, more than any path has
-            that was outside before.
-        far: by block of columns outside the corridor, more than any path has earned up to the end of the block.
+        bound: for such paths that are outside now, by block of columns: no less than any has earned up to the end of
+            the block; −∞ for blocks inside.
+        returned: for such paths that are inside again, by column: no less than any has earned.
+        low, high: the first and the last column of the corridor.
+        begin, end: the first block of the corridor, and the first one to its right.
     """
 
-    def __init__(self, columns: int, width: int | None) -> None:
-        self.row = np.full((1 if width is None else 2, columns + 1), -np.inf)
-        self.width = width or 1
-        self.far = None if width is None else np.full(columns // width + 1, -np.inf)
-        self.low, self.high = 0, -1
+    def __init__(self, corridor: Corridor, pairs: Pairs, potential: Potential) -> None:
+        self.columns, self.width, self.potential = corridor.columns, corridor.width, potential
+        self.ceilings, self.kinds = pairs.ceilings
+        self.blocks = corridor.columns // corridor.width + 1
+        self.bound, self.returned = np.full(self.blocks, -np.inf), np.zeros(0)
+        self.low, self.high, self.begin, self.end = 0, -1, 0, 0
 
-    def begin(self, high: int) -> None:
-        """Row 0: all columns can be reached, and nothing has been earned."""
-        self.row[0, : high + 1] = 0.0
-        if self.far is not None:
-            self.far[high // self.width + 1 :] = 0.0
-        self._look(0, high)
+    def follow(
+        self, rectangle: _Rectangle, segments: list[int], gains: list[Any], values: Floats, above: Floats
+    ) -> None:
+        """Take the bound over the rows of a rectangle.
 
-    def continue_from(self, low: int, values: Floats) -> None:
-        """A row whose values are known."""
-        self.row[0, low : low + len(values)] = values
-        self._look(low, low + len(values) - 1)
+        Args:
+            rectangle: where it lies.
+            segments, gains, values: by state, as in `_advance`.
+            above: the values of the row above it, in the columns of the rectangle above.
+        """
+        start, leaving = self._move_walls(rectangle, above)
+        most, exits = self._most(rectangle, segments), values[:, -1].tolist()
+        begin, end, states, wide = self.begin, self.end, len(values), len(start)
+        # one array: blocks to the left, or a column of −∞; columns inside; the exit; blocks to the right
+        first = max(begin, 1)
+        last = first + wide
+        bounds = np.full((states, last + 1 + self.blocks - end), -np.inf)
+        bounds[0, :begin], bounds[0, first:last] = self.bound[:begin], start
+        bounds[0, last], bounds[0, last + 1 :] = leaving, self.bound[end:]
+        added = np.zeros((states - 1, 1 + self.blocks - end))
+        added[:, 1:] = most[:, end:]
+        rows, left, before = list(bounds), list(bounds[:, :begin]), list(bounds[:, first - 1 : last - 1])
+        inside, right = list(bounds[:, first:last]), list(bounds[:, last:])
+        sums = np.full(wide, -np.inf)
+        add, maximum, accumulate = np.add, np.maximum, np.maximum.accumulate
+        row = rows[0]
+        accumulate(row, out=row)
+        steps = enumerate(zip(segments, gains, most[:, :begin].astype(np.float64), added, strict=True))
+        for state, (k, gain, more, beyond) in steps:
+            here, row = inside[state + 1], rows[state + 1]
+            if k < 0:
+                add(before[state][wide - len(gain) :], gain, out=sums[wide - len(gain) :])
+                maximum(sums, inside[state], out=here)
+            else:
+                add(inside[state], gain, out=here)
+            if begin:
+                add(left[state], more, out=left[state + 1])
+            add(right[state], beyond, out=right[state + 1])
+            row[last] = exits[state + 1]
+            accumulate(row, out=row)
+        self.bound[:begin], self.returned, self.bound[end:] = row[:begin], row[first:last].copy(), row[last + 1 :]
 
-    def inside(self) -> Floats:
-        """The values of paths that never left the corridor."""
-        values: Floats = self.here[0]
-        return values
+    def _move_walls(self, rectangle: _Rectangle, above: Floats) -> tuple[Floats, float]:
+        """Of the row above: what paths have earned that are inside again, and the most of those that leave there."""
+        width, low, high, begin, end = self.width, self.low, self.high, self.begin, self.end
+        self.low, self.high, self.begin = rectangle.low, rectangle.high, rectangle.low // width
+        self.end = self.blocks if rectangle.high == self.columns else (rectangle.high + 1) // width
+        start = np.full(rectangle.high - rectangle.low + 1, -np.inf)
+        if not rectangle.first:
+            self.bound[self.end :] = 0.0
+            return start, 0.0
+        latest = np.maximum(above, self.returned)
+        self.bound[begin : self.begin] = latest[np.arange(begin, self.begin) * width + width - 1 - low]
+        kept = self.returned[self.low - low :]
+        start[: len(kept)] = kept
+        start[len(kept) :] = np.repeat(self.bound[end : self.end], width)[: self.high - high]
+        self.bound[self.begin : self.end] = -np.inf
+        return start, float(latest[-1])
 
-    def ends(self) -> tuple[float, float]:
-        """What the best path inside earned at the end, and the bound for the others."""
-        return float(self.row[0, -1]), float(self.row[1, -1]) if len(self.row) > 1 else -np.inf
-
-    def _look(self, low: int, high: int) -> None:
-        """Keep views of the row between two walls, and of what lies beyond them: walls stay for many rows."""
-        self.low, self.high, first = low, high, max(low, 1)
-        self.here = self.row[:, low : high + 1]
-        self.after, self.before = self.row[:, first : high + 1], self.row[:, first - 1 : high]
-        self.first, self.beyond = low // self.width, high // self.width + 1
-        if self.far is not None:
-            self.left, self.right = self.far[: self.first], self.far[self.beyond :]
-
-    def step(self, low: int, high: int, worth: Any, most: Any) -> None:
-        """Go to the next row."""
-        old = self.low
-        if low != old or high != self.high:
-            self._move(low, high)
-            self._look(low, high)
-        if most is not None:
-            if low:
-                self.row[1, low - 1] = self.far[self.first - 1]  # type: ignore[index]  # a pair may lead back inside
-            self.left += most[: self.first]
-            self.right += most[self.beyond :]
-        np.maximum(self.after, self.before + worth, out=self.after)
-        if low != old:
-            self.row[:, old:low] = -np.inf
-        self._spread()
-
-    def cross(self, k: int, potential: Potential) -> Floats:
-        """Cross the end of segment k; what each column has earned if it is crossed there."""
-        self.here += potential.at(k, slice(self.low, self.high + 1))
-        gains: Floats = self.here[0].copy()
-        if self.far is not None:
-            self.far += potential.most(k, self.width)
-        self._spread()
-        return gains
-
-    def _move(self, low: int, high: int) -> None:
-        """Let blocks come into the corridor on the right, and leave it on the left."""
-        row, far, width = self.row, self.far, self.width
-        if far is None:
-            return
-        begin, end = self.high // width + 1, high // width + 1
-        if end > begin:
-            row[1, self.high + 1 : high + 1] = np.repeat(far[begin:end], width)[: high - self.high]
-            far[begin:end] = -np.inf
-        begin, end = self.low // width, low // width
-        if end > begin:
-            far[begin:end] = row[:, begin * width + width - 1 : end * width : width].max(axis=0)
-
-    def _spread(self) -> None:
-        """Steps to the right are free, within the corridor and over its walls."""
-        here, outside = self.here, self.far is not None
-        if outside and self.first:
-            np.maximum.accumulate(self.left, out=self.left)
-            here[1, 0] = max(here[1, 0], self.left[-1])
-        np.maximum.accumulate(here, axis=1, out=here)
-        if outside and len(self.right):
-            self.right[0] = max(self.right[0], here[0, -1], here[1, -1])
-            np.maximum.accumulate(self.right, out=self.right)
+    def _most(self, rectangle: _Rectangle, segments: list[int]) -> Floats:
+        """The most that a column of each block earns, by state from 1."""
+        rows: Floats = self.ceilings[self.kinds[max(rectangle.first, 1) - 1 : rectangle.last - 1]]
+        if len(rows) == len(segments):
+            return rows
+        most = np.empty((len(segments), self.blocks))
+        most[np.array(segments) < 0] = rows
+        for state, k in enumerate(segments):
+            if k >= 0:
+                most[state] = self.potential.most(k, self.width)
+        return most

@@ -53,8 +53,9 @@ def omnisteval(stream: Stream) -> Ints:
         array([0, 3, 6])
     """
     split, like = (_letter, _equal) if stream.letters else (_parts, _jaccard)
-    ours = [[split(token) for token in segment] for segment in stream.references]
-    theirs = [split(token) for token in stream.tokens]
+    parts = {token: split(token) for token in {*chain.from_iterable(stream.references), *stream.tokens}}
+    ours = [[parts[token] for token in segment] for segment in stream.references]
+    theirs = [parts[token] for token in stream.tokens]
     ends = np.cumsum([sum(map(len, segment)) for segment in ours], dtype=np.int64)
     reference = [part for segment in ours for word in segment for part in word]
     if not reference:
@@ -62,21 +63,20 @@ def omnisteval(stream: Stream) -> Ints:
     pairs = WordPairs.of(reference, list(chain.from_iterable(theirs)), partial(_table, like=like))
     types, coded, hypothesis = pairs.types, pairs.reference, pairs.hypothesis
     start = edit_path(coded.tolist(), hypothesis.tolist(), ends[-1:])
-    path = optimum(pairs, start, ends[-1:])  # where segments end is of no account until the path is known
-
-    def score(one: str, other: str) -> float:
-        return float(pairs.table([one], [other])[0, 0])
+    path = optimum(pairs, start, ends[-1:]).path  # where segments end is of no account until the path is known
 
     partner = np.full(len(hypothesis), -1, dtype=np.int64)
     partner[path.pairs[:, 1]] = path.pairs[:, 0]
     for row in np.flatnonzero(path.high > path.low).tolist():
-        alone = [j for j in range(path.low[row], path.high[row]) if partner[j] < 0]
+        alone = path.low[row] + np.flatnonzero(partner[path.low[row] : path.high[row]] < 0)
         before, after = max(row - 1, 0), min(row, len(coded) - 1)
-        late = False
-        for j in alone:
-            word, one, other = types[hypothesis[j]], types[coded[before]], types[coded[after]]
-            late = late or row == 0 or (row < len(coded) and score(word, other) > score(word, one))
-            partner[j] = after if late else before
+        if row == 0 or row == len(coded):
+            partner[alone] = after if row == 0 else before
+        elif len(alone):
+            words, neighbours = hypothesis[alone].tolist(), (types[coded[before]], types[coded[after]])
+            scores = pairs.table([types[word] for word in words], list(neighbours))
+            late = np.maximum.accumulate(scores[:, 1] > scores[:, 0])
+            partner[alone] = np.where(late, after, before)
     first = np.cumsum([0, *map(len, theirs)])[:-1]
     segment = np.searchsorted(ends, partner[first], side="right")
     return np.append(np.searchsorted(segment, np.arange(len(ends)), side="left"), len(stream.tokens))

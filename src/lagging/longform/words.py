@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
@@ -116,8 +116,11 @@ class WordPairs:
             return [np.zeros(0)] * len(low)
         ours, row = np.unique(self.reference[first - 1 : first - 1 + len(low)], return_inverse=True)
         known = self.table(self._names[ours].tolist(), self._names[theirs].tolist()).astype(np.float64)
-        spans = zip(row.tolist(), low, high, strict=True)
-        return [known[kind][column[max(left - 1, 0) - begin : right - begin]] for kind, left, right in spans]
+        worths: list[Any] = []
+        for (left, right), group in groupby(zip(low, high, strict=True)):
+            kinds = row[len(worths) : len(worths) + sum(1 for _ in group)]
+            worths += list(known[kinds].take(column[max(left - 1, 0) - begin : right - begin], axis=1))
+        return worths
 
     @cached_property
     def ceilings(self) -> tuple[Any, Ints]:
@@ -134,8 +137,10 @@ class WordPairs:
         step = max(1, CELLS // max(len(places), len(names)))
         for begin in range(0, len(ours), step):
             known = self.table(self._names[ours[begin : begin + step]].tolist(), names)
-            most = known[:, column[places]].reshape(-1, width, blocks).max(axis=1)
+            most = known.take(column[places], axis=1).reshape(-1, width, blocks).max(axis=1)
             ceilings[begin : begin + step] = np.maximum(most, 0.0)
+            if most.dtype != np.float32:  # rounded up: a ceiling is never too low
+                ceilings[begin : begin + step] = np.nextafter(ceilings[begin : begin + step], np.float32(np.inf))
         return ceilings, kind
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks: at what time each target token was there, in the time of the source.
+"""Clocks: the time at which each target token was written, in the time of the source.
 
     ideal       when its source had been read: g(t), as if computing took no time (elsewhere: CU, computation-unaware)
     elapsed     the log's own elapsed time (elsewhere: CA). SimulEval adds all computation so far to every delay, so
@@ -7,15 +7,15 @@
     queue       what a listener would see: a step starts when its source has arrived and the step before has finished
     omnisteval  elapsed times corrected as OmniSTEval's `--fix_simuleval_emission_ca` does it
     fbk         elapsed times corrected as FBK-fairseq's StreamLAAL does it since its version 2.0
-    fbk1        the same as versions before did it; where no recording is cut, they are one
+    fbk1        elapsed times corrected as its earlier versions did it; differs from fbk only where recordings are cut
 
-The last three are there to reproduce published numbers: they charge a token the computation of its own step, but no
-backlog from the steps before. Elapsed times that count their own step alone, as simulstream's do, need no correction.
+The last three exist to reproduce published numbers: they charge a token the computation of its own step, but no backlog
+from the steps before. Elapsed times that count only their own step, as simulstream's do, need no correction.
 
-No token is there before its delay by rounding, and tokens of one step are there at one time.
+Rounding puts no token before its delay, and the tokens of one step have the same time.
 
-Segments cut from a stream no longer tell what was computed before them. What cuts them works out the last four clocks
-on the whole recording first, and the segments keep the times of their tokens as columns (`queue_times`, …).
+Segments cut from a stream do not show what was computed before them. So the last four clocks are computed on the whole
+recording before it is cut, and the segments keep the times of their tokens as columns (`queue_times`, …).
 """
 
 from __future__ import annotations
@@ -32,15 +32,18 @@ from lagging.metrics import kernels
 __all__ = ["CLOCKS", "clock", "counts_own_step", "find_cumulative_elapsed", "steps"]
 
 ROUNDING = 1.0
-"""By how many ms elapsed − delay may shrink, be it at once or little by little, and still be SimulEval's."""
+"""By how many ms elapsed − delay may decrease, at once or in several steps, and still count as SimulEval's."""
 
 
 def steps(run: Run) -> tuple[Ragged, Ragged]:
     """Arrival and computing time, in ms, of every step that the system took.
 
-    From the log where it says; else a step per target token, whose computing time is what elapsed − delay has grown by.
-    SimulEval's elapsed times are delays plus all computation so far, so that this is exact but for steps that wrote
-    nothing: their computing time is charged to the step that wrote next.
+    They are taken from the log if it has them. Otherwise every target token is a step, and its computing time is the
+    increase of elapsed − delay. SimulEval's elapsed times are delays plus all computation so far, so this is exact
+    except for steps that wrote nothing: their computing time is charged to the next step that wrote.
+
+    Raises:
+        MetricError: the log has neither, or its elapsed times do not add up as SimulEval's do.
 
     Example:
         >>> run = Run.from_delays([[500, 1000]], elapsed=[[600, 1300]], source_length=[1000], unit="ms")
@@ -52,27 +55,29 @@ def steps(run: Run) -> tuple[Ragged, Ragged]:
         return run.arrivals, run.compute
     if run.elapsed is None:
         raise MetricError("it needs elapsed times, or the computing time of each step, and there are none")
-    spent = _whole(run).by_token(lambda e, g: e - g, run.delays)
+    spent = _elapsed_uncut(run).by_token(lambda e, g: e - g, run.delays)
     so_far = _risen(spent)
     if (so_far.values - spent.values > ROUNDING).any():
         raise MetricError(
-            "elapsed − delay shrinks, so that these elapsed times do not add up computing time as SimulEval's do\n"
+            "elapsed − delay shrinks, so these elapsed times do not add up computing time as SimulEval's do\n"
             "  fix: ask for clock=elapsed, or score a log that has the computing time of each step."
         )
     return run.delays, so_far.by_token(lambda s: np.diff(s, axis=1, prepend=0.0))
 
 
 def _risen(spent: Ragged) -> Ragged:
-    """Computing so far, with what rounding took back."""
+    """Computing time so far, which never decreases: differences due to rounding are removed."""
     return spent.by_token(lambda s: np.maximum.accumulate(np.maximum(s, 0.0), axis=1))
 
 
 LONG, SECOND = 120_000.0, 1000.0
-"""In ms; a source of two minutes is no sentence, but a recording."""
+"""In ms. A source of two minutes or more is a recording, not a sentence."""
 
 
 def find_cumulative_elapsed(run: Run) -> list[str]:
-    """The recordings whose elapsed times add up all computing since they began, as SimulEval's do, by a second or more.
+    """The recordings whose elapsed times add up all computing since their beginning, as SimulEval's do.
+
+    A recording is listed if it is long (`LONG`) and its elapsed − delay never decreases and grows by a second or more.
 
     Example:
         >>> run = Run.from_delays([[500, 90_000]], elapsed=[[600, 150_000]], source_length=[180_000], unit="ms")
@@ -82,10 +87,10 @@ def find_cumulative_elapsed(run: Run) -> list[str]:
     if run.elapsed is None or run.unit != "ms" or (run.seg == "none" and not (run.source_length >= LONG).any()):
         return []
     if run.compute is not None and (run.steps is None or counts_own_step(run)):
-        return []  # of steps that are not read, nothing is said
-    alone = [str(name) for name in run.id.tolist()]
-    whole = [""] * len(run) if run.document is None else [str(name) for name in run.document.tolist()]
-    names = alone if run.seg == "none" else whole
+        return []  # without the steps of tokens, nothing is known
+    ids = [str(name) for name in run.id.tolist()]
+    documents = [""] * len(run) if run.document is None else [str(name) for name in run.document.tolist()]
+    names = ids if run.seg == "none" else documents
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     recording = np.array([numbers[name] for name in names], dtype=np.int64)
     order = np.lexsort((np.zeros(len(run)) if run.offset is None else run.offset, recording))
@@ -105,21 +110,21 @@ def _elapsed(run: Run) -> Ragged:
     return run.elapsed
 
 
-def _whole(run: Run) -> Ragged:
-    """Elapsed times from the beginning of the recording on, without which no computing time can be had from them."""
+def _elapsed_uncut(run: Run) -> Ragged:
+    """Elapsed times since the beginning of the recording; computing times cannot be found from any others."""
     if run.seg != "none":
         raise MetricError(
-            "the computing time of a step cannot be had from segments cut out of a stream, and these keep no times of "
-            "this clock\n  fix: score the log of the whole recordings with `--segmentation`, which cuts it once the "
-            "time of every token is known; or ask for clock=elapsed, what the log of the segments has."
+            "the computing time of a step cannot be found from segments cut out of a stream, and these have no times "
+            "of this clock\n  fix: score the log of the whole recordings with `--segmentation`, which cuts it once "
+            "the time of every token is known; or ask for clock=elapsed, which the log of the segments has."
         )
     return _elapsed(run)
 
 
 def counts_own_step(run: Run) -> bool:
-    """Whether elapsed times count the computing of their own step alone, as simulstream's do; SimulEval's add up.
+    """Whether elapsed times count only the computing of their own step, as simulstream's do; SimulEval's add up.
 
-    Only a log that has the computing time of each step tells.
+    This is known only of a log that has the computing time of each step; otherwise False.
     """
     if run.elapsed is None or run.compute is None or run.steps is None:
         return False
@@ -133,16 +138,16 @@ def _queue(run: Run) -> Ragged:
     if run.arrivals is None or run.compute is None:
         return finish
     if run.steps is None:
-        raise MetricError("it needs to know which step wrote which token (`steps`), and the log does not say")
+        raise MetricError("it needs to know which step wrote which token, and the log has no `steps`")
     return finish.pick(run.steps)
 
 
 NOISE = 1e-6
-"""A nanosecond, in ms: a token that is there so much before its delay is there at its delay, but for rounding."""
+"""A nanosecond, in ms: a time that is less than this before the delay is the delay, but for rounding."""
 
 
 def _differenced(e: Floats, g: Floats) -> Floats:
-    """e(t) − e(t−1) + g(t−1): the delay, and the computation since the token before; in this order, as others do it."""
+    """e(t) − e(t−1) + g(t−1): the delay and the computation since the token before, in the order of other tools."""
     corrected: Floats = np.diff(e, axis=1, prepend=0.0)
     corrected[:, 1:] += g[:, :-1]
     return np.where((g - NOISE < corrected) & (corrected < g), g, corrected)
@@ -153,7 +158,7 @@ def _by_omnisteval(e: Floats, g: Floats) -> Floats:
 
 
 def _omnisteval(run: Run) -> Ragged:
-    e = _whole(run)
+    e = _elapsed_uncut(run)
     if counts_own_step(run):
         raise MetricError(
             "it corrects elapsed times that add up all computing, as SimulEval's do; in this log each has that of its "
@@ -163,9 +168,9 @@ def _omnisteval(run: Run) -> Ragged:
 
 
 def _by_fbk(e: list[float], g: list[float], begin: list[float]) -> Iterator[float]:
-    """A token with the elapsed time of the one before cost as much as that.
+    """The corrected times of one recording. A token with the elapsed time of the one before has the same cost.
 
-    From version 2.0 on: as much as is left of that cost, once both times of the token before have been raised to the
+    From version 2.0 on, that cost is what is left of it after both times of the token before have been raised to the
     beginning of its segment.
     """
     time = 0.0
@@ -182,7 +187,7 @@ def _by_fbk(e: list[float], g: list[float], begin: list[float]) -> Iterator[floa
 
 
 def _fbk(run: Run, begin: Ragged | None) -> Ragged:
-    e = _whole(run)
+    e = _elapsed_uncut(run)
     if counts_own_step(run):
         return e
     begin = Ragged(np.zeros(len(e.values)), e.offsets) if begin is None else begin
@@ -205,8 +210,8 @@ def clock(run: Run, name: str, begin: Ragged | None = None) -> Ragged:
 
     Args:
         run: the Run.
-        name: of the clock.
-        begin: when the segment of each token begins, if the recordings are to be cut: on FBK's clock, that matters.
+        name: the name of the clock.
+        begin: when the segment of each token begins, if the recordings are to be cut; the clock fbk depends on it.
 
     Raises:
         MetricError: the Run does not have the times that the clock needs.

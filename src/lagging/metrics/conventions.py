@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conventions: the choices that two tools make differently, as data, each with what it reproduces.
+"""Conventions: the choices that tools make differently, as data, each with what it reproduces.
 
-Every choice shows in the signature by its effect, so a score can be told apart whatever the convention was called.
+The signature shows the effect of every choice, not the name of the convention: scores that differ can be told apart.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ COUNTS = ("standard", "simuleval", "omnisteval", "fbk")
 
 @dataclass(frozen=True)
 class Convention:
-    """How one tool, or paper, counts.
+    """The choices of one tool, or of a paper.
 
     Attributes:
         name: as given to `--convention`.
-        params: metric → parameters, where they are not the metric's own defaults; what is asked for goes first.
-        tolerance: how many ms before the end of the source a delay may be and still count as having read all of it.
+        params: metric → parameters that differ from the metric's own defaults; requested parameters take precedence.
+        tolerance: in ms; a delay that is at most so much before the end of the source counts as the end.
         eos: whether a final `</s>` is stripped, with its delay ("strip"), or counted ("keep").
         count: how a reference is counted: "standard", "simuleval", "omnisteval" or "fbk" (see `schedule`).
-        reproduces: what it reproduces, and where that was read.
+        reproduces: what it reproduces, with the source of that information.
     """
 
     name: str
@@ -43,22 +43,22 @@ class Convention:
     reproduces: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what no tool does."""
-        for what, value, known in (("eos", self.eos, EOS_CHOICES), ("count", self.count, COUNTS)):
-            if value not in known:
-                raise UsageError(f"{what} must be one of {', '.join(known)}, but got {value!r}")
+        """Refuse values that no tool uses."""
+        for name, value, choices in (("eos", self.eos, EOS_CHOICES), ("count", self.count, COUNTS)):
+            if value not in choices:
+                raise UsageError(f"{name} must be one of {', '.join(choices)}, but got {value!r}")
         if not 0 <= self.tolerance < math.inf:
-            raise UsageError(f"a tolerance is a number of ms, 0 or more, but got {self.tolerance}")
+            raise UsageError(f"tolerance must be a number of ms, 0 or more, but got {self.tolerance}")
 
     @property
     def replaces_missing_reference(self) -> bool:
-        """Whether the hypothesis length stands in for a missing reference also where length=reference."""
+        """Whether the hypothesis length replaces that of a missing reference also where length=reference."""
         return self.count != "standard"
 
     def resolve(self, metric: Metric) -> Metric:
-        """The metric with the parameters that the convention sets, where they were not asked for otherwise."""
-        chosen = self.params.get(metric.name, {})
-        return metric(**{name: value for name, value in chosen.items() if not metric.is_set(name)})
+        """The metric with the parameters that the convention sets; parameters that were requested stay."""
+        params = self.params.get(metric.name, {})
+        return metric(**{name: value for name, value in params.items() if not metric.is_set(name)})
 
 
 PAPER = Convention(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the numbers hide something: free writes, words after the end, and systems that are not simultaneous at all.
+"""Lag that AL does not show: free writes, words after the end, and systems that are not simultaneous at all.
 
-The paper's argument: writing is free in AL, so that a system can wait, write much at once, and win back in the mean
-what it lost. DAL charges for every write. What DAL sees and AL does not is therefore the measure of it, per segment,
-and it comes from two places, which add up:
+The paper's argument: writing is free in AL, so a system can wait, write many tokens at once, and lower its mean lag by
+that. DAL charges for every write. So DAL − AL measures the hidden lag of a segment. It is the sum of two parts:
 
     DAL − AL = (1/τ) Σ_{t≤τ} [ℓ'(t) − ℓ(t)]                    free writes, before the source was read to its end
-             + (1/|y|) Σ_t ℓ'(t) − (1/τ) Σ_{t≤τ} ℓ'(t)         the tail: what comes after τ, which AL does not look at
+             + (1/|y|) Σ_t ℓ'(t) − (1/τ) Σ_{t≤τ} ℓ'(t)         the tail: tokens after τ, which AL leaves out
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from lagging.data.exact import exact_sum
 from lagging.data.ragged import Floats
 from lagging.metrics import kernels
-from lagging.metrics.laal import NO_REFERENCE, POLAK, before
+from lagging.metrics.laal import NO_REFERENCE, POLAK, mean_lag_before
 from lagging.metrics.paper import CHERRY_FOSTER, EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import register
@@ -35,9 +34,10 @@ WHERE = Param(
 
 
 def _hidden(s: Schedule, where: str) -> Floats:
-    dal, al = s.lags.by_row(kernels.dal), s.lags.by_row(kernels.al, s.cutoff)
-    seen = s.lags.by_token(kernels.running).by_row(kernels.al, s.cutoff)
-    return {"all": dal - al, "writes": seen - al, "tail": dal - seen}[where]
+    if where == "all":
+        return s.lags.by_row(kernels.dal) - s.lags.by_row(kernels.al, s.cutoff)
+    charged = s.lags.by_token(kernels.running).by_row(kernels.al, s.cutoff)  # AL of g', where writes are charged
+    return charged - s.lags.by_row(kernels.al, s.cutoff) if where == "writes" else s.lags.by_row(kernels.dal) - charged
 
 
 @register(
@@ -45,15 +45,15 @@ def _hidden(s: Schedule, where: str) -> Floats:
     length="hypothesis",
     needs={"cutoff"},
     params=(WHERE,),
-    summary="The lag that DAL sees and AL does not: what a system gains because writing is free in AL.",
+    summary="The lag that DAL shows and AL does not: what a system gains because writing is free in AL.",
     formula="HiddenLag = DAL − AL = (1/τ) Σ_{t≤τ} [ℓ'(t) − ℓ(t)] (writes) + the rest (tail)",
     latex=r"\mathrm{HiddenLag} = \mathrm{DAL} - \mathrm{AL}",
     paper="after Cherry & Foster 2019, sections 3.2 and 4",
     bibtex=CHERRY_FOSTER,
     edge_cases=(
         EMPTY,
-        "Never negative, nor is either part: lags of g' do not fall, so that those after τ are the larger ones.",
-        "wait-k with |x| = |y|: 0. The antagonist of Table 2: 1.8 of 4, all of it free writes.",
+        "Neither it nor its parts are negative: lags of g' never decrease, so those after τ are the largest.",
+        "wait-k with |x| = |y|: 0. The schedule of Table 2 that lowers AL: 1.8 of 4, all of it free writes.",
         "An offline system hides nothing: AL = DAL = |x|. `Offline` finds it.",
     ),
 )
@@ -68,7 +68,7 @@ def _hidden_lag(s: Schedule, *, where: str) -> Floats:
     aggregate="ratio",
     needs={"cutoff"},
     params=(WHERE,),
-    summary="Which share of the lag that DAL sees AL does not: above a quarter, AL says little about a system.",
+    summary="The share of DAL that AL does not show; above a quarter, AL says little about a system.",
     formula="HiddenShare = Σ (DAL − AL) ÷ Σ DAL",
     latex=r"\frac{\sum (\mathrm{DAL} - \mathrm{AL})}{\sum \mathrm{DAL}}",
     paper="after Cherry & Foster 2019, sections 3.2 and 4",
@@ -78,7 +78,7 @@ def _hidden_lag(s: Schedule, *, where: str) -> Floats:
         "A ratio of sums over the corpus, not a mean of ratios.",
         "Where AL is 0, as for wait-1 that writes half as many tokens as it reads (Table 6), it is 1; where AL is "
         "negative, more.",
-        "No lag at all, or a negative one: undefined.",
+        "DAL is 0 or negative: undefined.",
     ),
     undefined="there is no lag, so nothing to hide",
 )
@@ -91,11 +91,11 @@ def _hidden_share(s: Schedule, *, where: str) -> Floats:
     "Offline",
     unit="ratio",
     needs={"cutoff"},
-    summary="The share of segments in which nothing was written before the source ended: not simultaneous at all.",
+    summary="The share of segments in which nothing was written before the source ended.",
     formula="Offline = mean of [g(1) ≥ |x|]",
     latex=r"\mathrm{Offline} = \overline{[g(1) \ge |x|]}",
     paper="not from a paper",
-    edge_cases=(EMPTY, "Of one segment: 0 or 1."),
+    edge_cases=(EMPTY, "The value of a segment is 0 or 1."),
 )
 def _offline(s: Schedule) -> Floats:
     return s.by_row(lambda g, source_end: (g[:, 0] >= source_end[:, 0]).astype(np.float64), s.source_end)
@@ -109,7 +109,7 @@ def _simultaneous(s: Schedule) -> Floats:
 
 
 def _expected(s: Schedule) -> Floats:
-    return np.maximum(s.x - before(s, s.source_end), 0.0)
+    return np.maximum(s.x - mean_lag_before(s, s.source_end), 0.0)
 
 
 @register(
@@ -118,7 +118,7 @@ def _expected(s: Schedule) -> Floats:
     higher_is_better=None,
     aggregate="ratio",
     needs={"cutoff"},
-    summary="Simultaneous Words Fraction: which share of the target tokens, in %, was written before the source ended.",
+    summary="Simultaneous Words Fraction: the share of target tokens, in %, written before the source ended.",
     formula="SWF = 100 · Σ #{t : g(t) < |x|} ÷ Σ |y|",
     latex=r"\mathrm{SWF} = 100 \, \frac{\sum |\{t : g(t) < |x|\}|}{\sum |y|}",
     paper=OMNISTEVAL,
@@ -136,7 +136,7 @@ def _swf(s: Schedule) -> Floats:
     length="longest",
     aggregate="ratio",
     needs={"cutoff"},
-    summary="Expected Fraction of Simultaneous Words, in %: what SWF would be if YAAL told all.",
+    summary="Expected Fraction of Simultaneous Words, in %: what SWF would be if it followed from YAAL.",
     formula="EFSW = 100 · Σ max(0, |x| − YAAL) ÷ Σ |x|",
     latex=r"\mathrm{EFSW} = 100 \, \frac{\sum \max(0, |x| - \mathrm{YAAL})}{\sum |x|}",
     paper=OMNISTEVAL,
@@ -164,23 +164,23 @@ def _difference(rows: Floats) -> float:
     aggregate=_difference,
     from_sums=_differences,
     needs={"cutoff"},
-    summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF; it calls a system degenerate above 20, either way.",
+    summary="OmniSTEval's Degeneracy Test Value: EFSW − SWF. A system is called degenerate above 20 or below −20.",
     formula="DSPTV = EFSW − SWF",
     latex=r"\mathrm{DSPTV} = \mathrm{EFSW} - \mathrm{SWF}",
     paper=OMNISTEVAL,
     bibtex=POLAK,
     edge_cases=(
         EMPTY,
-        "YAAL is undefined (nothing written before the source ended): left out of EFSW, but not of SWF. Where that is "
-        "so of all segments, or of a single one, there is no EFSW, and so no DSPTV.",
-        "For comparison with OmniSTEval. It calls an offline system fine and a plain wait-1 degenerate; `HiddenShare` "
-        "and `Offline` do not.",
+        "YAAL is undefined (nothing written before the source ended): left out of EFSW, but not out of SWF. If it is "
+        "undefined for all segments, there is no EFSW, and so no DSPTV; the same holds for the value of one segment.",
+        "For comparison with OmniSTEval. It does not find an offline system, and it calls a plain wait-1 degenerate; "
+        "`HiddenShare` and `Offline` do neither.",
     ),
     undefined="nothing was written before the source ended",
     segment_values=_differences,
 )
 def _dsptv(s: Schedule) -> Floats:
     expected = _expected(s)
-    known = ~np.isnan(expected)
-    columns = [np.where(known, 100 * expected, 0), np.where(known, s.x, 0), 100 * _simultaneous(s), s.g.lengths]
+    defined = ~np.isnan(expected)
+    columns = [np.where(defined, 100 * expected, 0), np.where(defined, s.x, 0), 100 * _simultaneous(s), s.g.lengths]
     return np.stack(columns, axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The equations, each once, as NumPy arithmetic on a rectangle: segments of one target length.
+r"""The equations, each once, as NumPy arithmetic on a rectangle: rows are segments of the same target length.
 
 Arguments, in the paper's notation (Cherry & Foster 2019):
 
@@ -11,7 +11,7 @@ Arguments, in the paper's notation (Cherry & Foster 2019):
     tau         τ, the number of tokens that AL averages, shape (segments, 1)
     d           cost of writing one target token, in source units, shape (segments, 1)
 
-A sentence function hands in one row, a metric over a Run all rows of one length.
+A sentence function passes one row, a metric over a Run all rows of one length.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
     "cw",
     "dal",
     "effective_delays",
+    "finish_times",
     "inside",
     "lags",
     "over_budget",
@@ -48,12 +49,12 @@ __all__ = [
 
 
 def _before(g: Floats) -> Floats:
-    """For every t, t − 1: the number of target tokens written before."""
+    """The number of target tokens before each t: t − 1."""
     return np.arange(g.shape[1], dtype=np.float64)
 
 
 def lags(g: Floats, x: Floats, y: Floats) -> Floats:
-    """ℓ(t) = g(t) − (t−1)/γ, with one rounding: the products are exact for whole numbers, so equal lags are equal."""
+    """ℓ(t) = g(t) − (t−1)/γ, rounded once: products of whole numbers are exact, so equal lags are equal floats."""
     lag: Floats = g * y
     lag -= _before(g) * x
     lag /= y
@@ -61,7 +62,7 @@ def lags(g: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def budget(g: Floats, d: Floats) -> Floats:
-    """g(t) − (t−1)d: how far the read before t goes over the budget of t−1 writes at cost d."""
+    """g(t) − (t−1)d: by how much the source read before t exceeds the budget of t−1 writes at cost d."""
     over: Floats = g - _before(g) * d
     return over
 
@@ -75,23 +76,23 @@ def ap(g: Floats, x: Floats, y: Floats) -> Floats:
 def waits(g: Floats) -> Floats:
     """CW(t) (eq. 2): g(t) − g(t−1), with g(0) = 0."""
     wait = np.empty_like(g, order="C")
-    # rows end to end are one long row, but for the first token of each
+    # subtract over all rows end to end; the first token of each row is set afterwards
     np.subtract(g.reshape(-1)[1:], g.reshape(-1)[:-1], out=wait.reshape(-1)[1:])
     wait[:, 0] = g[:, 0]
     return wait
 
 
 def read_runs(g: Floats) -> Floats:
-    """How many runs of reads there are: the t with CW(t) > 0."""
+    """The number of runs of reads: the number of t with CW(t) > 0."""
     runs: Floats = np.count_nonzero(waits(g) > 0, axis=1).astype(np.float64)
     return runs
 
 
 def read(g: Floats) -> Floats:
-    """How much was read, in all runs: g(|y|) − min(g(1), 0).
+    """The source read in all runs: g(|y|) − min(g(1), 0).
 
-    A segment cut from a stream begins where its first token was written, if that was before its source did. Times that
-    decrease along a row (simulstream's elapsed clock) do not take back what was read.
+    A segment cut from a stream may have its first token before its source begins; then reading begins at that token.
+    Times that decrease along a row (simulstream's elapsed clock) do not reduce what was read.
     """
     amount: Floats = g[:, -1] - np.minimum(g[:, 0], 0.0) - np.minimum(waits(g)[:, 1:], 0.0).sum(axis=1)
     return amount
@@ -111,16 +112,16 @@ def cutoff(g: Floats, source_end: Floats) -> Floats:
 
 
 def _leading(g: Floats, source_end: Floats) -> npt.NDArray[np.int64]:
-    """How many leading tokens have g(t) < |x|."""
+    """The number of leading tokens with g(t) < |x|."""
     past = ~(g < source_end)
     first = past.argmax(axis=1)
-    found = past[np.arange(len(g)), first]  # where none is past, the first "largest" is not past either
-    count: npt.NDArray[np.int64] = np.where(found, first, g.shape[1])
+    any_past = past[np.arange(len(g)), first]  # argmax is 0 where no token is past the end
+    count: npt.NDArray[np.int64] = np.where(any_past, first, g.shape[1])
     return count
 
 
 def al(lag: Floats, tau: Floats) -> Floats:
-    """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t). YAAL, with the number of tokens inside the source for τ."""
+    """AL (eq. 3): (1/τ) Σ_{t≤τ} ℓ(t). With the number of tokens inside the source as τ, it is YAAL."""
     mean: Floats = (lag * (_before(lag) < tau)).sum(axis=1) / tau[:, 0]
     return mean
 
@@ -132,26 +133,26 @@ def al_y(lag: Floats) -> Floats:
 
 
 def running(lag: Floats) -> Floats:
-    """ℓ'(t) = max_{i≤t} ℓ(i): the lag of g', once writing takes 1/γ."""
+    """ℓ'(t) = max_{i≤t} ℓ(i): the lag of g', where writing a token takes 1/γ."""
     return _along(np.maximum, lag)
 
 
 def _along(step: np.ufunc, values: Floats) -> Floats:
-    """`step.accumulate(values, axis=1)`. Of many short rows column by column, which takes a third of the time."""
+    """`step.accumulate(values, axis=1)`; column by column for many short rows, which takes a third of the time."""
     rows, length = values.shape
     if rows < 8 * min(length, 32):
         return np.asarray(step.accumulate(values, axis=1))
     columns = values.T.copy()
-    for before, here in pairwise(columns):
-        step(before, here, out=here)
+    for before, column in pairwise(columns):
+        step(before, column, out=column)
     return np.ascontiguousarray(columns.T)
 
 
 def dal(over: Floats) -> Floats:
     """DAL (eqs. 6 to 8): the mean over t of max_{i≤t} [g(i) − (i−1)d].
 
-    Eq. 8 says g'(t) = (t−1)d + max_{i≤t} [g(i) − (i−1)d]; in eq. 6 the (t−1)d cancel. Takes `lags` for d = 1/γ,
-    `budget` for any other d.
+    Eq. 8 says g'(t) = (t−1)d + max_{i≤t} [g(i) − (i−1)d]; in eq. 6 the (t−1)d cancel. The argument is `lags` for
+    d = 1/γ, and `budget` for any other d.
     """
     mean: Floats = running(over).mean(axis=1)
     return mean
@@ -164,15 +165,15 @@ def effective_delays(over: Floats, d: Floats) -> Floats:
 
 
 def over_budget(over: Floats) -> Floats:
-    """Which i ≤ t (from 0) has the largest g(i) − (i−1)d; the first of equals."""
-    fresh = np.diff(running(over), axis=1, prepend=-np.inf) > 0
-    return np.maximum.accumulate(np.where(fresh, _before(over), 0.0), axis=1)
+    """The i ≤ t (from 0) with the largest g(i) − (i−1)d; the first of equal ones."""
+    rises = np.diff(running(over), axis=1, prepend=-np.inf) > 0
+    return np.maximum.accumulate(np.where(rises, _before(over), 0.0), axis=1)
 
 
 def carried(g: Floats, cost: Floats) -> Floats:
     """g'(t) = max(g(t), g'(t−1) + cost(t−1)): eq. 5 with a cost of its own for each token.
 
-    Without a recurrence: g'(t) = C(t) + max_{i≤t} [g(i) − C(i)], with C(t) the cost of all tokens before t.
+    Computed as g'(t) = C(t) + max_{i≤t} [g(i) − C(i)], where C(t) is the cost of all tokens before t.
     """
     spent = _along(np.add, cost) - cost
     delays: Floats = spent + running(g - spent)
@@ -188,14 +189,16 @@ def queue(arrival: Floats, compute: Floats) -> Floats:
     rows, length = arrival.shape
     if rows < 8 * min(length, 32):  # floats are faster than short columns
         pairs = zip(arrival.tolist(), compute.tolist(), strict=True)
-        return np.array([list(_finishes(*row, max)) for row in pairs]).reshape(arrival.shape)
+        return np.array([list(finish_times(*row, max)) for row in pairs]).reshape(arrival.shape)
     finish = np.empty_like(arrival, order="C")
-    for step, done in enumerate(_finishes(arrival.T, compute.T, np.maximum)):
+    for step, done in enumerate(finish_times(arrival.T, compute.T, np.maximum)):
         finish[:, step] = done
     return finish
 
 
-def _finishes(arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any]) -> Iterator[Any]:
+def finish_times(
+    arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any] = max
+) -> Iterator[Any]:
     """When each step is done: of one row, as floats (`later` is max), or of all rows, as columns (np.maximum)."""
     done: Any = -np.inf
     for arrived, cost in zip(arrival, compute, strict=True):
@@ -204,13 +207,13 @@ def _finishes(arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[A
 
 
 def paced(arrival: Floats, cost: float) -> Floats:
-    """`queue`, where every step takes as long: finish(i) = i·cost + max_{j≤i} [arrival(j) − (j−1)·cost]."""
+    """`queue` for steps of the same cost: finish(i) = i·cost + max_{j≤i} [arrival(j) − (j−1)·cost]."""
     spent = _before(arrival) * cost
     finish: Floats = (spent + cost) + running(arrival - spent)
     return finish
 
 
 def inside(g: Floats, source_end: Floats) -> Floats:
-    """How many leading tokens were written before the source ended: the t with g(t) < |x|; NaN if none was."""
+    """The number of leading tokens written before the source ended, g(t) < |x|; NaN if there are none."""
     count = _leading(g, source_end)
     return np.where(count > 0, count, np.nan)

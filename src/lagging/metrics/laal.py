@@ -21,11 +21,11 @@ POLAK = """\
   volume  = {abs/2509.17349},
   year    = {2025}
 }"""
-NO_REFERENCE = "No reference: the hypothesis length stands in; the signature counts these segments as `noref`."
+NO_REFERENCE = "No reference: the hypothesis length is used instead; the signature counts these segments as `noref`."
 
 
-def before(s: Schedule, end: Floats) -> Floats:
-    """The mean lag of the leading tokens that were written before an end: of the source, or of the recording."""
+def mean_lag_before(s: Schedule, end: Floats) -> Floats:
+    """The mean lag of the leading tokens that were written before the end of the source, or of the recording."""
     return s.by_lag(kernels.al, s.by_row(kernels.inside, end))
 
 
@@ -46,7 +46,7 @@ def before(s: Schedule, end: Floats) -> Floats:
   booktitle = {Proceedings of the Third Workshop on Automatic Simultaneous Translation},
   year      = {2022}
 }""",
-    edge_cases=(EMPTY, NO_REFERENCE, "The cut-off τ is that of AL, and so is the tolerance of 1 ms."),
+    edge_cases=(EMPTY, NO_REFERENCE, "The cut-off τ and the tolerance of 1 ms are those of AL."),
 )
 def _laal(s: Schedule) -> Floats:
     return s.by_lag(kernels.al, s.cutoff)
@@ -66,9 +66,9 @@ def _laal(s: Schedule) -> Floats:
         EMPTY,
         NO_REFERENCE,
         "Nothing written before the source ended (an offline system): undefined.",
-        "Writing is free, as in AL: the antagonist of Table 2 gets 2.5 where wait-4 gets 4.",
+        "Writing is free, as in AL: the schedule of Table 2 that lowers AL gets 2.5, wait-4 gets 4.",
     ),
     undefined="nothing was written before the source ended",
 )
 def _yaal(s: Schedule) -> Floats:
-    return before(s, s.source_end)
+    return mean_lag_before(s, s.source_end)

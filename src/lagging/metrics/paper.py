@@ -43,7 +43,7 @@ EMPTY = "Empty hypothesis, or |x| = 0: undefined (NaN, counted); `empty=source` 
     aliases=("LongAP",),
     unit="ratio",
     length="hypothesis",
-    summary="Average Proportion: how much of the source had been read, on average over the target tokens.",
+    summary="Average Proportion: the share of the source that had been read, averaged over the target tokens.",
     formula="AP = Σ_t g(t) / (|x|·|y|)",
     latex=r"\mathrm{AP} = \frac{1}{|x|\,|y|} \sum_{t=1}^{|y|} g(t)",
     paper="Cho & Esipova 2016; eq. 1 of Cherry & Foster 2019",
@@ -58,7 +58,7 @@ EMPTY = "Empty hypothesis, or |x| = 0: undefined (NaN, counted); `empty=source` 
     edge_cases=(
         EMPTY,
         "Depends on length: wait-1 with |x| = |y| gets 0.75 at length 2, and tends to 0.5.",
-        "At most 1 when |y| is what was written; with `length=reference` it can exceed 1 (SimulEval does so).",
+        "At most 1 if |y| is the number of written tokens; with `length=reference`, as in SimulEval, it can exceed 1.",
     ),
 )
 def _ap(s: Schedule) -> Floats:
@@ -84,11 +84,11 @@ def _ap(s: Schedule) -> Floats:
 }""",
     edge_cases=(
         EMPTY,
-        "Nothing read between the first and the last write, nor before the first (all g = 0): undefined.",
-        "g(0) is 0, but in a segment cut from a stream whose first token was written before the segment began: what had "
-        "been read before that token belongs to the segments before.",
+        "Nothing read before or between the writes (all g = 0): undefined.",
+        "g(0) is 0, except in a segment cut from a stream whose first token was written before the segment began: what "
+        "was read before that token belongs to earlier segments.",
         "Reads after the last write are not part of any wait.",
-        "Position by position, zeros included: `lagging.waits`.",
+        "`lagging.waits` gives CW(t) of one sentence, token by token, zeros included.",
     ),
     undefined="nothing was read",
 )
@@ -110,8 +110,8 @@ def _cw(s: Schedule) -> Floats:
     edge_cases=(
         EMPTY,
         "Source never fully read: τ = |y| (Table 6 of Cherry & Foster).",
-        "In milliseconds, a delay within 1 ms of |x| counts as the end of the source; without that, 0.007 ms of "
-        "rounding moved AL from 1691 to 2177 ms. `--convention simuleval` compares exactly.",
+        "In milliseconds, a delay within 1 ms of |x| counts as the end of the source. Without this tolerance, a rounding "
+        "of 0.007 ms changed AL from 1691 to 2177 ms. `--convention simuleval` compares exactly.",
         "Everything written after the end: τ = 1, so AL = g(1).",
         "Writing is free until τ, so AL can be lowered by delaying the last read (Table 2), and can be negative.",
     ),
@@ -150,7 +150,7 @@ def _al_y(s: Schedule) -> Floats:
             replaces="length",
         ),
     ),
-    summary="Differentiable Average Lagging: every written token costs time, so that delay is never made good.",
+    summary="Differentiable Average Lagging: every written token costs time, so delay is never recovered.",
     formula="DAL = mean_t max_{i≤t} [g(i) − (i−1)d], d = 1/γ = |x|/|y| unless given",
     latex=r"\mathrm{DAL} = \frac{1}{|y|} \sum_{t=1}^{|y|} \left[ g'(t) - (t-1)d \right], \qquad"
     r" g'(t) = \max\{g(t),\; g'(t-1)+d\}, \quad d = \frac{1}{\gamma} = \frac{|x|}{|y|}",
@@ -160,17 +160,17 @@ def _al_y(s: Schedule) -> Floats:
         EMPTY,
         "Never below AL when both use one |y|, and never below 0.",
         "wait-k with |x| = |y| gets k, also if it delays its last read (Table 4).",
-        "Source never fully read: nothing special, every token counts (Table 6).",
+        "Source never fully read: every token counts, as always (Table 6).",
         "`write_cost=corpus` takes Σ|x| / Σ|y| over the corpus, as the end of the paper's section 4.1 suggests.",
-        "The paper's summary (4.3) says that the lags are bounded below by (t−1)d; it is g' that is.",
+        "The paper's summary (4.3) says that the lags are bounded below by (t−1)d; in fact g' is.",
     ),
 )
 def _dal(s: Schedule, *, write_cost: float | str | None = None) -> Floats:
     if write_cost is None:
         return s.by_lag(kernels.dal)
     if write_cost == "corpus":
-        some = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
-        write_cost = exact_sum(s.x[some]) / exact_sum(s.y[some]) if some.any() else 0.0
+        defined = (s.g.lengths > 0) & (s.x > 0) & (s.y > 0)
+        write_cost = exact_sum(s.x[defined]) / exact_sum(s.y[defined]) if defined.any() else 0.0
     d = np.full(len(s.x), float(write_cost))
     return s.by_row(lambda g, d: kernels.dal(kernels.budget(g, d)), d)
 
@@ -192,13 +192,13 @@ ODA = """\
                (Volume 2: Short Papers)},
   year      = {2014}
 }"""
-SEGMENT = "A segment is a run of reads followed by a run of writes; reads after the last write belong to none."
+SEGMENT = "A segment is a run of reads followed by a run of writes; reads after the last write belong to no segment."
 
 
 @register(
     "Segments",
     unit="count",
-    summary="Number of segments that the system cut the source into.",
+    summary="Number of segments that the system divides the source into.",
     formula="Segments = number of t with g(t) > g(t−1), g(0) = 0",
     latex=r"\mathrm{Segments} = |\{t : g(t) > g(t-1)\}|",
     paper="Rangarajan Sridhar et al. 2013; Oda et al. 2014",

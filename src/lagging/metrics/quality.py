@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality beside latency: BLEU, chrF and TER as sacreBLEU computes them, and Latency BLEU.
 
-Their statistics are sacreBLEU's own, a row per segment, so that one resample serves latency and quality alike.
-sacreBLEU is imported when a quality metric is first computed.
+Their statistics are sacreBLEU's own, one row per segment, so latency and quality can use the same resamples. sacreBLEU
+is imported when a quality metric is first computed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POST = """\
   booktitle = {Proceedings of the Third Conference on Machine Translation: Research Papers},
   year      = {2018}
 }"""
-NO_REFERENCE = "No reference, or an empty one: left out, and counted as undefined."
+NO_REFERENCE = "No reference, or an empty one: the segment is left out, and counted as undefined."
 TOK = Param("tok", "13a", "sacreBLEU's tokenizer; zh, ja-mecab, ko-mecab or char for scripts without spaces", (), str)
 
 
@@ -40,8 +40,8 @@ def _bleu(tok: str = "13a", **options: Any) -> SacreMetric:
     from sacrebleu.metrics.bleu import BLEU
 
     if tok not in BLEU.TOKENIZERS:
-        known = ", ".join(sorted(map(str, BLEU.TOKENIZERS)))
-        raise MetricNameError(f"sacreBLEU has no tokenizer {tok!r}; it has {known}")
+        names = ", ".join(sorted(map(str, BLEU.TOKENIZERS)))
+        raise MetricNameError(f"sacreBLEU has no tokenizer {tok!r}; it has {names}")
     try:
         return BLEU(tokenize=tok, force=True, **options)
     except (ImportError, RuntimeError) as error:
@@ -63,12 +63,12 @@ def _ter() -> SacreMetric:
 def _statistics(scorer: SacreMetric, s: Schedule) -> Floats:
     """The sufficient statistics, in sacreBLEU's sense, of each segment; NaN where there is no reference."""
     texts = [(p or "", r) for p, r in zip(s.predictions, s.references, strict=True) if r]
-    # one pair more, so that the width is known where no segment has a reference
+    # one pair more, so that the number of columns is known even if no segment has a reference
     hypotheses, references = zip(*texts, ("", ""), strict=True)
     rows = np.array(scorer._extract_corpus_statistics(hypotheses, [references]), float)
-    out = np.full((len(s.references), rows.shape[1]), np.nan)
-    out[[bool(r) for r in s.references]] = rows[:-1]
-    return out
+    statistics = np.full((len(s.references), rows.shape[1]), np.nan)
+    statistics[[bool(r) for r in s.references]] = rows[:-1]
+    return statistics
 
 
 def _corpus(make: Callable[[], SacreMetric]) -> Callable[[Floats], float]:
@@ -86,37 +86,37 @@ def _each(make: Callable[[], SacreMetric]) -> Callable[[Floats], Floats]:
     return lambda rows: np.array([np.nan if np.isnan(row).any() else corpus(row[None]) for row in rows])
 
 
-def _bleu_of_sums(sums: Floats) -> Floats:
-    """Corpus BLEU of sacreBLEU, smooth:exp, of sums of its statistics: |hyp|, |ref|, 4 × correct, 4 × total."""
+def _bleu_from_sums(sums: Floats) -> Floats:
+    """Corpus BLEU of sacreBLEU, smooth:exp, from sums of its statistics: |hyp|, |ref|, 4 × correct, 4 × total."""
     hypothesis, reference, correct, total = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:10]
-    # an order without any n-gram ends the list: its precision, and those after, stay 0
-    there = np.logical_and.accumulate(total > 0, axis=-1)
-    halved = np.cumsum(there & (correct == 0), axis=-1)
+    # from the first order without n-grams on, precisions stay 0
+    defined = np.logical_and.accumulate(total > 0, axis=-1)
+    halved = np.cumsum(defined & (correct == 0), axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = np.where(correct > 0, correct, 0.5**halved) * 100 / total
-        log = np.where(there, np.log(precision), NO_PRECISION).mean(axis=-1)
+        log = np.where(defined, np.log(precision), NO_PRECISION).mean(axis=-1)
         short = np.where(hypothesis < reference, 1 - reference / hypothesis, 0)
         return np.where((correct > 0).any(axis=-1), np.exp(short + log), 0.0)
 
 
 NO_PRECISION = -9999999999
-"""What sacreBLEU takes for the logarithm of 0."""
+"""What sacreBLEU uses as the logarithm of 0."""
 
 
-def _chrf_of_sums(sums: Floats) -> Floats:
-    """The chrF2 of sacreBLEU, of sums of its statistics: 6 × (|hyp|, |ref|, matches); only orders that both have."""
-    hypothesis, reference, match = (sums[..., place::3] for place in range(3))
+def _chrf_from_sums(sums: Floats) -> Floats:
+    """The chrF2 of sacreBLEU, from sums of its statistics: 6 × (|hyp|, |ref|, matches); only orders that both have."""
+    hypothesis, reference, match = (sums[..., column::3] for column in range(3))
     both = (hypothesis > 0) & (reference > 0)
     orders = np.maximum(both.sum(axis=-1), 1)
     precision, recall = (
-        np.where(both, match / np.where(both, of, 1), 0).sum(axis=-1) / orders for of in (hypothesis, reference)
+        np.where(both, match / np.where(both, total, 1), 0).sum(axis=-1) / orders for total in (hypothesis, reference)
     )
-    below = 4 * precision + recall
-    return np.asarray(100 * 5 * precision * recall / np.where(below > 0, below, 1))
+    denominator = 4 * precision + recall
+    return np.asarray(100 * 5 * precision * recall / np.where(denominator > 0, denominator, 1))
 
 
-def _ter_of_sums(sums: Floats) -> Floats:
-    """The TER of sacreBLEU, of sums of edits and reference lengths."""
+def _ter_from_sums(sums: Floats) -> Floats:
+    """The TER of sacreBLEU, from sums of edits and reference lengths."""
     edits, length = sums[..., 0], sums[..., 1]
     return np.asarray(100 * np.where(length > 0, edits / np.where(length > 0, length, 1), edits > 0))
 
@@ -125,8 +125,8 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     def describe(metric: Metric) -> tuple[tuple[str, str], ...]:
         scorer = make(**{param.name: metric.get(param.name) for param in metric.params})
         scorer.num_refs = 1
-        written = str(scorer.get_signature()).split("|")
-        return tuple((key, value) for key, _, value in (part.partition(":") for part in written))
+        fields = str(scorer.get_signature()).split("|")
+        return tuple((key, value) for key, _, value in (field.partition(":") for field in fields))
 
     return describe
 
@@ -138,8 +138,8 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     clocked=False,
     needs={"prediction", "reference"},
     params=(TOK,),
-    aggregate=_corpus(_bleu),  # the tokenizer has done its work by then
-    from_sums=_bleu_of_sums,
+    aggregate=_corpus(_bleu),  # the statistics are already tokenized
+    from_sums=_bleu_from_sums,
     segment_values=_each(partial(_bleu, effective_order=True)),
     describe=_signature(_bleu),
     describe_segments=(("eff", "yes"),),
@@ -150,7 +150,7 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     edge_cases=(
         NO_REFERENCE,
         "An empty hypothesis counts: it translates nothing.",
-        "Segments: sentence BLEU, effective order.",
+        "The value of a segment is its sentence BLEU, with effective order.",
     ),
 )
 def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
@@ -164,7 +164,7 @@ def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
     clocked=False,
     needs={"prediction", "reference"},
     aggregate=_corpus(_chrf),
-    from_sums=_chrf_of_sums,
+    from_sums=_chrf_from_sums,
     segment_values=_each(_chrf),
     describe=_signature(_chrf),
     summary="chrF as sacreBLEU computes it, with its signature.",
@@ -183,7 +183,7 @@ def _chrf_metric(s: Schedule) -> Floats:
     clocked=False,
     needs={"prediction", "reference"},
     aggregate=_corpus(_ter),
-    from_sums=_ter_of_sums,
+    from_sums=_ter_from_sums,
     segment_values=_each(_ter),
     describe=_signature(_ter),
     summary="Translation Edit Rate as sacreBLEU computes it, with its signature.",
@@ -220,7 +220,7 @@ def _sentence_bleu_signature(metric: Metric) -> tuple[tuple[str, str], ...]:
         TOK,
     ),
     describe=_sentence_bleu_signature,
-    summary="Latency BLEU: BLEU of what had been written, averaged over the source tokens as they were read.",
+    summary="Latency BLEU: BLEU of the partial translation after each source token, averaged over the source tokens.",
     formula="LBLEU = (1/|x|) Σ_j BLEU(y_1 … y_n with g(n) ≤ j, reference), j = 1 … |x|",
     latex=r"\mathrm{LBLEU} = \frac{1}{|x|} \sum_{j=1}^{|x|} \mathrm{BLEU}(\{y_t : g(t) \le j\},\, y^*)",
     paper="Grissom II et al. 2014, as Cherry & Foster 2019 describe it",
@@ -235,7 +235,7 @@ def _sentence_bleu_signature(metric: Metric) -> tuple[tuple[str, str], ...]:
         NO_REFERENCE,
         "Source tokens only: it is not defined for milliseconds.",
         "An empty partial translation scores 0, so an empty hypothesis scores 0.",
-        "Sentence BLEU with brevity penalty, effective order and the named smoothing.",
+        "Sentence BLEU with brevity penalty, effective order and the smoothing `smooth`.",
         "`final=weighted` adds |x|·BLEU(final translation), as the original reward does.",
     ),
 )
@@ -243,20 +243,20 @@ def _lbleu(s: Schedule, *, smooth: str = "exp", final: str = "none", tok: str = 
     if s.run.level not in ("word", "char"):
         raise MetricError("it needs to know which words had been written, and the tokens are not words of the text")
     scorer = _bleu(tok, smooth_method=smooth, effective_order=True)
-    out = np.full(len(s.run), np.nan)
+    values = np.full(len(s.run), np.nan)
     for row, (text, reference) in enumerate(zip(s.predictions, s.references, strict=True)):
         length = int(s.x[row])
         if not reference or not length:
             continue
         prefix = _prefixes(text or "", s.run.level)
-        # for how many j the first n tokens had been written: from g(n), or 1, until g(n+1), or |x| + 1
+        # the number of j at which exactly n tokens were written: from g(n), or 1, to g(n+1), or |x| + 1
         edges = np.clip(np.ceil([1.0, *s.g[row], length + 1.0]), 1, length + 1)
         times = np.diff(edges)
         bleus = [_sentence_bleu(scorer, prefix[n], reference) if times[n] else 0.0 for n in range(len(times))]
-        out[row] = np.dot(bleus, times) / length
+        values[row] = np.dot(bleus, times) / length
         if final == "weighted":
-            out[row] += length * _sentence_bleu(scorer, prefix[-1], reference)
-    return out
+            values[row] += length * _sentence_bleu(scorer, prefix[-1], reference)
+    return values
 
 
 def _prefixes(text: str, level: str) -> list[str]:

@@ -47,8 +47,9 @@ MEANS = ("segment", "token")
 class Param:
     """A declared parameter of a metric: its name, default, allowed values, and what it means.
 
-    `kind` is the type that a number is read as, `least` and `most` its bounds; `choices` are the words allowed beside,
-    or instead of, a number; `replaces` names a parameter that a number in this one makes idle.
+    `kind` is the type of a numeric value, and `least` and `most` are its bounds. `choices` are the words that are
+    allowed in addition to a number, or instead of one. `replaces` names a parameter that has no effect if this one is a
+    number.
     """
 
     name: str
@@ -87,19 +88,19 @@ class Param:
 
 
 LENGTH = Param("length", "hypothesis", "whose length is |y| in γ = |y|/|x|", LENGTHS)
-CLOCK = Param("clock", "ideal", "when a token was there: see the page on clocks", CLOCKS)
+CLOCK = Param("clock", "ideal", "the clock that says when a token was written: see the page on clocks", CLOCKS)
 EMPTY = Param("empty", "nan", "an empty hypothesis: undefined, or one token written after the whole source", EMPTIES)
-MEAN = Param("mean", "segment", "the corpus mean: every segment alike, or weighted by target tokens", MEANS)
+MEAN = Param("mean", "segment", "the corpus mean: segments with equal weights, or weighted by target tokens", MEANS)
 SHARED = frozenset(p.name for p in (LENGTH, CLOCK, EMPTY, MEAN))
-"""Parameters that every metric about time has; no metric can have another of that name."""
+"""Parameters that all metrics about time share; a metric cannot declare its own parameter of such a name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Metric:
     """A latency or quality metric: its identity, what it needs, and two functions.
 
-    `statistics` maps a schedule (a Run under one convention) to an array with a row per segment; `corpus` maps such
-    an array to one number. So a bootstrap is an index into rows, for every metric alike.
+    `statistics` maps a schedule (a Run under one convention) to an array with one row per segment; `corpus` maps such
+    an array to one number. So a bootstrap resamples rows in the same way for every metric.
 
     Its `repr` is its identity, and parses back:
 
@@ -113,24 +114,24 @@ class Metric:
         name: as it is written in tables.
         compute: the first function.
         aggregate: "mean" (of the one column), "ratio" (sum of the first column ÷ sum of the second), or a function.
-        pool: for a metric whose statistics are the values of all tokens (a Ragged): makes one number of those along
-            the last axis, of all tokens for the corpus, and of its own for a segment. It is given the metric's own
-            parameters.
-        from_sums: column sums → corpus values, along the last axis, where `aggregate` is a function of such sums: so
-            that many resamples are scored at once.
-        quantile: name of the parameter that says which percentile `pool` takes, where it takes one.
-        params: declared parameters; `values` holds those that were set. One set to its default is kept: under a
-            convention, `AL(length=hypothesis)` is not `AL`.
-        unit: what the value is measured in: the time unit of the log, that per minute or
-            100 tokens (a drift), a ratio, a count, or points.
+        pool: for a metric whose statistics are the values of all tokens (a Ragged): reduces the last axis to one
+            number, from all tokens for the corpus, and from its own tokens for a segment. It gets the metric's own
+            parameters as keywords.
+        from_sums: column sums → corpus values, along the last axis, where `aggregate` is a function of such sums. With
+            it, many resamples are scored at once.
+        quantile: name of the parameter that says which percentile `pool` takes, if it takes one.
+        params: declared parameters; `values` holds those that were set. A parameter that was set to its default is
+            kept: under a convention, `AL(length=hypothesis)` is not `AL`.
+        unit: the unit of the value: the time unit of the log, that unit per minute or 100 tokens (a drift), a ratio, a
+            count, or points.
         higher_is_better: direction, for tables; None if neither higher nor lower is better.
         needs: columns and settings that the value depends on: "length", "cutoff", "reference", "prediction",
             "tokens" (defined for token units only), "corpus" (needs the whole Run at once).
-        summary, formula, latex, paper, bibtex, edge_cases: for people.
-        undefined: why a segment without another reason has no value.
-        segment_values: statistics → values of the segments, where that is neither a column nor a ratio of two.
+        summary, formula, latex, paper, bibtex, edge_cases: the documentation of the metric, shown to users.
+        undefined: the reason why a segment has no value, if none of the common reasons applies.
+        segment_values: statistics → values of the segments, if these are neither a column nor a ratio of two columns.
         describe: more fields for the signature, e.g. those of sacreBLEU.
-        describe_segments: fields of the signature that are otherwise for the value of a single segment.
+        describe_segments: fields of the signature that differ for the value of a single segment.
     """
 
     name: str
@@ -164,7 +165,11 @@ class Metric:
         return replace(self, values=tuple((p.name, merged[p.name]) for p in self.params if p.name in merged))
 
     def param(self, name: str) -> Param:
-        """The declaration of a parameter."""
+        """The declaration of a parameter.
+
+        Raises:
+            MetricNameError: there is no such parameter.
+        """
         for param in self.params:
             if param.name == name:
                 return param
@@ -181,12 +186,12 @@ class Metric:
         return any(param.name == name for param in self.params)
 
     def uses(self, name: str) -> bool:
-        """Whether there is a parameter of that name, and nothing that makes it idle."""
-        idle = any(p.replaces == name and isinstance(self.get(p.name), int | float) for p in self.params)
-        return self.has(name) and not idle
+        """Whether there is a parameter of that name, and it has an effect."""
+        replaced = any(p.replaces == name and isinstance(self.get(p.name), int | float) for p in self.params)
+        return self.has(name) and not replaced
 
     def is_set(self, name: str) -> bool:
-        """Whether a parameter was given a value, be it its default."""
+        """Whether a parameter was set, even to its default."""
         return any(n == name for n, _ in self.values)
 
     @property
@@ -196,28 +201,28 @@ class Metric:
 
     @property
     def needs_corpus(self) -> bool:
-        """Whether the value of a segment depends on the other segments, so that a log cannot be scored in parts."""
+        """Whether the value of a segment depends on the other segments: then a log cannot be scored in parts."""
         return "corpus" in self.needs or "corpus" in (value for _, value in self.values)
 
     def __repr__(self) -> str:
         """The identity: name, and the parameters that were set."""
-        return _written(self.name, self.values)
+        return _format_call(self.name, self.values)
 
     @property
     def name_with_params(self) -> str:
         """Name and own parameters: the first field of a signature."""
-        return _written(self.name, self.own_values)
+        return _format_call(self.name, self.own_values)
 
     def __eq__(self, other: object) -> bool:
         """The same identity."""
         return repr(self) == repr(other) if isinstance(other, Metric) else NotImplemented
 
     def __hash__(self) -> int:
-        """Of the identity."""
+        """The hash of the identity."""
         return hash(repr(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the identity, which parses back where the metric is registered."""
+        """Pickle the identity; where it is unpickled, the metric must be registered."""
         from lagging.metrics.registry import metric
 
         return metric, (repr(self),)
@@ -226,7 +231,7 @@ class Metric:
 
     @property
     def columns(self) -> frozenset[str]:
-        """What of a log it needs, beside what every metric does."""
+        """The columns and settings of a log that it needs, in addition to what every metric needs."""
         return self.needs | (CLOCK_COLUMNS[str(self.get("clock"))] if self.has("clock") else frozenset())
 
     @property
@@ -235,19 +240,19 @@ class Metric:
 
     def statistics(self, schedule: Schedule) -> Statistics:
         """A row per segment: its value, or the sufficient statistics from which `corpus` makes the value."""
-        schedule.seen.clear()
+        schedule.used.clear()
         try:
             with np.errstate(all="ignore"):
                 rows = self.compute(schedule, **self._own)
-        except SystemExit as error:  # its code would be taken for ours
+        except SystemExit as error:  # its exit code would become that of the program
             raise MetricError(f"its function ended the program: SystemExit: {error}") from error
-        undeclared = schedule.seen - self.needs
+        undeclared = schedule.used - self.needs
         if undeclared:
             raise MetricError(f"its function uses what it did not declare: needs={sorted(undeclared)}")
         undefined = schedule.undefined(self) > 0
         if isinstance(rows, Ragged):
             if self.pool is None:
-                raise MetricError("its function gave a value per token, and has no `pool` to make one number of them")
+                raise MetricError("its function gave a value per token, and has no `pool` to reduce them")
             if len(rows) != len(schedule.run):
                 raise MetricError(f"its function gave {len(rows)} rows for {len(schedule.run)} segments")
             return rows.keep(~undefined) if undefined.any() else rows
@@ -263,12 +268,12 @@ class Metric:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the corpus value is a function of the sums of the columns of the statistics."""
+        """Whether the corpus value is a function of the column sums of the statistics."""
         return self.pool is None and (not callable(self.aggregate) or self.from_sums is not None)
 
     @property
     def ratio(self) -> bool:
-        """Whether the corpus value is the sum of the first column ÷ that of the second."""
+        """Whether the corpus value is the sum of the first column ÷ the sum of the second."""
         return self.aggregate == "ratio" or (self.has("mean") and self.get("mean") == "token")
 
     def segments(self, statistics: Statistics) -> Floats:
@@ -286,7 +291,8 @@ class Metric:
     def has_value(self, statistics: Statistics) -> npt.NDArray[np.bool_]:
         """Which segments have a value of their own.
 
-        Where a segment is valued as the corpus is, it may count there without: see DSPTV.
+        Where the formula of the corpus is also that of a segment, a segment without a value may count in the corpus:
+        see DSPTV.
         """
         if isinstance(statistics, Ragged):
             return np.asarray(statistics.lengths > 0)
@@ -301,7 +307,7 @@ class Metric:
         return self.pool
 
     def corpus(self, statistics: Statistics) -> float:
-        """The value of the corpus; NaN if no segment has one. The same to the last bit in whatever order."""
+        """The value of the corpus; NaN if no segment has one. The order of the segments does not change a bit of it."""
         if isinstance(statistics, Ragged):
             return float(self._pool(statistics.values, **self._own)) if len(statistics.values) else math.nan
         rows = statistics[~np.isnan(statistics).any(axis=1)]
@@ -312,7 +318,7 @@ class Metric:
         return self.value_from_sums([exact_sum(column) for column in rows.T], len(rows))
 
     def value_from_sums(self, sums: Sequence[float], n: int) -> float:
-        """The value of a corpus of which n segments have a value, by the sums of the columns of their statistics.
+        """The value of a corpus, from the column sums of the statistics of the n segments that have a value.
 
         Example:
             >>> import lagging
@@ -327,13 +333,13 @@ class Metric:
         return sums[0] / bottom if bottom else math.nan
 
 
-def _written(name: str, values: Iterable[tuple[str, Value]]) -> str:
-    inside = ", ".join(f"{n}={v}" for n, v in values)
-    return f"{name}({inside})" if inside else name
+def _format_call(name: str, values: Iterable[tuple[str, Value]]) -> str:
+    arguments = ", ".join(f"{n}={v}" for n, v in values)
+    return f"{name}({arguments})" if arguments else name
 
 
 def missing(statistics: Statistics) -> npt.NDArray[np.bool_]:
-    """Which segments have no statistics, and so no value."""
+    """Which segments have no statistics, and therefore no value."""
     if isinstance(statistics, Ragged):
         return np.asarray(statistics.lengths == 0, dtype=bool)
     return np.asarray(np.isnan(statistics).any(axis=1), dtype=bool)
@@ -341,7 +347,7 @@ def missing(statistics: Statistics) -> npt.NDArray[np.bool_]:
 
 def params_of(function: Compute) -> tuple[Param, ...]:
     """The keyword-only arguments of a metric's function, as declared parameters."""
-    found = []
+    params = []
     for arg in inspect.signature(function).parameters.values():
         if arg.kind is arg.KEYWORD_ONLY:
             if arg.name in SHARED:
@@ -352,5 +358,5 @@ def params_of(function: Compute) -> tuple[Param, ...]:
                 raise MetricNameError(f"parameter {arg.name!r} of {function.__name__} needs a default")
             kind = type(arg.default)
             choices = ("False", "True") if kind is bool else ()
-            found.append(Param(arg.name, arg.default, "", choices, kind if kind in (int, float, str) else None))
-    return tuple(found)
+            params.append(Param(arg.name, arg.default, "", choices, kind if kind in (int, float, str) else None))
+    return tuple(params)

@@ -21,11 +21,15 @@ _aliases: dict[str, str] = {}
 CALL = re.compile(r"\s*+(?P<name>[^()\s=,|:]++)\s*+(?:\((?P<params>[^()]*+)\))?+\s*+")
 PAIR = re.compile(r"\s*+(?P<name>\w++)\s*+=(?P<value>[^,()|:]*+)")
 NAMES = re.compile(r"(?:[^,()]|\([^()]*+\)|[()])++")
-"""What stands between commas that are not inside parentheses."""
+"""The text between commas that are not inside parentheses."""
 
 
 def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
-    """Put a metric into the registry."""
+    """Put a metric into the registry.
+
+    Raises:
+        MetricNameError: the name cannot be written in a signature, or is taken.
+    """
     if not CALL.fullmatch(metric.name) or "(" in metric.name:
         raise MetricNameError(f"{metric.name!r} cannot be a metric's name: no spaces, brackets, or any of = , | :")
     for name in (metric.name, *aliases):
@@ -37,7 +41,7 @@ def add(metric: Metric, aliases: Iterable[str] = ()) -> Metric:
 
 
 def alias(name: str, spec: str) -> None:
-    """Another name for a metric with some parameters: what a tool calls it."""
+    """Register another name for a metric with parameters: the name that a tool uses."""
     _aliases[name] = spec
 
 
@@ -73,26 +77,26 @@ def register(
     Packages register theirs through the entry point group `lagging.metrics`.
 
     Args:
-        name: as it will be written, e.g. "FirstWord".
+        name: the name of the metric, e.g. "FirstWord".
         unit: "time" (the unit of the log), "ratio", "count" or "points".
-        higher_is_better: direction, for tables; None if neither is.
+        higher_is_better: direction, for tables; None if neither higher nor lower is better.
         aggregate: "mean" of the segments, "ratio" of two sums, or a function from statistics to a number.
-        pool: makes one number of the values of many tokens, where the function gives a value per token.
+        pool: reduces the values of many tokens to one number, where the function gives a value per token.
         from_sums: column sums → corpus values, along the last axis, where `aggregate` is a function of such sums;
             without it, a metric with its own `aggregate` has no intervals.
-        quantile: name of the parameter that says which percentile `pool` takes, where it takes one.
+        quantile: name of the parameter that says which percentile `pool` takes, if it takes one.
         needs: what it needs beyond delays and source length: "prediction", "reference", "tokens", "cutoff" (if it uses
             `schedule.cutoff` or `schedule.source_end`), "corpus" (the whole Run at once), or a column ("source",
             "durations", …).
-        length: which |y| is the default ("hypothesis", "reference", "longest"); None if |y| plays no part in γ.
-        clocked: whether it is about time, so that `clock`, `empty` and `mean` mean something.
-        params: declarations, where more is to be said than the function's signature says.
+        length: which |y| is the default ("hypothesis", "reference", "longest"); None if the metric does not use |y|.
+        clocked: whether the metric is about time: then it has the parameters `clock`, `empty` and `mean`.
+        params: declarations of the parameters; taken from the signature of the function if not given.
         aliases: other names for it.
         summary, formula, latex, paper, bibtex, edge_cases: for the metric's card.
-        undefined: why a segment without another reason has no value.
-        segment_values: statistics → values of the segments, where that is not the first column.
+        undefined: the reason why a segment has no value, if none of the common reasons applies.
+        segment_values: statistics → values of the segments, if these are not the first column.
         describe: more fields for the signature.
-        describe_segments: fields of the signature that are otherwise for the value of a single segment.
+        describe_segments: fields of the signature that differ for the value of a single segment.
 
     Example:
         >>> import numpy as np, lagging
@@ -146,7 +150,10 @@ def register(
 
 @cache
 def _load_plugins() -> tuple[str, ...]:
-    """Import what other packages registered; what is told of those that cannot be loaded, and bring no metric then."""
+    """Import the metrics of other packages; return a message for each package that cannot be loaded.
+
+    Metrics that such a package registered before it failed are removed.
+    """
     from importlib.metadata import entry_points
 
     broken = []
@@ -161,15 +168,17 @@ def _load_plugins() -> tuple[str, ...]:
             _metrics.update(metrics)
             _aliases.clear()
             _aliases.update(aliases)
-            none = "cannot be loaded, and none of its metrics can be used"
-            broken.append(f"the metric plug-in {point.value!r} {none}: {type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            broken.append(
+                f"the metric plug-in {point.value!r} cannot be loaded, and none of its metrics can be used: {reason}"
+            )
     return tuple(broken)
 
 
 def _warn(broken: Iterable[str]) -> None:
-    """Tell of plug-ins that cannot be loaded."""
-    for text in broken:
-        warnings.warn(text, UserWarning, stacklevel=3)
+    """Warn of plug-ins that cannot be loaded."""
+    for message in broken:
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def registered() -> tuple[Metric, ...]:
@@ -204,7 +213,7 @@ def metric(spec: str | Metric) -> Metric:
     call = CALL.fullmatch(spec)
     if call is None:
         raise MetricNameError(f"cannot read the metric {spec!r}; write it like DAL or DAL(write_cost=1)")
-    found = _named(call["name"])
+    named = _find(call["name"])
     values: dict[str, str] = {}
     for pair in filter(str.strip, (call["params"] or "").split(",")):
         match = PAIR.fullmatch(pair)
@@ -213,32 +222,33 @@ def metric(spec: str | Metric) -> Metric:
         if match["name"] in values:
             raise MetricNameError(f"{match['name']} is given twice in {spec!r}")
         values[match["name"]] = match["value"].strip()
-    return found(**values)
+    return named(**values)
 
 
-def metric_among(spec: str | Metric, known: Iterable[Metric]) -> Metric:
-    """The metric written as `spec`; one of those known need not be registered, such as that of a column."""
-    return next((m for m in known if spec in (m, repr(m))), None) or metric(spec)
+def metric_among(spec: str | Metric, metrics: Iterable[Metric]) -> Metric:
+    """The metric written as `spec`: one of these, which need not be registered, or a registered one."""
+    return next((m for m in metrics if spec in (m, repr(m))), None) or metric(spec)
 
 
-def _named(name: str) -> Metric:
-    named = next((alias for alias in _aliases if alias.lower() == name.lower()), name)
-    if "(" in _aliases.get(named, ""):
-        return metric(_aliases[named])
+def _find(name: str) -> Metric:
+    """The metric of that name or alias, in any case."""
+    spelled = next((alias for alias in _aliases if alias.lower() == name.lower()), name)
+    if "(" in _aliases.get(spelled, ""):
+        return metric(_aliases[spelled])
     broken: tuple[str, ...] = ()
     if _aliases.get(name, name) not in _metrics:
-        broken = _load_plugins()  # looking for them takes longer than the rest of a small log
+        broken = _load_plugins()  # only here: it takes longer than scoring a small log
     name = _aliases.get(name, name)
     if name in _metrics:
         _warn(broken)
         return _metrics[name]
-    same = [m for m in _metrics if m.lower() == name.lower()]
-    if same:
-        return _metrics[same[0]]
+    in_other_case = [m for m in _metrics if m.lower() == name.lower()]
+    if in_other_case:
+        return _metrics[in_other_case[0]]
     if name.upper().endswith("_CA") and name[:-3]:
-        return _named(name[:-3])(clock="elapsed")
-    perhaps = "".join(f"\n  Perhaps it is of a package that is broken: {text}." for text in broken)
-    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}{perhaps}")
+        return _find(name[:-3])(clock="elapsed")
+    hint = "".join(f"\n  Perhaps it is of a package that is broken: {message}." for message in broken)
+    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}{hint}")
 
 
 def split_names(text: str) -> list[str]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of re-translation: how late a text is that may still change, and how much of it is taken back.
 
-An *update* replaces the text shown. The tokens that it *erases* are those of the old text after the first difference
-between old and new, whether or not they come again. An update that erases at least one token is a *revision*; one that
-only adds tokens is none. Of the erased tokens those are *gone* that the new text has nowhere.
+An *update* replaces the text shown. It *erases* the tokens of the old text after the first difference between old and
+new text, whether or not they appear again. An update that erases at least one token is a *revision*; an update that
+only adds tokens is not. An erased token is *gone* if the new text does not contain it.
 
 Logs have these counts in `erased`, `revisions` and `gone`, per segment and in tokens of the Run's level. SLTev's four
 numbers of flicker are
@@ -62,8 +62,8 @@ COUNTED = "Counted in the tokens of the log: those of SLTev for `.slt` files, un
     paper="Arivazhagan et al. 2020; SLTev's flicker (Ansari et al. 2021)",
     bibtex=ARIVAZHAGAN,
     edge_cases=(
-        "Nothing is left in the end, be it that everything was erased or that nothing was written: undefined.",
-        "A system that never takes anything back: 0. There is no upper bound.",
+        "The final text is empty (everything was erased, or nothing was written): undefined.",
+        "A system that never erases anything: 0. There is no upper bound.",
         COUNTED,
     ),
     undefined="nothing is left of the hypothesis, or what was erased is not known",
@@ -81,8 +81,8 @@ def _normalized_erasure(s: Schedule) -> Floats:
     aggregate=lambda rows: exact_sum(rows[:, 0]),
     from_sums=lambda sums: np.asarray(sums[..., 0]),
     needs={"erased", "gone", "level"},
-    params=(Param("gone", False, "only the erased tokens that the new text has nowhere", ("False", "True")),),
-    summary="How many tokens were erased again, in all.",
+    params=(Param("gone", False, "only the erased tokens that the new text does not contain", ("False", "True")),),
+    summary="The total number of tokens that were erased again.",
     formula="Erased = Σ erased; with `gone=True`, Σ gone",
     latex=r"\sum \mathrm{erased}",
     paper="Ansari et al. 2021",
@@ -105,7 +105,7 @@ def _erased(s: Schedule, *, gone: bool) -> Floats:
     clocked=False,
     aggregate="ratio",
     needs={"erased", "revisions", "level"},
-    summary="How many tokens a revision erases.",
+    summary="The mean number of tokens that a revision erases.",
     formula="Flicker = Σ erased ÷ Σ revisions",
     latex=r"\frac{\sum \mathrm{erased}}{\sum \mathrm{revisions}}",
     paper="after Ansari et al. 2021",
@@ -113,7 +113,7 @@ def _erased(s: Schedule, *, gone: bool) -> Floats:
     edge_cases=(
         "Never revised: undefined; such a segment changes neither sum.",
         "An update that only adds tokens is no revision.",
-        "Not what SLTev calls flicker: that is `NormalizedErasure` and `Erased`.",
+        "This is not what SLTev calls flicker: see `NormalizedErasure` and `Erased`.",
         COUNTED,
     ),
     undefined="never revised, or what was erased is not known",
@@ -124,7 +124,7 @@ def _flicker(s: Schedule) -> Floats:
 
 
 def _times(s: Schedule, partial: bool) -> tuple[Ragged, Ragged]:
-    """When each reference token was due, and when it was shown."""
+    """The time at which each reference token was due, and the time at which it was shown."""
     if s.run.due is None or s.run.shown is None:
         where = f" ({s.run.origin.description})" if s.run.origin.format == "sltev" else ""
         raise MetricError(
@@ -149,7 +149,7 @@ def _row_sums(like: Ragged, values: Floats) -> Floats:
         Param(
             "over",
             "matched",
-            "mean over the words that were shown, or over all of the reference",
+            "mean over the words that were shown, or over all words of the reference",
             ("matched", "reference"),
         ),
     ),
@@ -159,22 +159,22 @@ def _row_sums(like: Ragged, values: Floats) -> Floats:
     paper="Ansari et al. 2021; the rules of version 1.2.3",
     bibtex=ANSARI,
     edge_cases=(
-        "SLTev divides by all tokens of the reference, so that a word never shown counts as one without delay, and the "
-        "worse a translation, the sooner it seems to be there: `over=reference` gives its number.",
-        "A word counts from when it is first shown in its segment, if it is there in the end, though it may have been "
-        "gone meanwhile; shown before it was due, it counts as 0.",
+        "SLTev divides by all tokens of the reference. So a word that is never shown counts as one without delay, and "
+        "a worse translation seems to be faster. `over=reference` gives SLTev's number.",
+        "A word of the final text is timed by when it was first shown in its segment, even if it was erased in between."
+        " If it was shown before it was due, its delay is 0.",
         "A word that occurs several times in a sentence is looked for once.",
         "No word of the reference was shown: undefined.",
-        "Segments by time (T and PT); SLTev's W variants resegment the text and are something else.",
+        "Segments are assigned by time (SLTev's T and PT). SLTev's W variants resegment the text and are not computed.",
     ),
     undefined="no word of the reference was shown",
 )
 def _sltev_delay(s: Schedule, *, partial: bool, over: str) -> Floats:
     due, shown = _times(s, partial)
-    late = np.nan_to_num(np.maximum(shown.values - due.values, 0.0))
-    found = _row_sums(shown, (~np.isnan(shown.values)).astype(np.float64))
-    words = found if over == "matched" else np.nan_to_num(s.column("reference_length"))
-    return np.stack([_row_sums(shown, late), np.where(words > 0, words, np.nan)], axis=1)
+    delays = np.nan_to_num(np.maximum(shown.values - due.values, 0.0))
+    matched = _row_sums(shown, (~np.isnan(shown.values)).astype(np.float64))
+    words = matched if over == "matched" else np.nan_to_num(s.column("reference_length"))
+    return np.stack([_row_sums(shown, delays), np.where(words > 0, words, np.nan)], axis=1)
 
 
 @register(
@@ -183,7 +183,7 @@ def _sltev_delay(s: Schedule, *, partial: bool, over: str) -> Floats:
     clocked=False,
     aggregate="ratio",
     needs={"due", "shown", "level"},
-    summary="Which share of the words of the reference was never shown: those that SLTevDelay says nothing about.",
+    summary="The share of the words of the reference that were never shown; SLTevDelay does not measure them.",
     formula="Missed = Σ words never shown ÷ Σ words looked for",
     latex=r"\frac{\sum |\{\text{words never shown}\}|}{\sum |\{\text{words looked for}\}|}",
     paper="Ansari et al. 2021 (MissedTokens)",
@@ -196,7 +196,6 @@ def _sltev_delay(s: Schedule, *, partial: bool, over: str) -> Floats:
 )
 def _missed(s: Schedule) -> Floats:
     _, shown = _times(s, partial=False)
-    looked = shown.lengths.astype(np.float64)
-    return np.stack(
-        [_row_sums(shown, np.isnan(shown.values).astype(np.float64)), np.where(looked > 0, looked, np.nan)], 1
-    )
+    missed = _row_sums(shown, np.isnan(shown.values).astype(np.float64))
+    words = shown.lengths.astype(np.float64)
+    return np.stack([missed, np.where(words > 0, words, np.nan)], axis=1)

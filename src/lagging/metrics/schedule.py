@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Schedule: the g, |x| and |y| that a metric sees, once clock, lengths and convention are settled."""
+"""A Schedule: the g, |x| and |y| that a metric sees, under one clock, length and convention."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lagging.metrics.record import Metric
 __all__ = ["REASONS", "Schedule", "Schedules"]
 
 REASONS = ("", "empty hypothesis", "empty source", "no reference", "empty reference")
-"""Why a segment has no value: the text for each code of `Schedule.undefined`."""
+"""Why a segment has no value: the text of each code of `Schedule.undefined`."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Schedule:
 
     Attributes:
         run: the Run.
-        g: delays, on the clock asked for, without a stripped `</s>`.
-        ideal: the same on the ideal clock, which is the time of the source.
-        clock: the clock asked for.
+        g: delays on the requested clock, without a stripped `</s>`.
+        ideal: delays on the ideal clock, the time of the source.
+        clock: the requested clock.
         x: |x|, source lengths.
-        length: whose length y is.
-        length_from_hypothesis: where the hypothesis length stood in for a missing reference.
+        length: whose length y is: "hypothesis", "reference" or "longest".
+        length_from_hypothesis: which segments have the hypothesis length in place of a missing reference.
         strip: whether a final `</s>` is stripped.
-        seen: what of it a metric has used that it must have declared.
+        used: what a metric has used so far of the things that it must declare in `needs`.
     """
 
     run: Run
@@ -54,36 +54,36 @@ class Schedule:
     _durations: Ragged | None = None
     _shared: dict[str, Floats] = field(default_factory=dict)
     _undefined: dict[tuple[bool, ...], npt.NDArray[np.int8]] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
 
     @property
     def y(self) -> Floats:
         """|y|, target lengths as they enter γ; NaN where the reference that they should come from is missing."""
-        self.seen.add("length")
+        self.used.add("length")
         return self._y
 
     @property
     def source_end(self) -> Floats:
-        """From which delay on the source counts as fully read."""
-        self.seen.add("cutoff")
+        """The smallest delay at which the source of each segment counts as fully read."""
+        self.used.add("cutoff")
         return self._source_end
 
     @property
     def durations(self) -> Ragged | None:
-        """How long the speech lasts that was put out after each delay, in ms; NaN for a charged empty hypothesis."""
-        self.seen.add("durations")
+        """Duration in ms of the output speech after each delay; NaN for an empty hypothesis that is charged."""
+        self.used.add("durations")
         return self._durations
 
     @property
     def lags(self) -> Ragged:
         """ℓ(t) = g(t) − (t−1)/γ of every token: what AL, LAAL, YAAL and DAL average."""
-        self.seen.add("length")
+        self.used.add("length")
         return self._lags
 
     @property
     def cutoff(self) -> Floats:
         """τ of every segment."""
-        self.seen.add("cutoff")
+        self.used.add("cutoff")
         if "cutoff" not in self._shared:
             self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._source_end)
         return self._shared["cutoff"]
@@ -95,29 +95,29 @@ class Schedule:
     @property
     def compute(self) -> Ragged:
         """The computing time of each step that the system took, in ms."""
-        self.seen.add("compute")
+        self.used.add("compute")
         return clocks.steps(self.run)[1]
 
     def column(self, name: str) -> Any:
-        """A column of the Run that few logs have.
+        """A column of the Run that only a few logs have.
 
         Raises:
-            MetricError: this one does not.
+            MetricError: this log does not have it.
         """
-        self.seen.add(name)
-        found = getattr(self.run, name)
-        if found is None:
+        self.used.add(name)
+        column = getattr(self.run, name)
+        if column is None:
             raise MetricError(f"it needs `{name}`, and this log has none{WHERE.get(name, '')}")
-        return found
+        return column
 
     def by_row(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
         """`kernel(g, *columns)` for the segments of each length: one number per segment."""
         return self.g.by_row(kernel, *columns)
 
     def by_lag(self, kernel: Kernel, *columns: npt.NDArray[np.generic] | Ragged) -> Floats:
-        """`kernel(lags, *columns)`: as `lags.by_row`, but that the lags of all segments need never be held at once."""
-        self.seen.add("length")
-        return self.g.by_row(lambda g, x, y, *given: kernel(kernels.lags(g, x, y), *given), self.x, self._y, *columns)
+        """`kernel(lags, *columns)`: as `lags.by_row`, without holding the lags of all segments in memory at once."""
+        self.used.add("length")
+        return self.g.by_row(lambda g, x, y, *rest: kernel(kernels.lags(g, x, y), *rest), self.x, self._y, *columns)
 
     @cached_property
     def predictions(self) -> list[str | None]:
@@ -135,20 +135,20 @@ class Schedule:
         return [None if text is None else text.strip() for text in self.run.reference]
 
     def undefined(self, metric: Metric) -> npt.NDArray[np.int8]:
-        """Why each segment has no value under this metric: a place in `REASONS`; 0 where it may have one."""
+        """Why each segment has no value under this metric: an index into `REASONS`; 0 where it may have one."""
         timed = metric.has("clock")
-        about = (
+        needed = (
             "reference" in metric.needs,
             metric.uses("length"),
             timed or "tokens" in metric.needs,
-            timed and "compute" not in metric.needs,  # computing may be in vain
+            timed and "compute" not in metric.needs,  # computing counts even if nothing was written
         )
-        if about not in self._undefined:
-            self._undefined[about] = self._reasons(*about)
-        return self._undefined[about].copy()
+        if needed not in self._undefined:
+            self._undefined[needed] = self._reasons(*needed)
+        return self._undefined[needed].copy()
 
     def _reasons(self, reference: bool, length: bool, source: bool, written: bool) -> npt.NDArray[np.int8]:
-        """For every segment the place in `REASONS` of what it lacks, of what is needed."""
+        """The index into `REASONS` of what each segment lacks of what is needed."""
         code = np.zeros(len(self.run), dtype=np.int8)
         if reference:
             for row, text in enumerate(self.references):
@@ -173,26 +173,26 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
     ("char", "fbk"): lambda text: len(text.strip()),
     ("char", "omnisteval, cut"): lambda text: len(text.strip().replace(" ", "")),
 }
-"""How long a reference is, by level and way of counting."""
+"""How the length of a reference is counted, by level and convention."""
 
 WHERE = {
     "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
     "erased": "\n  fix: score the log of a system that revises what it wrote: simulstream's or SLTev's.",
     "gone": "\n  fix: score SLTev's log.",
 }
-"""Where a column is found that most logs do not have."""
+"""Which logs have a column that most logs do not have."""
 
 CHARACTERS: tuple[Callable[[str], int], ...] = (
     lambda text: len(tokens(text, "char")),
     lambda text: len(text.strip()),
     lambda text: len(text.strip().replace(" ", "")),
 )
-"""White space has no delays; it has, as in OmniSTEval's logs; all but the plain space has, as in SimulEval's."""
+"""Ways to count characters: without white space; with it (OmniSTEval's logs); without plain spaces (SimulEval's)."""
 
 
 @dataclass(frozen=True)
 class _Times:
-    """Delays on one clock, with what empty hypotheses are charged; `shared` is what metrics have made of them."""
+    """Delays on one clock; `charged` empty hypotheses have one token; `shared` caches what metrics compute of them."""
 
     g: Ragged
     ideal: Ragged
@@ -202,16 +202,16 @@ class _Times:
 
 
 class Schedules:
-    """The schedules of one Run under one convention; what several metrics need is made once."""
+    """The schedules of one Run under one convention; what several metrics need is computed once."""
 
     def __init__(self, run: Run, convention: Convention = PAPER) -> None:
         self.run = run
         self.convention = convention
-        self._made: dict[tuple[object, ...], Schedule] = {}
-        self._timed: dict[tuple[str, str], _Times] = {}
+        self._schedules: dict[tuple[object, ...], Schedule] = {}
+        self._times_by_clock: dict[tuple[str, str], _Times] = {}
 
     def _stripped(self, column: Ragged) -> Ragged:
-        """Without the last entry of a row where that belongs to a stripped `</s>`."""
+        """The column without the last entry of each row that belongs to a stripped `</s>`."""
         strip = self.convention.eos == "strip" and self.run.eos.any()
         return column.drop_last(self.run.eos) if strip else column
 
@@ -220,75 +220,80 @@ class Schedules:
         """Tokens of each reference as the convention counts them; NaN where there is none.
 
         standard    words between white space, or characters other than white space: as the hypothesis is counted
-        simuleval   `split(" ")`, so that double spaces count, those at the ends too, and an empty reference is 1;
-                    characters with the spaces between them
-        fbk         the same, but that spaces at the ends never count
-        omnisteval  as fbk; of segments cut from a stream, characters without any plain space
+        simuleval   words are `split(" ")`: double spaces and spaces at the ends count, and an empty reference has 1;
+                    characters include spaces
+        fbk         as simuleval, but spaces at the ends do not count
+        omnisteval  as fbk; characters of segments cut from a stream do not include plain spaces
         """
-        counted, own = self._counted(), self.run.reference_length
-        if counted is None or own is None:
-            return own if counted is None else counted
-        return np.where(np.isnan(counted), own, counted)
+        counted, logged = self._counted(), self.run.reference_length
+        if counted is None or logged is None:
+            return logged if counted is None else counted
+        return np.where(np.isnan(counted), logged, counted)
 
     def _counted(self) -> Floats | None:
-        """Tokens of each reference text; None without texts, or where they cannot be counted in the log's tokens."""
-        texts, level, count = self.run.reference, self.run.level, self.convention.count
-        if texts is None or (level == "token" and count == "standard"):
+        """Tokens of each reference text; None without texts, or if they cannot be counted in the log's tokens."""
+        column, level, count = self.run.reference, self.run.level, self.convention.count
+        if column is None or (level == "token" and count == "standard"):
             return None
-        known = texts.tolist()
-        if is_spm(level):  # SimulEval counts the pieces of a reference no otherwise
-            pieces = count_tokens(known, level, np.zeros(len(known), dtype=np.int64)).astype(np.float64)
-            return np.where([text is None for text in known], np.nan, pieces)
-        if level != "char" and count in ("standard", "simuleval") and None not in known:
-            return (count_words(known) if count == "standard" else count_spaces(known) + 1).astype(np.float64)
+        texts = column.tolist()
+        if is_spm(level):  # SimulEval counts the pieces of a reference in the same way
+            pieces = count_tokens(texts, level, np.zeros(len(texts), dtype=np.int64)).astype(np.float64)
+            return np.where([text is None for text in texts], np.nan, pieces)
+        if level != "char" and count in ("standard", "simuleval") and None not in texts:
+            return (count_words(texts) if count == "standard" else count_spaces(texts) + 1).astype(np.float64)
         if level == "char" and count == "standard":
-            return self._characters(known)
+            return self._characters(texts)
         cut = level == "char" and count == "omnisteval" and self.run.seg != "none"
-        way = COUNTING.get((level, f"{count}, cut" if cut else count), COUNTING["word", count])
-        return np.array([np.nan if text is None else way(text) for text in known], dtype=np.float64)
+        length = COUNTING.get((level, f"{count}, cut" if cut else count), COUNTING["word", count])
+        return np.array([np.nan if text is None else length(text) for text in texts], dtype=np.float64)
 
     def _characters(self, references: list[str | None]) -> Floats:
-        """Characters of each reference, counted as those of its own hypothesis are; by that of others, it would matter
-        which segments are scored together.
+        """Characters of each reference, counted as those of its own hypothesis are.
+
+        Other hypotheses are not looked at: then the length would depend on which segments are scored together.
         """
         predictions, lengths = self.run.prediction, self.run.delays.lengths.tolist()
-        out = np.full(len(references), np.nan)
+        counts = np.full(len(references), np.nan)
         for row, (text, n) in enumerate(zip(references, lengths, strict=True)):
             if text is not None:
                 written = None if predictions is None else predictions[row]
-                ways = (way for way in CHARACTERS if written is not None and way(written) == n)
-                out[row] = next(ways, CHARACTERS[0])(text)
-        return out
+                fitting = (length for length in CHARACTERS if written is not None and length(written) == n)
+                counts[row] = next(fitting, CHARACTERS[0])(text)
+        return counts
 
     def length_of(self, metric: Metric) -> str:
-        """Whose length is |y|: as set in the metric, else by the convention, else the metric's default."""
+        """Whose length is |y|: as set in the metric; if not, by the convention; if not, the metric's default."""
         metric = self.convention.resolve(metric)
         return str(metric.get("length")) if metric.uses("length") else "hypothesis"
 
     def for_metric(self, metric: Metric) -> Schedule:
-        """The schedule that the metric sees."""
+        """The schedule that the metric sees.
+
+        Raises:
+            MetricError: the Run does not have what the metric needs.
+        """
         metric = self.convention.resolve(metric)
         if self.run.unit == "none" and (metric.has("clock") or "tokens" in metric.needs):
             raise MetricError(
                 "it needs delays, and this log has none\n"
-                "  fix: score a log with delays; of text alone ask for BLEU, chrF or TER."
+                "  fix: score a log with delays; for text alone, ask for BLEU, chrF or TER."
             )
         length = self.length_of(metric)
         clock = str(metric.get("clock")) if metric.has("clock") else "ideal"
         empty = str(metric.get("empty")) if metric.has("empty") else "nan"
         key = (length, clock, empty)
-        if key not in self._made:
-            self._made[key] = self._make(length, clock, empty)
+        if key not in self._schedules:
+            self._schedules[key] = self._make(length, clock, empty)
         if "tokens" in metric.needs and self.run.unit != "token":
             raise MetricError("it is defined for source tokens only, and these delays are milliseconds")
-        return self._made[key]
+        return self._schedules[key]
 
     @cached_property
     def _ideal(self) -> Ragged:
         return self._stripped(self.run.delays)
 
     def _times(self, clock: str, empty: str) -> _Times:
-        """What does not depend on whose length |y| is."""
+        """The part of a schedule that does not depend on whose length |y| is."""
         run, ideal = self.run, self._ideal
         g = ideal if clock == "ideal" else self._stripped(clocks.clock(run, clock))
         durations = None if run.durations is None else self._stripped(run.durations)
@@ -302,16 +307,16 @@ class Schedules:
 
     def _make(self, length: str, clock: str, empty: str) -> Schedule:
         run, x = self.run, self.run.source_length
-        times = self._timed.get((clock, empty)) or self._times(clock, empty)
-        self._timed[clock, empty] = times
+        times = self._times_by_clock.get((clock, empty)) or self._times(clock, empty)
+        self._times_by_clock[clock, empty] = times
         g, charged = times.g, times.charged
         y = hypothesis = g.lengths.astype(np.float64)
         length_from_hypothesis = np.zeros(len(run), dtype=bool)
         if length != "hypothesis":
-            found = self.reference_length
-            reference = np.full(len(run), np.nan) if found is None else found
+            known = self.reference_length
+            reference = np.full(len(run), np.nan) if known is None else known
             if length == "longest" and self.convention.count == "standard":
-                reference = np.where(reference > 0, reference, np.nan)  # an empty reference is none
+                reference = np.where(reference > 0, reference, np.nan)  # an empty reference counts as none
             if length == "longest" or self.convention.replaces_missing_reference:
                 length_from_hypothesis = np.isnan(reference)
                 reference = np.where(length_from_hypothesis, hypothesis, reference)

@@ -22,7 +22,7 @@ Delays = Sequence[float] | npt.NDArray[np.generic]
 
 
 class _Sentence(NamedTuple):
-    """One sentence as a rectangle of one row, or none if no metric is defined on it."""
+    """One sentence as a rectangle of one row: the arguments of `kernels`."""
 
     g: Floats
     x: Floats
@@ -37,7 +37,12 @@ def as_sentence(
     length: str = "hypothesis",
     unit: str = "token",
 ) -> _Sentence | None:
-    """One sentence as a rectangle, checked; None if no metric is defined on it."""
+    """Check one sentence and make it a rectangle of one row; None if no metric is defined on it.
+
+    Raises:
+        DataError: delays or lengths are not valid.
+        UsageError: an option has a value that is not allowed.
+    """
     try:
         g = np.asarray(delays)
         g = g.astype(np.float64) if g.dtype.kind in "iufb" or not g.size else np.array([as_float(v) for v in delays])
@@ -49,13 +54,13 @@ def as_sentence(
         raise DataError(Fault("bad-reference-length", number(reference_length)))
     for kind, wrong in (("not-finite", ~np.isfinite(g)), ("negative-delay", g < 0)):
         if wrong.any():
-            place = int(wrong.argmax())
-            raise DataError(Fault(kind, number(g[place]), token=place + 1))
+            index = int(wrong.argmax())
+            raise DataError(Fault(kind, number(g[index]), token=index + 1))
     falls = np.flatnonzero(g[1:] < g[:-1])
     if len(falls):
-        place = int(falls[0])
-        detail = f"{number(g[place])} → {number(g[place + 1])}"
-        raise DataError(Fault("decreasing-delays", detail, token=place + 2))
+        index = int(falls[0])
+        detail = f"{number(g[index])} → {number(g[index + 1])}"
+        raise DataError(Fault("decreasing-delays", detail, token=index + 2))
     if not is_length(source_length):
         raise DataError(Fault("bad-source-length", number(source_length)))
     if length not in LENGTHS:
@@ -77,7 +82,7 @@ def as_sentence(
 
 
 def as_float(value: Any) -> float:
-    """A number that NumPy does not know as one, such as a Fraction; not text."""
+    """A float from a number of any type, such as a Fraction, but not from text."""
     if isinstance(value, str | bytes):
         raise TypeError(f"{value!r} is not a number")
     return float(value)
@@ -123,7 +128,7 @@ def waits(delays: Delays, *, source_length: float | None = None) -> Floats:
 
     Args:
         delays: source consumed before each target token, non-decreasing.
-        source_length: |x|; plays no part, and is taken so that every function can be called alike.
+        source_length: |x|. Waits do not depend on it; it is accepted because other functions need it.
 
     Returns:
         The source read right before each target token, zeros included.
@@ -145,7 +150,7 @@ def cw(delays: Delays, *, source_length: float | None = None) -> float:
 
     Args:
         delays: source consumed before each target token, non-decreasing.
-        source_length: |x|; plays no part unless it is 0, and is taken so that every metric can be called alike.
+        source_length: |x|. CW does not depend on it unless it is 0; it is accepted because other metrics need it.
 
     Returns:
         Mean of the waits that are not 0; NaN when nothing was written, or nothing was read, or the source is empty.
@@ -177,7 +182,7 @@ def lags(
     Args:
         delays: source consumed before each target token, non-decreasing, in source units.
         source_length: |x|, in the same unit.
-        effective: from the effective delays g' (as DAL does) rather than from g (as AL does).
+        effective: use the effective delays g' (as DAL does) instead of g (as AL does).
         write_cost: cost d of writing one token; |x|/|y| if not given.
         reference_length: length of the reference in target tokens, for the other values of `length`.
         length: whose length is |y|: "hypothesis", "reference" or "longest".
@@ -186,7 +191,7 @@ def lags(
         One lag per token; all NaN where |x| or |y| is 0.
 
     Example:
-        The antagonist of Tables 2 and 4:
+        The schedule of Tables 2 and 4, which lowers AL:
 
         >>> lags([4, 4, 4, 4, 5], source_length=5)
         array([4., 3., 2., 1., 1.])
@@ -229,7 +234,7 @@ def effective_delays(
     reference_length: float | None = None,
     length: str = "hypothesis",
 ) -> Floats:
-    r"""Effective delays g': delays once every write has taken its time (Cherry & Foster, 2019).
+    r"""Effective delays g': the delays if every write takes time (Cherry & Foster, 2019).
 
     $$ g'(t) = \max\{g(t),\; g'(t-1) + d\} = (t-1)d + \max_{i \le t} [g(i) - (i-1)d] $$
 
@@ -267,7 +272,7 @@ def over_budget(
     reference_length: float | None = None,
     length: str = "hypothesis",
 ) -> npt.NDArray[np.int64]:
-    r"""Which read went most over budget, up to each target token: the one that DAL pays attention to.
+    r"""The read that is most over budget, up to each target token: the one that determines DAL.
 
     $$ \operatorname{argmax}_{i \le t} [g(i) - (i-1)d] $$
 
@@ -279,8 +284,8 @@ def over_budget(
         length: whose length is |y|: "hypothesis", "reference" or "longest".
 
     Returns:
-        For each token the index into `delays` (from 0) of the read that its effective delay comes from, the first of
-        equals; empty where |x| or |y| is 0.
+        For each token the index (from 0) into `delays` of the read that determines its effective delay, the first of
+        equal ones; empty where |x| or |y| is 0.
 
     Example:
         >>> over_budget([1, 2, 3, 3, 3, 3], source_length=3)       # Table 5: the third read costs most
@@ -318,7 +323,7 @@ def al(
         Mean lag in source units; NaN when nothing was written, or the source is empty.
 
     Example:
-        >>> al([4, 5, 5, 5, 5], source_length=5), al([4, 4, 4, 4, 5], source_length=5)   # wait-4; a cheat
+        >>> al([4, 5, 5, 5, 5], source_length=5), al([4, 4, 4, 4, 5], source_length=5)   # wait-4; low AL
         (4.0, 2.2)
 
     References:
@@ -333,7 +338,7 @@ def al(
 def al_y(
     delays: Delays, *, source_length: float, reference_length: float | None = None, length: str = "hypothesis"
 ) -> float:
-    r"""Average Lagging over all target tokens: AL without its cut-off.
+    r"""Average Lagging over all target tokens: AL without the cut-off τ.
 
     $$ \mathrm{AL}_{|y|} = \frac{1}{|y|} \sum_{t=1}^{|y|} g(t) - \frac{t-1}{\gamma} $$
 
@@ -418,8 +423,8 @@ def dal(
 
     $$ \mathrm{DAL} = \frac{1}{|y|}\sum_{t} g'(t) - (t-1)d, \qquad g'(t)=\max\{g(t),\; g'(t-1)+d\} $$
 
-    where $d = 1/\gamma = |x|/|y|$ unless given. Equal to the mean running maximum of $g(t)-(t-1)d$, which is how it is
-    computed. Every write is charged, so the antagonistic schedule below, which brings AL from 4 to 2.2, gains nothing.
+    where $d = 1/\gamma = |x|/|y|$ unless given. It is computed as the mean running maximum of $g(t)-(t-1)d$, which
+    is the same. Every write is charged: the second schedule below, which lowers AL from 4 to 2.2, does not lower DAL.
 
     Args:
         delays: source consumed before each target token, non-decreasing, in source units.
@@ -432,7 +437,7 @@ def dal(
         Mean lag in source units; NaN when nothing was written, or the source is empty.
 
     Example:
-        >>> dal([4, 5, 5, 5, 5], source_length=5), dal([4, 4, 4, 4, 5], source_length=5)   # wait-4; a cheat
+        >>> dal([4, 5, 5, 5, 5], source_length=5), dal([4, 4, 4, 4, 5], source_length=5)   # wait-4; low AL
         (4.0, 4.0)
         >>> dal([1, 2, 3, 3, 3, 3], source_length=3), dal([1, 1, 2, 2, 3, 3], source_length=3)  # without, with catch-up
         (1.75, 1.0)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +27,12 @@ import numpy as np
 from lagging.data.run import Run
 from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, UsageError, optional
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options, ReadOptions
-from lagging.formats.parquet import as_texts, from_batches
-from lagging.formats.quarantine import reason_of, without
+from lagging.formats.options import ReadOptions
+from lagging.formats.parquet import from_batches
+from lagging.formats.quarantine import drop_faulty, reason_of
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 from lagging.formats.tables import joined_labels, match
 from lagging.metrics import Metric, metric
@@ -280,32 +283,23 @@ def read_batch(
         raise DataError(Fault("missing-column", "no `id`, and by its place in a batch nothing can be named", PATH))
     if not batch.num_rows:
         return [], {}
-    state = Options(
-        "arrow",
-        options.level,
-        options.unit,
-        options.repair,
-        options.columns,
-        unit_hint=options.unit_hint,
-        by=options.group_by,
-        column_map=options.column_map,
-    )
-    state.faults.limit = sys.maxsize
+    report = ReadReport()
+    report.faults.limit = sys.maxsize
     seen, runs = SeenIds(), list[Run]()
-    for run in from_batches([batch], Source(PATH, None), state):
-        state.faults.add(*seen.repeated(run).values())
+    for run in from_batches([batch], Source(PATH, None), replace(options, format="arrow"), report):
+        report.faults.add(*seen.repeated(run).values())
         seen.add(run)
         runs.append(run)
     descriptions = [run.origin.description for run in runs if "guessed" in run.origin.description]
     if descriptions and not guess:
         raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({descriptions[0]})")
-    faults = list(state.faults.sorted())
+    faults = list(report.faults.sorted())
     if faults and (on_error == "fail" or any(fault.line is None for fault in faults)):
-        raise DataError(state.faults)
+        raise DataError(report.faults)
     rows: dict[int, list[Fault]] = {}
     for fault in faults:
         rows.setdefault((fault.line or 0) - 1, []).append(fault)
-    good = [run for run in (without(run, faults) for run in runs) if len(run)]
+    good = [run for run in (drop_faulty(run, faults) for run in runs) if len(run)]
     return [strip_tokens(run, options.strip) for run in good] if options.strip else good, rows
 
 

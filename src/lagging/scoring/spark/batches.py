@@ -15,8 +15,8 @@ import numpy.typing as npt
 from lagging.data.checks import add_counts
 from lagging.data.run import Run
 from lagging.errors import Fault, optional
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.options import ReadOptions
-from lagging.formats.parquet import as_texts
 from lagging.formats.tables import match
 from lagging.scoring.arrow import read_batch
 from lagging.scoring.plan import Plan

@@ -13,8 +13,8 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, optional
-from lagging.formats.options import Options, ReadOptions
-from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, wanted
+from lagging.formats.options import ReadOptions
+from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, is_requested
 from lagging.formats.tables import labels_of, match
 from lagging.metrics import metric
 from lagging.scoring.accumulator import Accumulator
@@ -128,11 +128,11 @@ class SegmentFrame:
 
     def narrow(self, plan: Plan) -> None:
         """Keep the columns that a Plan needs, and those that every score needs."""
-        options = Options(columns=frozenset(plan.columns))
+        options = ReadOptions(columns=frozenset(plan.columns))
         needed = [
             name
             for column, name in self.names.items()
-            if column not in OPTIONAL or column in TELLING or wanted(column, options, "ms")
+            if column not in OPTIONAL or column in TELLING or is_requested(column, options, "ms")
         ]
         self.df = self.df.select(*map(_quote, dict.fromkeys((*needed, *self.group_names, *ADDED))))
 

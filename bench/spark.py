@@ -112,7 +112,7 @@ def main() -> None:
         generate(folder, segments)
         size = sum(path.stat().st_size for path in folder.iterdir())
         held = list(batches(folder))
-        options = ReadOptions.make(unit="ms", level="token")
+        options = ReadOptions(unit="ms", level="token")
         plain = Task(Plan.make(METRICS, summary=True), options, buckets=0)
         plan, grouped = Plan.make(METRICS, group_by=["lang"], seed=SEED), replace(options, group_by=("lang",))
         full = Task(plan, grouped, settings={"unit": "ms"}, buckets=200)

@@ -28,7 +28,7 @@ from lagging.scoring.spark.files import _path_forms
 pa = pytest.importorskip("pyarrow")
 
 PLAN = Plan.make(["AL", "DAL", "BLEU"], group_by=["lang"], seed=SEED)
-TASK = Task(PLAN, ReadOptions.make(unit="token", level="word", group_by=["lang"]), buckets=3)
+TASK = Task(PLAN, ReadOptions(unit="token", level="word", group_by=("lang",)), buckets=3)
 
 
 def rows(number: int, seed: int = 1) -> list[dict[str, Any]]:

@@ -157,8 +157,13 @@ def score_batch(
         {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
     """
     plan = Plan.make(metrics, convention, keep="values")
-    options = ReadOptions.make(
-        level=level, unit=unit, repair=repair, strip=strip, column_map=column_map, group_by=group_by
+    options = ReadOptions(
+        level=level,
+        unit=unit,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
+        group_by=tuple(group_by),
     )
     return score_rows(batch, *read_batch(batch, options, on_error), plan, options)
 
@@ -342,8 +347,13 @@ def tally_batch(
         [{'metric': 'AL', 'n': 2}]
     """
     accumulator = Accumulator(Plan.make(metrics, convention, group_by=group_by, summary=True, seed=seed))
-    options = ReadOptions.make(
-        level=level, unit=unit, repair=repair, strip=strip, column_map=column_map, group_by=group_by
+    options = ReadOptions(
+        level=level,
+        unit=unit,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
+        group_by=tuple(group_by),
     )
     runs, _ = read_batch(batch, options, on_error)
     for run in runs:

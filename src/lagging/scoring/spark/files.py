@@ -109,7 +109,7 @@ def score_files(
     """
     columns = (group_by,) if isinstance(group_by, str) else group_by
     plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
-    options = ReadOptions.make(level=level, unit=unit, repair=repair, strip=strip, column_map=column_map)
+    options = ReadOptions(level=level, unit=unit, repair=tuple(repair), strip=tuple(strip), column_map=column_map or {})
     spark_options = SparkOptions(on_error, confidence, resamples, check_ids)
     return score_paths(spark, [paths] if isinstance(paths, str) else paths, plan, options, spark_options)
 

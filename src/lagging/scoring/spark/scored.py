@@ -116,7 +116,7 @@ def score(
     """
     columns = (group_by,) if isinstance(group_by, str) else group_by
     plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
-    options = ReadOptions.make(level=level, unit=unit, repair=repair, strip=strip, column_map=column_map)
+    options = ReadOptions(level=level, unit=unit, repair=tuple(repair), strip=tuple(strip), column_map=column_map or {})
     return score_frame(df, plan, options, SparkOptions(on_error, confidence, resamples, check_ids))
 
 

@@ -318,6 +318,25 @@ def test_a_file_that_is_damaged_in_the_middle(spark: Any, tmp_path: Path) -> Non
         score_files(spark, str(tmp_path / "nowhere.parquet"), ["AL"])
 
 
+def test_files_with_other_columns(spark: Any, tmp_path: Path) -> None:
+    """Spark takes the columns of one file for those of all, unless it is told otherwise."""
+    plain = [{key: row[key] for key in ("id", "delays", "source_length", "unit")} for row in segments(0, 20)]
+    texts = [{**row, "id": f"t{row['id']}", "prediction": "w " * len(row["delays"])} for row in plain]
+    for name, rows in (("a", plain), ("b", texts)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+    with pytest.raises(DataError) as caught:
+        score_files(spark, str(tmp_path), ["AL"])
+    assert [(f.kind, f.path) for f in caught.value.faults] == [("missing-prediction", str(tmp_path / "b.parquet"))]
+    more = [{**row, "id": f"r{row['id']}", "reference_length": 3.0} for row in plain]
+    pq.write_table(pa.Table.from_pylist(more), tmp_path / "b.parquet")
+    request = [tmp_path / "*.parquet", "-m", "AL(length=reference)", "--by", "unit"]
+    assert run(*request, "--engine", "spark") == run(*request)
+    other = pa.Table.from_pylist(plain).set_column(2, "source_length", pa.array(["x"] * 20))
+    pq.write_table(other, tmp_path / "b.parquet")
+    with pytest.raises(LaggingError, match=r"CANNOT_MERGE_SCHEMAS.*Failed merging schemas: ."):
+        score_files(spark, str(tmp_path), ["AL"])
+
+
 def test_units_in_the_metadata_of_files(spark: Any, tmp_path: Path) -> None:
     for number, unit in enumerate(["token", "ms", "token"]):
         ids = [f"{number}-{row}" for row in range(3)]
@@ -353,6 +372,11 @@ def test_nothing_but_faults(spark: Any, lake: Path) -> None:
     with pytest.raises(DataError) as caught:
         score(df, ["AL"])
     assert caught.value.counts == {"missing-source-length": 600}
+    decreasing = df.selectExpr(
+        "* except (delays, source_length, unit)", "array(2D, 1D) as delays", "3D as source_length"
+    )
+    scored = score(decreasing.drop("prediction"), ["AL"], on_error="quarantine")
+    assert (scored.scores, dict(scored.kinds)) == ([], {"decreasing-delays": 600})
 
 
 def test_a_package_that_executors_lack_is_named(spark: Any) -> None:

@@ -390,7 +390,7 @@ def test_byte_ranges_are_the_file(tmp_path, end):
     read = []
     for portion in found:
         one = Source("lines", path, portion=portion)
-        one.enter()
+        one.seek_portion()
         lines = [(batch.first + place, line) for batch in one.batches() for place, line in enumerate(batch.lines)]
         assert len(lines) == portion.count
         read += lines

@@ -47,7 +47,7 @@ from lagging.scoring.plan import IntervalSettings, Keep, Plan
 from lagging.scoring.processes import MOST
 from lagging.scoring.scores import Score, Scores
 from lagging.scoring.signature import Settings, Signature, settings
-from lagging.stats import RESAMPLES, check_drawn
+from lagging.stats import RESAMPLES, check_confidence
 
 __all__ = ["command"]
 
@@ -248,7 +248,7 @@ class _Request:
         interval = self.interval
         if first.interval is not None:
             resamples = first.interval.resamples
-            check_drawn(first.interval.confidence, RESAMPLES if resamples is None else resamples)
+            check_confidence(first.interval.confidence, RESAMPLES if resamples is None else resamples)
             interval = first.interval
         return replace(
             self,

@@ -27,6 +27,7 @@ from lagging.data.ragged import Ints, Ragged
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric
 from lagging.metrics.schedule import REASONS
+from lagging.scoring.estimators import aggregation_of
 from lagging.scoring.histogram import buckets, percentile
 from lagging.scoring.part import MetricPart, Part, reason
 from lagging.scoring.poisson import (
@@ -39,11 +40,11 @@ from lagging.scoring.poisson import (
     sums_as_floats,
     weights_in_parts,
 )
-from lagging.scoring.scores import Score, Summary, Undefined
+from lagging.scoring.scores import Score, Summary, Undefined, sign_interval
 from lagging.scoring.signature import COUNTED, Signature, joined
-from lagging.stats.estimators import Ratio, Sums, evaluate
-from lagging.stats.intervals import Interval, check_drawn, finish
-from lagging.stats.resamples import on_grid
+from lagging.stats import Interval, check_confidence
+from lagging.stats.estimators import Sums, estimator_of_unit_sums, evaluate
+from lagging.stats.intervals import interval_from_resamples
 
 __all__ = ["PERCENTILES", "Tally", "intervals", "tallies"]
 
@@ -140,24 +141,13 @@ class Tally:
             return "no sums over buckets were kept"
         if self.overflow or not all(math.isfinite(value) for column in self.sums for value in column):
             return "some segments have an infinite value, or nearly"
-        # on a grid, sums are exact, whether they are made one at a time or many at once
-        sums = on_grid(sums_as_floats(self.bucket_sums))
-        if not callable(self.resolved.aggregate):
-            return Ratio.of(sums[:, [0, 1, -1] if self.resolved.ratio else [0, -1, -1]])
-        from_sums = self.resolved.from_sums
-        assert from_sums is not None  # `check_additive` refuses others
-        return Sums(sums, lambda s: np.where(s[..., -1] > 0, from_sums(s[..., :-1]), np.nan))
+        aggregation = aggregation_of(self.resolved)
+        assert aggregation is not None  # `check_additive` refuses others
+        return estimator_of_unit_sums(sums_as_floats(self.bucket_sums), aggregation)
 
     def score(self, interval: Interval | None = None) -> Score:
         """A Score, which has the value but no segments."""
-        low, high, signature = None, None, self.signature
-        if interval is not None and not math.isnan(interval.low):
-            low, high = interval.low, interval.high
-            ci = f"{100 * interval.level:.10g}"
-            signature = signature.with_interval(
-                ci=ci, by="segment", method="poisson", bs=interval.resamples, seed=interval.seed
-            )
-        return Score(
+        score = Score(
             metric=self.metric,
             value=self.value,
             statistics=np.empty((0, len(self.sums))),
@@ -167,13 +157,12 @@ class Tally:
                 {reason: count for reason, (count, _) in self.undefined.items()},
             ),
             unit=self.unit,
-            signature=signature,
+            signature=self.signature,
             resolved=self.resolved,
-            low=low,
-            high=high,
             count=self.n,
             summary=self._summary(),
         )
+        return score if interval is None else sign_interval(score, interval)
 
     def _summary(self) -> Summary | None:
         if self.histogram is None:
@@ -357,7 +346,7 @@ def _join_signatures(first: Tally, second: Tally) -> Signature:
 
 def intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
     """The intervals of Tallies of one seed: the same as `Tally.interval` makes, in less time."""
-    check_drawn(confidence, resamples)
+    check_confidence(confidence, resamples)
     ends: list[Interval] = []
     size = max(1, BATCH * RESAMPLES // max(resamples, RESAMPLES))
     for start in range(0, len(tallies), size):
@@ -372,6 +361,6 @@ def intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int
                 if isinstance(e, str):
                     interval = replace(empty, reason=e)
                 else:
-                    interval = finish(empty, tally.value, e, next(values), None)
+                    interval = interval_from_resamples(empty, tally.value, e, next(values), None)
                 ends.append(replace(interval, method="poisson"))
     return ends

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lagging.comparison import Comparison
+from lagging.comparison.match import on_common_segments
 from lagging.comparison.regimes import REGIMES
 from lagging.data.ragged import Floats
 from lagging.errors import MetricError
 from lagging.metrics import Metric
 from lagging.render.analysis import Analysis, common_clocks
-from lagging.scoring.scores import Score, Scores
-from lagging.stats import Interval, intervals
-from lagging.stats.match import on_common_segments
+from lagging.scoring.intervals import intervals
+from lagging.scoring.scores import Score, Scores, sign_interval
 
 __all__ = ["by_length", "distribution", "finite", "hidden", "number", "over_time", "tradeoff"]
 
@@ -81,28 +80,29 @@ def _points(
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """By clock and metric, the point of each system; intervals of all of them on the same resamples."""
     resamples = min(found.resamples, max(LEAST, DRAWN // max(found.n, 1)))
-    drawn = {"by": found.by, "level": found.level, "resamples": resamples, "seed": found.seed}
     scores = {"ideal": [[one.scores[m] for m in metrics] for one in systems]}
     other = {
         clock: on_common_segments(
-            {one.name: one.on(clock) for one in systems}, [m(clock=clock) for m in metrics], by=found.by
+            {one.name: one.on(clock) for one in systems}, [m(clock=clock) for m in metrics], resample=found.resample
         ).scores
         for clock in clocks
         if clock != "ideal"
     }
-    made = iter(intervals([one for rows in other.values() for row in rows for one in row], **drawn))  # type: ignore[arg-type]
-    scores |= {clock: [[_with(one, next(made)) for one in row] for row in rows] for clock, rows in other.items()}
+    ends = iter(
+        intervals(
+            [score for rows in other.values() for row in rows for score in row],
+            resample=found.resample,
+            confidence=found.confidence,
+            resamples=resamples,
+            seed=found.seed,
+        )
+    )
+    scores |= {
+        clock: [[sign_interval(score, next(ends)) for score in row] for row in rows] for clock, rows in other.items()
+    }
     return {
         clock: {repr(m): [_point(row[at]) for row in scores[clock]] for at, m in enumerate(metrics)} for clock in clocks
     }
-
-
-def _with(one: Score, ends: Interval) -> Score:
-    if math.isnan(ends.low):
-        return one
-    how = {"ci": f"{100 * ends.level:.10g}", "by": ends.by, "method": ends.method, "bs": ends.resamples}
-    signature = one.signature.with_interval(**how, seed=ends.seed)
-    return replace(one, low=ends.low, high=ends.high, signature=signature)
 
 
 def _point(one: Score) -> dict[str, Any]:

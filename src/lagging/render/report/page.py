@@ -21,10 +21,11 @@ from lagging.render.analysis import Analysis, analyse
 from lagging.render.report.charts import by_length, distribution, finite, hidden, over_time, tradeoff
 from lagging.render.report.health import Check, checks
 from lagging.render.report.segments import chosen, columns
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
 from lagging.scoring.scores import Scores
-from lagging.stats import RESAMPLES, SEED, with_intervals
+from lagging.stats import RESAMPLES, SEED
 from lagging.version import __version__
 
 __all__ = ["Report", "alone", "report"]
@@ -142,8 +143,8 @@ def alone(
     counting: Convention,
     scores: Scores | None = None,
     *,
-    by: str | None = None,
-    level: float = 0.95,
+    resample: str | None = None,
+    confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
@@ -152,10 +153,10 @@ def alone(
         raise UsageError("several systems need a comparison: lagging.compare(runs)")
     ((name, run),) = runs.items()
     scores = score(run, default_metrics(run), convention=counting) if scores is None else scores
-    by = default_resample(scores) if by is None else by
-    found = with_intervals(scores, by=by, level=level, resamples=resamples, seed=seed)
+    resample = default_resample(scores) if resample is None else resample
+    found = with_intervals(scores, resample=resample, confidence=confidence, resamples=resamples, seed=seed)
     first = next(iter(found))
-    units = len(set(first.documents.tolist())) if by == "document" and first.documents is not None else first.n
+    units = len(set(first.documents.tolist())) if resample == "document" and first.documents is not None else first.n
     return Comparison(
         systems=(name,),
         metrics=tuple(one.metric for one in found),
@@ -167,8 +168,8 @@ def alone(
         unmatched={},
         test="bootstrap",
         correction="none",
-        by=by,
-        level=level,
+        resample=resample,
+        confidence=confidence,
         resamples=resamples,
         seed=seed,
     )
@@ -225,7 +226,7 @@ def _compared(found: Comparison) -> dict[str, Any]:
         "n": found.n,
         "base": found.base,
         "alpha": found.alpha,
-        "level": found.level,
+        "level": found.confidence,
         "how": found.how,
         "key": found.key,
         "summary": found.summary.splitlines()[:-1],

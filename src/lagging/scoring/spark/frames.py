@@ -24,7 +24,7 @@ from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.spark import tasks
 from lagging.scoring.spark.batches import ADDED, Counts, Place, Task, repeated_id
 from lagging.scoring.spark.tasks import PLACES, ROWS
-from lagging.stats.intervals import check_drawn
+from lagging.stats import check_confidence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,7 +54,7 @@ class SparkOptions:
         """Refuse values that do not exist."""
         if self.on_error not in ("fail", "quarantine"):
             raise UsageError(f"on_error is 'fail' or 'quarantine', but got {self.on_error!r}")
-        check_drawn(self.confidence, self.resamples)
+        check_confidence(self.confidence, self.resamples)
 
 
 def _shuffle_partitions(df: DataFrame) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 import lagging
 from lagging.render.comparison import render_comparison
-from lagging.render.table import BOLD
+from lagging.render.text import BOLD
 
 FEW = ("--resamples", 200)
 SYSTEMS = {"base": (3, 1), "new": (1, 2), "third": (3, 3)}

@@ -13,7 +13,7 @@ from lagging.comparison.published.rows import PublishedRow
 from lagging.curves.ranking import kendall, ranking
 from lagging.curves.slopes import lines
 from lagging.errors import UsageError
-from lagging.render.disagreement import render_lines
+from lagging.render.ranking import render_lines
 from lagging.stats.resamples import counts
 
 values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7)

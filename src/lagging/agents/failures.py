@@ -79,5 +79,5 @@ def truncate(text: str) -> str:
 
 
 def _is_runner(frame: TracebackType) -> bool:
-    """Whether a frame is of the code that calls agents, ours or SimulEval's."""
+    """Whether a frame is of the code that calls agents, of lagging or of SimulEval."""
     return str(frame.tb_frame.f_globals.get("__name__", "")).startswith(("lagging.agents.", "simuleval."))

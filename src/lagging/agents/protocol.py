@@ -242,7 +242,7 @@ def int_in_range(value: object, low: int, high: int) -> int | None:
         >>> int_in_range(3, 0, 10), int_in_range(True, 0, 10), int_in_range(3.0, 0, 10), int_in_range(11, 0, 10)
         (3, None, None, None)
     """
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         return None
     return number if low <= (number := int(value)) <= high else None
 

@@ -254,7 +254,8 @@ class Sentence:
         raise Failure("wrong-type", shorten(answer))
 
     def _write(self, answer: Write, step: int) -> bool:
-        content, count = answer.content, answer.erase
+        content = answer.content
+        count: Any = answer.erase  # an agent may give anything
         if count != 0 and (not isinstance(count, Integral) or count < 0):
             raise Failure("wrong-type", f"erase={shorten(count)}")
         if self.traits.target == "speech":

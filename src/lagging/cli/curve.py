@@ -37,7 +37,7 @@ from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
 from lagging.render.curves import render_curves
-from lagging.render.disagreement import render_lines, render_ranking
+from lagging.render.ranking import render_lines, render_ranking
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
 from lagging.stats import CORRECTIONS

@@ -94,13 +94,13 @@ def schema_options(command: Command) -> Command:
         strip: tuple[str, ...] = (),
         **rest: Any,
     ) -> Any:
-        options = ReadOptions.make(
+        options = ReadOptions(
             format=format_in,
             level=level,
             unit=unit,
             spm_model=spm_model,
-            repair=_split(repair),
-            strip=_split(strip),
+            repair=tuple(_split(repair)),
+            strip=tuple(_split(strip)),
             column_map=dict(_parse_column(text) for text in _split(column_map, keep_empty=True)),
         )
         return command(*args, options=options, **rest)

@@ -15,7 +15,7 @@ from lagging.data.decimals import decimal
 from lagging.data.ragged import Floats
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, MetricNameError, UsageError, counted
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.longform.entries import read_lines
 from lagging.metrics import Metric, metric
 from lagging.metrics.registry import CALL
@@ -156,9 +156,9 @@ def read_column(path: str | Path, name: str, system: str, *, higher_is_better: b
         >>> column.values, column.ids
         (array([0.8125,    nan]), ('7', '9'))
     """
-    options = Options()
-    file, texts = read_lines(path, options)
-    faults = options.faults
+    report = ReadReport()
+    file, texts = read_lines(path, report)
+    faults = report.faults
     values, ids, lines = [], [], []
     for line, row_id, value in _rows(file, texts, name, faults):
         if isinstance(value, str) and not value.strip():

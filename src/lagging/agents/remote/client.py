@@ -117,7 +117,7 @@ class RemoteAgent:
         self._errors = import_module("websockets.exceptions")
         self._close: weakref.finalize[Any, Any] | None = None
         self._connection: ClientConnection | None = None
-        self._hello: Hello | None = None
+        self._known: Hello | None = None
         self._begun = self._is_new = self._is_down = False
         self._sent = 0
         self._target: list[str] = []
@@ -126,7 +126,6 @@ class RemoteAgent:
         except NoAnswer as lost:
             fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or correct the address."
             raise UsageError(f"{lost}{fix}") from None
-        assert self._hello is not None
         self.agent, self.identity = self._hello.agent, self._hello.identity
         for name in Declared.__struct_fields__:
             setattr(self, name, getattr(self._hello.traits, name))
@@ -202,7 +201,6 @@ class RemoteAgent:
                 self._target = list(state.target)
         if self.source == "text":
             return Step(source, state.finished, erase, written)
-        assert self._hello is not None
         data = np.ascontiguousarray(source, dtype=SAMPLES).tobytes()
         size = self._hello.max_message // SAMPLES.itemsize * SAMPLES.itemsize
         for at in range(0, len(data), size):
@@ -210,6 +208,12 @@ class RemoteAgent:
         return Step([], state.finished, erase, written)
 
     # ---- the connection -----------------------------------------------------------------------------------------
+
+    @property
+    def _hello(self) -> Hello:
+        """What the server said of its agent when the connection was opened."""
+        assert self._known is not None
+        return self._known
 
     def _connect(self) -> None:
         """Open a connection, and receive what the server says of its agent.
@@ -253,10 +257,10 @@ class RemoteAgent:
             raise NoAnswer(f"cannot connect to {self._address}: {lost}") from None
         except (OSError, self._errors.WebSocketException) as error:
             raise NoAnswer(f"cannot connect to {self._address}: {_reason(error)}") from None
-        if self._hello is not None and _identity(hello) != _identity(self._hello):
+        if self._known is not None and _identity(hello) != _identity(self._known):
             self.close()
             raise Failure("connection", f"{self._address} now serves another agent: {hello.agent}")
-        self._hello, self._is_new = hello, True
+        self._known, self._is_new = hello, True
 
     def _connect_again(self) -> None:
         """Try to connect for some time; once that has failed, try only once per sentence."""
@@ -281,7 +285,6 @@ class RemoteAgent:
 
     def _send_message(self, message: FromClient) -> None:
         data = encode(message)
-        assert self._hello is not None
         if len(data) > self._hello.max_message:
             raise NoAnswer(
                 f"a message of {len(data)} bytes, but the server takes {self._hello.max_message} (--max-message)"

@@ -29,6 +29,7 @@ from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Note, merge_notes, optional
 from lagging.formats.jsonl_writer import speech_record
+from lagging.metrics.kernels import finish_times
 
 __all__ = ["TIMES", "encode", "read_lines", "record", "write_wav"]
 
@@ -66,7 +67,9 @@ def record(
         starts, finishes = ([round(ms, 4) for ms in times_ms] for times_ms in (sentence.starts, sentence.finishes))
         elapsed = finishes
     elif speech_in:
-        starts, finishes = _queued(sentence.arrivals, compute)
+        # a step begins when its source has arrived and the previous step has ended
+        finishes = [round(ms, 4) for ms in finish_times(sentence.arrivals, compute)]
+        starts = [round(max(pair), 4) for pair in zip(sentence.arrivals, [0.0, *finishes], strict=False)]
         elapsed = [round(read + spent, 4) for read, spent in zip(sentence.arrivals, accumulate(compute), strict=True)]
     line: dict[str, Any] = {
         "index": sentence.index,
@@ -105,15 +108,6 @@ def record(
 
 def _written(sentence: Sentence, speech_out: bool) -> tuple[str, list[int]]:
     return ("", sentence.hypothesis.owners) if speech_out else sentence.hypothesis.finish()
-
-
-def _queued(arrivals: list[float], compute: list[float]) -> tuple[list[float], list[float]]:
-    """When each step begins and ends: after its source has arrived, and after the previous step."""
-    starts, finishes, end = [], [], 0.0
-    for arrival, took in zip(arrivals, compute, strict=True):
-        starts.append(start := round(max(arrival, end), 4))
-        finishes.append(end := round(start + took, 4))
-    return starts, finishes
 
 
 def encode(line: dict[str, Any]) -> bytes:

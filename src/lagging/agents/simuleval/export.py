@@ -176,7 +176,7 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
             course, heard, ended = self._course, self._heard, self.states.source_finished
             self._heard = []
             new = [] if course.over else course.listen(heard, ended)
-            # of a recording, SimulEval would go on with the rest of it, for which an agent of ours is not asked
+            # SimulEval would continue with the rest of a recording, for which the agent is not called
             finished = course.over and (ended or traits.source == "text")
             if not new:
                 return write(segments.EmptySegment(finished=True), True) if finished else read()

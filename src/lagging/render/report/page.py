@@ -7,22 +7,20 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
-
-import numpy as np
 
 from lagging.comparison import Comparison
 from lagging.data.run import Run
 from lagging.data.tokens import noun
 from lagging.errors import Note, UsageError
 from lagging.metrics.conventions import Convention, convention
+from lagging.render.analysis import Analysis, analyse
 from lagging.render.report.charts import by_length, distribution, finite, hidden, over_time, tradeoff
 from lagging.render.report.health import Check, checks
 from lagging.render.report.segments import chosen, columns
-from lagging.render.report.systems import System, shared_rows
 from lagging.scoring.intervals import with_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
@@ -114,7 +112,7 @@ def report(
         comparison = alone(runs, counting)
     if tuple(runs) != comparison.systems:
         raise UsageError(f"the comparison is of {', '.join(comparison.systems)}, not of {', '.join(runs)}")
-    systems = _systems(runs, comparison, counting)
+    systems = analyse(runs, comparison, counting)
     ids = systems[0].run.id
     health = [checks(one, comparison.unmatched.get(one.name, ())) for one in systems]
     rows, note = chosen(systems, sorted({row for found in health for check in found for row in check.rows}))
@@ -177,21 +175,7 @@ def alone(
     )
 
 
-def _systems(runs: Mapping[str, Run], found: Comparison, counting: Convention) -> list[System]:
-    """The systems, with the segments that all of them have in the order of the first."""
-    compared = list(map(str, next(iter(found.scores[found.systems[0]])).ids.tolist()))
-    place = {name: at for at, name in enumerate(compared)}
-    ids = [name for name in map(str, next(iter(runs.values())).id.tolist()) if name in place]
-    order = np.array([place[name] for name in ids], dtype=np.int64)
-    out = []
-    for name, run in runs.items():
-        rows = shared_rows(run, ids)
-        shared = run if rows is None else replace(run[rows], notes=run.notes)
-        out.append(System(name, run, shared, found.scores[name], order, counting))
-    return out
-
-
-def _about(one: System) -> dict[str, Any]:
+def _about(one: Analysis) -> dict[str, Any]:
     run = one.whole
     return {
         "name": one.name,

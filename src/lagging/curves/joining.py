@@ -170,10 +170,11 @@ def score_setting(
     return score(setting, metrics, convention=convention)
 
 
-def _check_settings(system: str, pairs: Sequence[tuple[str, Setting]]) -> Sequence[tuple[str, Setting]]:
+def _check_settings(system: str, pairs: Any) -> Sequence[tuple[str, Setting]]:
     if isinstance(pairs, Setting | str) or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
         raise UsageError(f"{system} needs settings with their names: {{{system!r}: [('k=3', run), …]}}")
-    return pairs
+    checked: Sequence[tuple[str, Setting]] = pairs
+    return checked
 
 
 def check_axes(x: Metric, y: Metric) -> None:

@@ -22,6 +22,7 @@ from lagging.metrics import metric as metric_named
 from lagging.metrics import register, registry
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.histogram import bucket_middle, buckets
+from lagging.scoring.intervals import interval
 from lagging.scoring.part import score_part
 from lagging.scoring.plan import Plan
 from lagging.scoring.poisson import BUCKETS, RESAMPLES, SEED, segment_buckets, weights
@@ -239,7 +240,7 @@ def test_an_interval_is_that_of_weighting_every_segment_by_itself():
     rows = np.stack(
         [np.bincount(bucket, score.segments[defined], BUCKETS), *[np.bincount(bucket, minlength=BUCKETS)] * 2], axis=1
     )
-    low, high = bca(values, score.value, acceleration(Ratio.of(rows.astype(float))), 0.95)
+    low, high = bca(values, score.value, acceleration(Ratio.from_rows(rows.astype(float))), 0.95)
     found = tally(run, "DAL").interval()
     assert (found.low, found.high) == (pytest.approx(low, rel=1e-9), pytest.approx(high, rel=1e-9))
     assert (found.method, found.resample, found.resamples, found.seed) == ("poisson", "segment", 1000, 12345)
@@ -249,7 +250,7 @@ def test_an_interval_is_that_of_weighting_every_segment_by_itself():
 def test_an_interval_is_close_to_that_of_the_usual_bootstrap(metric):
     run = lagging.read(EXAMPLES / "antagonist-5")
     score = lagging.score(run, [metric])[metric]
-    usual, found = lagging.stats.interval(score), tally(run, metric).interval()
+    usual, found = interval(score), tally(run, metric).interval()
     width = usual.high - usual.low
     assert abs(found.low - usual.low) < 0.25 * width
     assert abs(found.high - usual.high) < 0.25 * width
@@ -263,7 +264,7 @@ def test_intervals_cover_what_they_promise():
     for _ in range(trials):
         x, bucket = dice.exponential(size=500), segment_buckets(dice.integers(0, 2**60, 500))
         rows = np.stack([np.bincount(bucket, x, BUCKETS), *[np.bincount(bucket, minlength=BUCKETS)] * 2], axis=1)
-        e = Ratio.of(rows.astype(float))
+        e = Ratio.from_rows(rows.astype(float))
         low, high = bca(e.values(weights()), e.value, acceleration(e), 0.95)
         covered += low <= 1.0 <= high
     assert 0.91 < covered / trials < 0.985  # three standard errors around 0.948

@@ -92,8 +92,8 @@ class Comparison:
 
     def against(self, base: str) -> tuple[Pair, ...]:
         """How every other system compares with one of them, metric by metric."""
-        others = [system for system in self.systems if system != base]
-        return tuple(self.pair(m, base, other) for m in self.metrics for other in others)
+        compared = [system for system in self.systems if system != base]
+        return tuple(self.pair(m, base, system) for m in self.metrics for system in compared)
 
     def verdict(self, pair: Pair) -> str:
         """What the test says of b: "better", "worse" or "different" than a, "alike", or "untested"."""

@@ -108,6 +108,9 @@ def on_common_segments(
     in_order: bool = False,
 ) -> Matched:
     """The same as `match`, for a single system too: all of its segments."""
+    for scores in systems.values():
+        for score in scores:
+            score.check_segments()
     compared = _compared_metrics(systems, metrics)
     names = {system: [str(name) for name in next(iter(scores)).ids.tolist()] for system, scores in systems.items()}
     common = set.intersection(*(set(ids) for ids in names.values()))

@@ -66,6 +66,8 @@ def intervals(
 ) -> tuple[Interval, ...]:
     """The intervals of several Scores of the same segments, on the same resamples; see `interval`."""
     scores = list(scores)
+    for score in scores:
+        score.check_segments()
     if not scores:
         return ()
     method = default_method(resample) if method is None else method

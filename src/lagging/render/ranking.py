@@ -103,14 +103,14 @@ def render_lines(
     ]
     start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[upward]}".rstrip(", ")
     tables = [make_table(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
-    if lines.steeper:
+    if lines.slope_differences:
         steeper = [
             [f"{s.b} − {s.a}", with_interval(s.difference, "ratio"), format_p(s.difference.p), format_p(s.p_adjusted)]
-            for s in lines.steeper
+            for s in lines.slope_differences
         ]
         tables.append(make_table(["steeper by", "slope", "p", "p adjusted"], steeper))
     notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
-    notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.steeper)
+    notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.slope_differences)
     notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
         line.resample == "setting" and line.slope.low is not None for line in lines.lines
     )
@@ -143,7 +143,7 @@ def render_lines(
         ],
         "steeper": [
             {"a": s.a, "b": s.b, **_derived_record(s.difference), "p_adjusted": finite(s.p_adjusted)}
-            for s in lines.steeper
+            for s in lines.slope_differences
         ],
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]

@@ -227,7 +227,7 @@ def _compared(found: Comparison) -> dict[str, Any]:
         "base": found.base,
         "alpha": found.alpha,
         "level": found.confidence,
-        "how": found.how,
+        "how": found.description,
         "key": found.key,
         "summary": found.summary.splitlines()[:-1],
         "signature": str(found.signature) if found.pairs else None,

@@ -101,7 +101,7 @@ def command(
         raise UsageError("--base needs other systems to compare with it")
     else:
         comparison = alone(by_name, named_convention(convention), _join_columns(results[0], external), **drawn)
-    page = report(by_name, comparison, title=title, convention_=named_convention(convention))
+    page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
     for note in comparison.notes:

@@ -16,7 +16,8 @@ from lagging.comparison import Comparison
 from lagging.data.run import Run
 from lagging.data.tokens import noun
 from lagging.errors import Note, UsageError
-from lagging.metrics.conventions import Convention, convention
+from lagging.metrics.conventions import Convention
+from lagging.metrics.conventions import convention as convention_named
 from lagging.render.analysis import Analysis, analyse
 from lagging.render.report.charts import by_length, distribution, finite, hidden, over_time, tradeoff
 from lagging.render.report.health import Check, checks
@@ -82,7 +83,7 @@ def report(
     comparison: Comparison | None = None,
     *,
     title: str = "",
-    convention_: str | Convention = "paper",
+    convention: str | Convention = "paper",
 ) -> Report:
     """Everything that the page about some systems shows.
 
@@ -90,7 +91,7 @@ def report(
         runs: by name, as they were compared.
         comparison: of these, as `lagging.compare` makes it; of a single Run it can be left out.
         title: of the page.
-        convention_: whose counting; that of the comparison.
+        convention: the convention of the comparison.
 
     Raises:
         UsageError: the comparison is of other systems.
@@ -106,7 +107,7 @@ def report(
         >>> found.data["comparison"]["scores"][0][1]["value"] == lagging.score(wait(3), ["DAL"])["DAL"].value
         True
     """
-    counting = convention(convention_)
+    counting = convention_named(convention)
     if comparison is None:
         comparison = alone(runs, counting)
     if tuple(runs) != comparison.systems:

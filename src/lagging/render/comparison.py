@@ -117,7 +117,7 @@ def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)
-    rows = []
+    rows: list[list[str | Difference]] = []
     for pair in pairs:
         unit = units[pair.metric]
         interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit)

@@ -86,7 +86,7 @@ def write_tsv(records: Mapping[str, Sequence[Record]]) -> str:
         flat = [dict(_flatten(row)) for row in rows]
         names = list(dict.fromkeys(name for row in flat for name in row))
         first = [kind] if kind else []
-        lines = [[*first, *names], *([*first, *(row.get(name) for name in names)] for row in flat)]
+        lines: list[list[object]] = [[*first, *names], *([*first, *(row.get(name) for name in names)] for row in flat)]
         tables += ["\n".join("\t".join(map(tsv_field, line)) for line in lines)] if rows else []
     return "\n\n".join(tables)
 

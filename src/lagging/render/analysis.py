@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.comparison import Comparison
+from lagging.comparison.match import UNDEFINED_ELSEWHERE
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Run
 from lagging.errors import MetricError
@@ -23,7 +24,6 @@ from lagging.metrics.schedule import Schedule, Schedules
 from lagging.metrics.tail import locate_segments
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
-from lagging.stats.match import ELSEWHERE
 
 __all__ = ["Analysis", "analyse", "common_clocks", "start_times"]
 
@@ -91,7 +91,7 @@ class Analysis:
 
         A comparison leaves out a segment in which another system has no value; here it has its own value.
         """
-        scores = {s.metric: self._in_order(s) for s in self.scores if ELSEWHERE not in s.undefined.reasons}
+        scores = {s.metric: self._in_order(s) for s in self.scores if UNDEFINED_ELSEWHERE not in s.undefined.reasons}
         needed = [*map(metric, DIAGNOSTICS if self.timed else ())]
         needed += [s.metric for s in self.scores if s.metric.name in {m.name for m in registered()}]
         if missing := [m for m in dict.fromkeys(needed) if m not in scores]:

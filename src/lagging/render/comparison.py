@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lagging.comparison import Comparison
+from lagging.comparison.paired import Pair
 from lagging.comparison.published import PublishedScore
 from lagging.errors import SHOWN, counted
 from lagging.metrics import Metric
@@ -25,7 +26,6 @@ from lagging.render.table import (
     format_value,
     metric_column,
 )
-from lagging.stats import Pair
 
 __all__ = ["comparison_sheet", "render_comparison", "system_table"]
 
@@ -117,7 +117,7 @@ def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)
-    rows: list[list[str | Difference]] = []
+    rows: list[list[str | Cell | Difference]] = []
     for pair in pairs:
         unit = units[pair.metric]
         interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit)

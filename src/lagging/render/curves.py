@@ -137,11 +137,11 @@ def interval_record(draws: Draws | None, correction: str | None = None, method: 
     """How intervals and p-values were made; nothing where there are none."""
     if draws is None:
         return {}
-    interval = draws.made
+    interval = draws.template
     return {
-        "by": interval.by,
+        "by": interval.resample,
         "units": interval.clusters,
-        "level": interval.level,
+        "level": interval.confidence,
         "method": method or interval.method,
         "resamples": interval.resamples,
         "seed": interval.seed,
@@ -153,9 +153,9 @@ def describe_test(draws: Draws | None, correction: str) -> str:
     """How p-values were made, in words."""
     if draws is None:
         return ""
-    interval = draws.made
+    interval = draws.template
     kind = "wild bootstrap" if interval.method == "wild" else "bootstrap"
-    units = counted(interval.clusters, interval.by)
+    units = counted(interval.clusters, interval.resample)
     name = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "not adjusted"}[correction]
     return f"paired {kind} over {units}, {interval.resamples} resamples, seed {interval.seed}, {name}"
 

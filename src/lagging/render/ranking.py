@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from lagging.comparison.derived import Derived
 from lagging.curves import NO_LOG
-from lagging.curves.ranking import Lines, Ranking
+from lagging.curves.ranking import Ranking
+from lagging.curves.slopes import Lines
 from lagging.metrics import Metric
 from lagging.render.curves import (
     describe_test,
@@ -96,7 +97,7 @@ def render_lines(
             str(len(line.curve.points)),
             with_interval(line.slope, "ratio"),
             with_interval(line.start, upward),
-            line.by,
+            line.resample,
         ]
         for line in lines.lines
     ]
@@ -111,7 +112,7 @@ def render_lines(
     notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
     notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.steeper)
     notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
-        line.by == "setting" and line.slope.low is not None for line in lines.lines
+        line.resample == "setting" and line.slope.low is not None for line in lines.lines
     )
     notes += published_notes(lines.curves)
     records: dict[str, list[Record]] = {
@@ -136,7 +137,7 @@ def render_lines(
                 "settings": len(line.curve.points),
                 "slope": _derived_record(line.slope),
                 "start": _derived_record(line.start),
-                "by": line.by,
+                "by": line.resample,
             }
             for line in lines.lines
         ],

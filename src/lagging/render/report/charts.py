@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lagging.comparison import Comparison
+from lagging.comparison.match import on_common_segments
 from lagging.comparison.regimes import REGIMES
 from lagging.data.ragged import Floats, Ints
 from lagging.errors import MetricError
 from lagging.metrics import Metric
 from lagging.render.analysis import Analysis, common_clocks
 from lagging.render.records import estimate_record, finite
-from lagging.scoring.scores import Score, Scores
-from lagging.stats import Interval, intervals
-from lagging.stats.match import on_common_segments
+from lagging.scoring.intervals import intervals
+from lagging.scoring.scores import Score, Scores, sign_interval
 
 __all__ = ["by_length", "distribution", "hidden_lag", "over_time", "round_column", "tradeoff"]
 
@@ -78,30 +76,24 @@ def _points(
     """By clock and metric, the point of each system; all intervals on the same resamples."""
     c = comparison
     resamples = min(c.resamples, max(LEAST_RESAMPLES, MOST_DRAWS // max(c.n, 1)))
-    options = {"by": c.by, "level": c.level, "resamples": resamples, "seed": c.seed}
     scores = {"ideal": [[system.scores[m] for m in metrics] for system in systems]}
     other = {
         clock: on_common_segments(
-            {system.name: system.on(clock) for system in systems}, [m(clock=clock) for m in metrics], by=c.by
+            {system.name: system.on(clock) for system in systems},
+            [m(clock=clock) for m in metrics],
+            resample=c.resample,
         ).scores
         for clock in clocks
         if clock != "ideal"
     }
-    ends = iter(intervals([score for rows in other.values() for row in rows for score in row], **options))  # type: ignore[arg-type]
+    every = [score for rows in other.values() for row in rows for score in row]
+    ends = iter(intervals(every, resample=c.resample, confidence=c.confidence, resamples=resamples, seed=c.seed))
     scores |= {
-        clock: [[_with_interval(score, next(ends)) for score in row] for row in rows] for clock, rows in other.items()
+        clock: [[sign_interval(score, next(ends)) for score in row] for row in rows] for clock, rows in other.items()
     }
     return {
         clock: {repr(m): [_point(row[i]) for row in scores[clock]] for i, m in enumerate(metrics)} for clock in clocks
     }
-
-
-def _with_interval(score: Score, interval: Interval) -> Score:
-    if math.isnan(interval.low):
-        return score
-    fields = {"ci": f"{100 * interval.level:.10g}", "by": interval.by, "method": interval.method}
-    signature = score.signature.with_interval(**fields, bs=interval.resamples, seed=interval.seed)
-    return replace(score, low=interval.low, high=interval.high, signature=signature)
 
 
 def _point(score: Score) -> dict[str, Any]:

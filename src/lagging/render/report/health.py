@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.comparison.match import UNDEFINED_ELSEWHERE
 from lagging.data.ragged import Floats
 from lagging.metrics.clocks import ROUNDING
 from lagging.render.analysis import Analysis
-from lagging.stats.match import ELSEWHERE
 
 __all__ = ["Check", "check_system"]
 
@@ -88,7 +88,7 @@ def _check_undefined(system: Analysis) -> Iterator[Check]:
             rows.update(place[str(name)] for name in ids)
     for reason, (names, rows) in reasons.items():
         help = f"No value in {', '.join(names)}; these segments are left out of its mean."
-        own = reason != ELSEWHERE
+        own = reason != UNDEFINED_ELSEWHERE
         yield Check(f"undefined: {reason}", f"undefined: {reason}", help, len(rows), tuple(sorted(rows)), bad=own)
 
 

@@ -24,10 +24,11 @@ from lagging.render.records import estimate_record, finite
 from lagging.render.report.charts import by_length, distribution, hidden_lag, over_time, tradeoff
 from lagging.render.report.health import Check, check_system
 from lagging.render.report.segments import choose_rows, segment_columns
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
 from lagging.scoring.scores import Scores
-from lagging.stats import RESAMPLES, SEED, with_intervals
+from lagging.stats import RESAMPLES, SEED
 from lagging.version import __version__
 
 __all__ = ["Report", "compare_alone", "report"]
@@ -144,8 +145,8 @@ def compare_alone(
     counting: Convention,
     scores: Scores | None = None,
     *,
-    by: str | None = None,
-    level: float = 0.95,
+    resample: str | None = None,
+    confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
@@ -154,10 +155,11 @@ def compare_alone(
         raise UsageError("several systems need a comparison: lagging.compare(runs)")
     ((name, run),) = runs.items()
     scores = score(run, default_metrics(run), convention=counting) if scores is None else scores
-    by = default_resample(scores) if by is None else by
-    scores = with_intervals(scores, by=by, level=level, resamples=resamples, seed=seed)
+    resample = default_resample(scores) if resample is None else resample
+    scores = with_intervals(scores, resample=resample, confidence=confidence, resamples=resamples, seed=seed)
     first = next(iter(scores))
-    clusters = len(set(first.documents.tolist())) if by == "document" and first.documents is not None else first.n
+    documents = first.documents if resample == "document" else None
+    clusters = first.n if documents is None else len(set(documents.tolist()))
     return Comparison(
         systems=(name,),
         metrics=tuple(score.metric for score in scores),
@@ -169,8 +171,8 @@ def compare_alone(
         unmatched={},
         test="bootstrap",
         correction="none",
-        by=by,
-        level=level,
+        resample=resample,
+        confidence=confidence,
         resamples=resamples,
         seed=seed,
     )
@@ -227,7 +229,7 @@ def _comparison_record(c: Comparison) -> dict[str, Any]:
         "n": c.n,
         "base": c.base,
         "alpha": c.alpha,
-        "level": c.level,
+        "level": c.confidence,
         "how": c.how,
         "key": c.key,
         "summary": c.summary.splitlines()[:-1],

@@ -82,8 +82,8 @@ def render_curves(
         "areas": [_area_record(area, curves) for area in areas],
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
-    made = interval_record(curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
+    settings = interval_record(curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
 
 
 # ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
@@ -95,17 +95,17 @@ def render_tables(
     notes: Sequence[str],
     results: Sequence[Scores],
     records: Mapping[str, list[Record]],
-    made: Record,
+    settings: Record,
     *,
     width: int | None,
     colour: bool,
 ) -> str:
-    """Tables and notes for people, records for programs; `made` says how intervals were made."""
+    """Tables and notes for people, records for programs; `settings` are those of the intervals."""
     check_format(format)
     if format == "json":
-        return write_json({"scores": score_records(results), **records, "made": made})
+        return write_json({"scores": score_records(results), **records, "made": settings})
     if format == "tsv":
-        return write_tsv({**records, "made": [made]})
+        return write_tsv({**records, "made": [settings]})
     below = [*notes, *undefined_notes(results)]
     sheet = Sheet(tables, below, signature_lines(results), stacked=True)
     return write_sheet(sheet, format, width=width, colour=colour)

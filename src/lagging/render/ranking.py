@@ -54,7 +54,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
     notes = ["rank (value); *: not the rank that the first metric gives"]
     notes += [f"{t.a!r}, {t.b!r}: {t.reason}" for t in ranking.taus if t.reason not in ("", NO_LOG)]
     notes += ["no intervals: some systems were published without logs"] * any(t.reason == NO_LOG for t in ranking.taus)
-    made = interval_record(ranking.draws, method="percentile")
+    settings = interval_record(ranking.draws, method="percentile")
     by_system = {scores.system: scores for scores in ranking.scores}
     records: dict[str, list[Record]] = {
         "ranks": [
@@ -78,7 +78,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
             for t in ranking.taus
         ],
     }
-    return render_tables(format, tables, notes, ranking.scores, records, made, width=width, colour=colour)
+    return render_tables(format, tables, notes, ranking.scores, records, settings, width=width, colour=colour)
 
 
 def render_lines(
@@ -147,8 +147,8 @@ def render_lines(
         ],
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
-    made = interval_record(lines.curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
+    settings = interval_record(lines.curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:

@@ -25,7 +25,7 @@ COUNTED = ["--cov", "--cov-append", "--cov-report=term-missing:skip-covered"]
 LONG = ("tests/reproduction", "tests/parity", "tests/property", "tests/fuzz")
 """Tests that repeat the same lines with many inputs; they run without coverage, which would take half as long again."""
 CORE = ("tests/unit", "tests/golden", "tests/cli", "src/lagging/metrics", "src/lagging/formats", "src/lagging/scoring")
-"""What `make test-core` runs, but for the tests that are marked as slow."""
+"""What `make test-core` runs, but for the tests that are marked as slow; with fewer examples of each property."""
 
 
 def check_package() -> int:
@@ -92,7 +92,7 @@ def suites() -> dict[str, list[list[str]]]:
             [*PYTEST, "tests", "src", *(f"--ignore={folder}" for folder in ("tests/spark", *LONG)), *COUNTED]
         ],
         "long": [[*PYTEST, *LONG]],
-        "core": [[PYTHON, "-m", "pytest", "-q", "-m", "not slow", *CORE]],
+        "core": [[PYTHON, "-m", "pytest", "-q", "-m", "not slow", "--hypothesis-profile=quick", *CORE]],
     }
 
 

@@ -31,9 +31,9 @@ import wait_three
 from lagging.agents.loading import Spec
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Traits
-from lagging.agents.runner.jobs import Desk, Settings
+from lagging.agents.runner.jobs import SentenceRunner, Settings
 from lagging.agents.sentence import Sentence
-from lagging.agents.sources import Text, Written
+from lagging.agents.sources import TextSource, TextTestSet
 from scoring import Bench, Cost, Row, at_least, run, show
 
 WORDS, BATCH = 25, 32
@@ -149,27 +149,27 @@ class Ours:
         agent = getattr(wait_three, name)()
         traits = Traits.of(agent)
         for line in self.lines:
-            drive(agent, Sentence(Written(line.split()), traits))
+            drive(agent, Sentence(TextSource(line.split()), traits))
 
     def log(self, name: str) -> None:
         """And the lines of the log."""
         agent = getattr(wait_three, name)()
-        desk = Desk(agent, Traits.of(agent), Text(self.lines), self.lines, Settings())
-        for place in range(len(self.lines)):
-            desk.translate(place)
+        runner = SentenceRunner(agent, Traits.of(agent), TextTestSet(self.lines), self.lines, Settings())
+        for index in range(len(self.lines)):
+            runner.translate(index)
 
     def batched(self) -> None:
         """Many sentences at once."""
         agent = wait_three.Batched()
         traits = Traits.of(agent)
-        sentences = (Sentence(Written(line.split()), traits) for line in self.lines)
+        sentences = (Sentence(TextSource(line.split()), traits) for line in self.lines)
         for _ in drive_batch(agent, sentences, BATCH):
             pass
 
     def steps(self, name: str) -> int:
         """How often the agent is asked."""
         agent = getattr(wait_three, name)()
-        sentence = Sentence(Written(self.lines[0].split()), Traits.of(agent))
+        sentence = Sentence(TextSource(self.lines[0].split()), Traits.of(agent))
         drive(agent, sentence)
         return len(sentence.compute) * len(self.lines)
 
@@ -364,7 +364,7 @@ def remote(ours: Ours, rounds: int) -> Iterator[Row]:
 
             def translate() -> None:
                 for line in few:
-                    drive(agent, Sentence(Written(line.split()), traits))
+                    drive(agent, Sentence(TextSource(line.split()), traits))
 
             walls, busy = [], []
             for _ in range(rounds):

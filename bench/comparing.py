@@ -19,11 +19,12 @@ from itertools import combinations
 
 import numpy as np
 
+from lagging.comparison.paired import paired
 from lagging.data.ragged import Floats
 from lagging.metrics import metric
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
-from lagging.stats import paired, with_intervals
 
 METRICS = ("AP", "AL", "LAAL", "DAL", "YAAL", "CW", "SWF", "BLEU")
 

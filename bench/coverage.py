@@ -20,21 +20,23 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lagging.comparison.paired import paired
 from lagging.data.ragged import Floats
 from lagging.metrics import metric
+from lagging.scoring.intervals import interval, intervals
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
-from lagging.stats import DEFAULTS, interval, intervals, paired
+from lagging.stats import DEFAULT_METHODS
 
 MEAN = 3.0
 METHODS = {
-    "segment": ("percentile", "bca", "studentised"),
-    "document": ("percentile", "bca", "studentised", "wild"),
+    "segment": ("percentile", "bca"),
+    "document": ("percentile", "bca", "wild"),
 }
 SIZES = {"segment": (20, 100, 500), "document": (5, 10, 27)}
 ONE_SIDED = (30, 100, 500)
 FEW = {"segment": (2, 3, 4, 5, 6, 8, 10, 12, 15), "document": (3, 4)}
-"""So few that intervals are too narrow, or hardly there: `lagging.stats.intervals.COVERED` is from here."""
+"""So few that intervals are too narrow, or hardly there: `lagging.stats.intervals.COVERAGE` is from here."""
 BATCH = 100
 """How many samples are resampled at once: segments are drawn alike for all, as for several metrics of one system."""
 
@@ -83,7 +85,7 @@ def by_document(kind: str, documents: int, samples: int, resamples: int) -> dict
         talk = talks(dice, documents)
         one = score(lags(dice, kind, len(talk)) + effects(dice, kind, documents)[talk], talk)
         for method in METHODS["document"]:
-            found = interval(one, by="document", method=method, resamples=resamples)
+            found = interval(one, resample="document", method=method, resamples=resamples)
             hits[method] += found.low <= MEAN <= found.high
     return {method: hit / samples for method, hit in hits.items()}
 
@@ -112,7 +114,7 @@ def positives(kind: str, name: str, by: str, size: int, samples: int, resamples:
                 own += 0 if talk is None else effects(dice, kind, size)[talk]
                 scores.append(score(common + own, talk, number))
         systems = {"a": Scores(both[0]), "b": Scores(both[1])}
-        result = paired(systems, test=test, by=by, method=method, resamples=resamples, correction="none")
+        result = paired(systems, test=test, resample=by, method=method, resamples=resamples, correction="none")
         found += sum(pair.p <= 0.05 for pair in result.pairs)
     return found / (samples // batch * batch)
 
@@ -143,7 +145,7 @@ def coverage(samples: int, resamples: int, most: int) -> Iterator[str]:
         for kind in ("normal", "skewed"):
             for size in (*(FEW[by] if most > 1 else ()), *SIZES[by][:most]):
                 found = simulate(kind, size, samples, resamples)
-                cells = (f"{100 * found[m]:.1f} %{' *' if m == DEFAULTS[by] else '  '}" for m in METHODS[by])
+                cells = (f"{100 * found[m]:.1f} %{' *' if m == DEFAULT_METHODS[by] else '  '}" for m in METHODS[by])
                 yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{cell:>16}" for cell in cells)
     yield "* the default"
 

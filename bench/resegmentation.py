@@ -59,15 +59,15 @@ def peak() -> float:
 
     On Linux, getrusage also counts what the parent had when it started the process.
     """
-    import sys
     from pathlib import Path
 
-    if sys.platform == "linux":
-        return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1000
-    if sys.platform == "win32":
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1000
+    try:
+        import resource
+    except ImportError:  # Windows
         return float("nan")
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scoring on Spark costs per segment, and where: CPU seconds, measured in one run.
+"""The CPU seconds that scoring on Spark takes per segment, and where, measured in one run.
 
     python bench/spark.py                # 400 000 segments
     python bench/spark.py --quick        # a few thousand: shows that it runs, the numbers mean nothing
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lagging.formats import ReadOptions
+from lagging.scoring.plan import Plan
+from lagging.scoring.poisson import SEED
 from lagging.scoring.spark import score, session, tasks
 from lagging.scoring.spark.batches import ADDED, Task
 
@@ -56,16 +60,16 @@ def generate(folder: Path, segments: int) -> None:
 
 def cpu(call: Callable[[], Any]) -> float:
     """CPU seconds of this process for a call: the least of three."""
-    found = []
+    seconds = []
     for _ in range(3):
         start = time.process_time()
         call()
-        found.append(time.process_time() - start)
-    return min(found)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 def batches(folder: Path) -> Iterator[Any]:
-    """What Spark hands to Python."""
+    """The batches that Spark passes to Python."""
     for path in sorted(folder.iterdir()):
         for batch in pq.ParquetFile(path).iter_batches(10_000):
             rows = batch.num_rows
@@ -77,24 +81,24 @@ def batches(folder: Path) -> Iterator[Any]:
             yield pa.RecordBatch.from_arrays([*batch.columns, *added], names=[*batch.schema.names, *ADDED])
 
 
-def below(pid: int) -> Iterator[int]:
-    """A process, and all that it started."""
+def descendants(pid: int) -> Iterator[int]:
+    """A process, and all processes that it started."""
     yield pid
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
-            yield from below(int(child))
+            yield from descendants(int(child))
 
 
-def spent(pid: int) -> dict[str, float]:
+def cpu_of_children(pid: int) -> dict[str, float]:
     """CPU seconds of Java and of Python under a process, so far."""
     tick = os.sysconf("SC_CLK_TCK")
-    found = {"java": 0.0, "python": 0.0}
-    for one in below(pid):
-        if one != os.getpid():
-            name, _, rest = Path(f"/proc/{one}/stat").read_text().partition("(")[2].rpartition(")")
-            # with what children that have ended took
-            found["java" if name == "java" else "python"] += sum(map(int, rest.split()[11:15])) / tick
-    return found
+    seconds = {"java": 0.0, "python": 0.0}
+    for process in descendants(pid):
+        if process != os.getpid():
+            name, _, rest = Path(f"/proc/{process}/stat").read_text().partition("(")[2].rpartition(")")
+            # with the time of children that have ended
+            seconds["java" if name == "java" else "python"] += sum(map(int, rest.split()[11:15])) / tick
+    return seconds
 
 
 def main() -> None:
@@ -108,32 +112,34 @@ def main() -> None:
         generate(folder, segments)
         size = sum(path.stat().st_size for path in folder.iterdir())
         held = list(batches(folder))
-        tasked = Task(METRICS, by=("lang",), unit="ms", level="token", said={"unit": "ms"}, buckets=200)
-        plain = Task(METRICS, unit="ms", level="token", seed=None, buckets=0)
-        answers = list(tasks.tallied(tasked, held))
+        options = ReadOptions(unit="ms", level="token")
+        plain = Task(Plan.make(METRICS, summary=True), options, buckets=0)
+        plan, grouped = Plan.make(METRICS, group_by=["lang"], seed=SEED), replace(options, group_by=("lang",))
+        full = Task(plan, grouped, settings={"unit": "ms"}, buckets=200)
+        answers = list(tasks.tally_partition(full, held))
         sent = sum(batch.nbytes for batch in answers)
         hashes = sum(len(row["data"]) for batch in answers for row in batch.to_pylist() if row["kind"] == "ids")
         tallies = [len(row["data"]) for batch in answers for row in batch.to_pylist() if row["kind"] == "tally"]
         rows = {
             "pyarrow reads the files": cpu(lambda: [pq.read_table(path) for path in folder.iterdir()]),
-            "Python: scores alone": cpu(lambda: list(tasks.tallied(plain, held))),
-            "Python: groups, intervals, ids": cpu(lambda: list(tasks.tallied(tasked, held))),
-            "Python: segment scores": cpu(lambda: list(tasks.segments(tasked, held))),
+            "Python: scores alone": cpu(lambda: list(tasks.tally_partition(plain, held))),
+            "Python: groups, intervals, ids": cpu(lambda: list(tasks.tally_partition(full, held))),
+            "Python: segment scores": cpu(lambda: list(tasks.score_segments(full, held))),
         }
-        merge = cpu(lambda: list(tasks.merged(tasked, answers)))
+        merge = cpu(lambda: list(tasks.merge_partitions(full, answers)))
         spark = session("local[2]")
         spark.conf.set("spark.sql.shuffle.partitions", "2")
         df = spark.read.parquet(str(folder))
-        log = spark.sparkContext._gateway.proc.pid
-        asked: dict[str, dict[str, Any]] = {
+        process = spark.sparkContext._gateway.proc.pid
+        requests: dict[str, dict[str, Any]] = {
             "Spark: scores alone": {"seed": None, "check_ids": False},
             "Spark: groups, intervals, ids": {"group_by": "lang"},
         }
-        for label, how in asked.items():
-            score(df, METRICS, **how)
-            before = spent(log)
-            score(df, METRICS, **how)
-            after = spent(log)
+        for label, arguments in requests.items():
+            score(df, METRICS, **arguments)
+            before = cpu_of_children(process)
+            score(df, METRICS, **arguments)
+            after = cpu_of_children(process)
             for part in before:
                 rows[f"{label}, in {part.capitalize()}"] = after[part] - before[part]
         spark.stop()

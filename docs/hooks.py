@@ -32,8 +32,8 @@ from lagging.metrics import Metric, Param, metric, registered
 from lagging.metrics.conventions import CONVENTIONS
 from lagging.policies import policy
 from lagging.render.card import DIRECTIONS, UNITS
-from lagging.render.cells import ARROWS
 from lagging.render.report import report
+from lagging.render.table import ARROWS
 
 GROUPS = {
     "The paper's own": ("lagging.metrics.paper",),

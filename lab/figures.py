@@ -19,7 +19,7 @@ from lab import tables
 from lab.results import Result, read_results
 from lagging import plots
 from lagging.curves import Curves, Setting, curves
-from lagging.curves.ranking import Lines, lines
+from lagging.curves.slopes import Lines, lines
 from lagging.data.files import write_whole
 from lagging.data.ragged import Floats
 from lagging.data.run import Run

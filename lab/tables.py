@@ -11,8 +11,8 @@ import numpy as np
 from lab.results import HIDDEN, METRICS, Result
 from lagging.comparison.derived import Derived
 from lagging.curves import Curves
-from lagging.curves.ranking import Lines
-from lagging.stats import interval
+from lagging.curves.slopes import Lines
+from lagging.scoring.intervals import interval
 
 __all__ = [
     "agreement",
@@ -90,7 +90,7 @@ def settings(results: Iterable[Result], resamples: int) -> str:
 def signatures(one: Result, resamples: int) -> str:
     """How the numbers were made."""
     found = interval(one.scores["BLEU"], resamples=resamples)
-    how = f"intervals: 95 %, {found.method} by {found.by}, {found.resamples} resamples, seed {found.seed}"
+    how = f"intervals: 95 %, {found.method} by {found.resample}, {found.resamples} resamples, seed {found.seed}"
     return "\n".join(["```", *(str(score.signature) for score in one.scores), how, "```", ""])
 
 

@@ -92,7 +92,7 @@ def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def size(folder: Path) -> int:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents written for SimulEval, run by its own runner and by ours.
 
-Run as a script, with a list of cases in JSON: `python simuleval_peer.py theirs|ours CASES`. Their runner reads
-`sys.argv`, so it has a process of its own, and ours has one where SimulEval's package is to be found.
+Run as a script, it runs cases with SimulEval's runner: `python simuleval_peer.py CASES.json`. That runner reads
+`sys.argv`, so it has a process of its own.
 """
 
 import contextlib
@@ -469,11 +469,11 @@ def theirs(folder: Path, case: Case) -> None:
         (folder / "theirs" / case.name / "error").write_text(str(error))
 
 
-def ours(folder: Path, case: Case, kind: str = "simuleval", where: str = "ours") -> list[dict]:
+def ours(folder: Path, case: Case, kind: str = "simuleval") -> list[dict]:
     """Run it by ours."""
     from lagging.agents.loading import Spec
     from lagging.agents.protocol import Traits
-    from lagging.agents.runner.jobs import Desk, Settings
+    from lagging.agents.runner.jobs import SentenceRunner, Settings
 
     joined_by, level = {"word": ("word", "word"), "char": ("none", "char"), "spm": ("spm", "token")}[case.unit]
     options = case.options | {key: value.format(folder=folder) for key, value in case.only_ours.items()}
@@ -482,29 +482,32 @@ def ours(folder: Path, case: Case, kind: str = "simuleval", where: str = "ours")
     settings = Settings(joined_by=joined_by, level=level, chunk=case.chunk)
     source = settings.open(f"{folder / case.source}.src", traits.source)
     references = (folder / f"{case.source}.ref").read_text().splitlines()
-    out = folder / where / case.name
+    out = folder / "ours" / case.name
     out.mkdir(parents=True, exist_ok=True)
-    desk = Desk(agent, traits, source, references, settings, out)
-    lines = [desk.translate(place)[0] for place in range(len(source))]
+    runner = SentenceRunner(agent, traits, source, references, settings, out)
+    lines = [runner.translate(index)[0] for index in range(len(source))]
     (out / "instances.log").write_bytes(b"".join(lines))
     return [json.loads(line) for line in lines]
 
 
 @contextlib.contextmanager
-def left_as_it_was() -> Iterator[None]:
-    """What agents, and what stands in for SimulEval, put into this process is taken out again."""
-    modules, path, finders = set(sys.modules), [*sys.path], [*sys.meta_path]
+def importable(peer: Path) -> Iterator[None]:
+    """Let this process import SimulEval; the modules of agents are removed again."""
+    modules, path = set(sys.modules), [*sys.path]
+    sys.path.append(str(peer))
     yield
-    sys.path[:], sys.meta_path[:] = path, finders
-    stems = {*AGENTS, *OURS, "agent", "documented", "simuleval"}
+    sys.path[:] = path
+    if "simuleval.utils" in sys.modules:
+        sys.modules["simuleval.utils"].EVALUATION_SYSTEM_LIST.clear()
+    stems = {*AGENTS, *OURS, "agent", "documented"}
     for name in set(sys.modules) - modules:
         if name.split(".")[0].removeprefix("agent_") in stems:
             del sys.modules[name]
 
 
-def log(folder: Path, case: Case, whose: str) -> list[dict]:
-    """The log of a run."""
-    text = (folder / whose / case.name / "instances.log").read_text()
+def log(folder: Path, case: Case) -> list[dict]:
+    """The log of a run of SimulEval's runner."""
+    text = (folder / "theirs" / case.name / "instances.log").read_text()
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -514,24 +517,23 @@ def peers() -> Path | None:
     return folder if (folder / "simuleval").is_dir() else None
 
 
-def python(*arguments: str, peer: Path | None, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run Python, with or without SimulEval."""
-    paths = [str(Path(__file__).parent), *([str(peer)] if peer else [])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+def python(*arguments: str, peer: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with SimulEval."""
+    paths = [str(Path(__file__).parent), str(peer), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, timeout=300
     )
 
 
-def run_all(whose: str, folder: Path, cases: list[Case], peer: Path) -> None:
-    """Run cases in a process that finds SimulEval."""
-    (folder / f"{whose}.json").write_text(json.dumps([asdict(case) for case in cases]))
-    done = python(__file__, whose, str(folder / f"{whose}.json"), peer=peer, cwd=folder)
+def run_all(folder: Path, cases: list[Case], peer: Path) -> None:
+    """Run cases by SimulEval's runner, in a process that finds it."""
+    (folder / "theirs.json").write_text(json.dumps([asdict(case) for case in cases]))
+    done = python(__file__, str(folder / "theirs.json"), peer=peer, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
 if __name__ == "__main__":
-    chosen = Path(sys.argv[2])
-    run = {"theirs": theirs, "ours": lambda *a: ours(*a, where="ours-with-theirs")}[sys.argv[1]]
+    chosen = Path(sys.argv[1])
     for each in json.loads(chosen.read_text()):
-        run(chosen.parent, Case(**each))
+        theirs(chosen.parent, Case(**each))

@@ -12,8 +12,8 @@ import pytest
 from lagging.agents.failures import Failure
 from lagging.agents.hypothesis import JOINTS, LEVELS
 from lagging.agents.protocol import State, Traits
-from lagging.agents.runner.jobs import Desk, Settings
-from lagging.agents.sources import SOURCE_LEVELS, Speech, Text
+from lagging.agents.runner.jobs import SentenceRunner, Settings
+from lagging.agents.sources import SOURCE_LEVELS, SpeechTestSet, TextTestSet
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "agents.md").read_text("utf-8")
@@ -65,13 +65,13 @@ def test_every_key_of_the_log_is_told(speech, tmp_path):
     if speech:
         soundfile = pytest.importorskip("soundfile", reason="NOT RUN: there is no soundfile")
         soundfile.write(tmp_path / "a.wav", np.zeros(1600), 16_000)
-    source = Speech([str(tmp_path / "a.wav")]) if speech else Text(["a b"])
+    source = SpeechTestSet([str(tmp_path / "a.wav")]) if speech else TextTestSet(["a b"])
     agent = type("Agent", (), {"policy": staticmethod(hear if speech else copy)})()
     traits = Traits(source="speech" if speech else "text")
-    desk = Desk(agent, traits, source, ["a b"], Settings())
-    line, failure = desk.translate(0)
+    runner = SentenceRunner(agent, traits, source, ["a b"], Settings())
+    line, failure = runner.translate(0)
     assert failure is None
-    keys = set(json.loads(line)) | set(json.loads(desk.fail(0, Failure("raised", "so", "trace"))))
+    keys = set(json.loads(line)) | set(json.loads(runner.fail(0, Failure("raised", "so", "trace"))))
     told = set(re.findall(r"`(\w+)`", section("What is in the folder")))
     assert keys - SIMULEVAL - told == set()
     assert {"arrivals", "failed", *(["starts"] if speech else [])} <= keys

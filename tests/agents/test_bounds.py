@@ -14,7 +14,7 @@ from lagging.agents.failures import Failure
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Timed
 from lagging.agents.sentence import Sentence
-from lagging.agents.sources import Spoken, Written
+from lagging.agents.sources import SpeechSource, TextSource
 from lagging.errors import UsageError
 from running import lines
 
@@ -40,7 +40,7 @@ class Silent:
 def failure_of(agent, source="a b", chunk=1, **settings):
     agent = as_agent(agent)
     with pytest.raises(Failure) as caught:
-        drive(agent, Sentence(Written(source.split(), chunk), Traits.of(agent), **settings))
+        drive(agent, Sentence(TextSource(source.split(), chunk), Traits.of(agent), **settings))
     return caught.value
 
 
@@ -92,12 +92,12 @@ def test_a_long_value_is_not_shown_whole():
 
 def test_the_calls_of_a_sentence_follow_from_its_source():
     limits = Limits()
-    assert limits.calls_of(Written(["x"] * 7, 1)) == 7 + 2 * 1070
-    assert limits.calls_of(Written(["x"] * 7, 3)) == 3 + 2 * 1070
-    assert limits.calls_of(Spoken(np.zeros(16_000, np.float32), 16_000, 300)) == 4 + 2 * 1100
-    assert Limits(tokens=5000).calls_of(Written(["x"], 1)) == 1 + 2 * 5000
-    assert Limits(tokens=12).calls_of(Written(["x"], 1)) == 1 + 2 * 1010  # who may write little may still wait
-    assert Limits(calls=12).calls_of(Written(["x"], 1)) == 12
+    assert limits.max_calls(TextSource(["x"] * 7, 1)) == 7 + 2 * 1070
+    assert limits.max_calls(TextSource(["x"] * 7, 3)) == 3 + 2 * 1070
+    assert limits.max_calls(SpeechSource(np.zeros(16_000, np.float32), 16_000, 300)) == 4 + 2 * 1100
+    assert Limits(tokens=5000).max_calls(TextSource(["x"], 1)) == 1 + 2 * 5000
+    assert Limits(tokens=12).max_calls(TextSource(["x"], 1)) == 1 + 2 * 1010  # who may write little may still wait
+    assert Limits(calls=12).max_calls(TextSource(["x"], 1)) == 12
 
 
 def test_who_writes_after_every_silence_is_stopped():
@@ -118,7 +118,7 @@ def test_the_call_limit_is_the_number_of_calls_that_are_made():
     assert failure_of(silent, limits=Limits(calls=20)).detail == "20 calls, which is the limit (--call-limit)"
     assert silent.calls == 20
     three = [lambda state: None if not state.finished else "a" if not state.target else None] * 2
-    two_words = Written(["a", "b"], 1)
+    two_words = TextSource(["a", "b"], 1)
     drive(as_agent(three[0]), Sentence(two_words, Traits(), Limits(calls=3)))
     assert failure_of(three[1], limits=Limits(calls=2)).kind == "never-finished"
 
@@ -158,7 +158,7 @@ def test_what_is_reported_is_what_counts_in_the_log():
         time.sleep(0.01)
         return Timed("a", 0.125) if not state.target else Timed(None, 0.25)
 
-    sentence = Sentence(Written(["x"]), Traits())
+    sentence = Sentence(TextSource(["x"]), Traits())
     drive(as_agent(agent), sentence)
     assert sentence.compute == [125_000_000, 250_000_000]
 
@@ -171,24 +171,24 @@ def test_seconds_that_are_no_time_fail_the_sentence(seconds):
 
 
 def test_the_pulse_goes_on_while_an_answer_is_taken_over():
-    pulse, beats = [0], []
+    heartbeat, beats = [0], []
 
     class Lazy(list):
         def __iter__(self):
-            beats.append(pulse[0])
+            beats.append(heartbeat[0])
             return iter(["a", DONE])
 
     class Batched:
         def policies(self, states):
             return [Lazy() for _ in states]
 
-    drive(as_agent(lambda state: Lazy()), Sentence(Written(["x"]), Traits()), pulse)
-    for _, failure in drive_batch(Batched(), [Sentence(Written(["x"]), Traits(batched=True))], 1, pulse):
+    drive(as_agent(lambda state: Lazy()), Sentence(TextSource(["x"]), Traits()), heartbeat)
+    for _, failure in drive_batch(Batched(), [Sentence(TextSource(["x"]), Traits(batched=True))], 1, heartbeat):
         assert failure is None
-        assert pulse == [0], "whoever writes the line is not watched"
+        assert heartbeat == [0], "whoever writes the line is not watched"
     assert len(beats) == 2
     assert all(beats)
-    assert pulse == [0]
+    assert heartbeat == [0]
 
 
 STUCK = """
@@ -220,10 +220,10 @@ def test_an_answer_that_cannot_be_read_to_its_end_costs_the_sentence(tmp_path: P
 
 def test_the_bytes_of_a_translation_follow_from_its_source():
     mebi = 1 << 20
-    second = Spoken(np.zeros(16_000, np.float32), 16_000, 300)
-    assert Limits().bytes_of(Written(["x"] * 7), "text") == Limits().bytes_of(second, "text") == 16 * mebi
-    assert Limits().bytes_of(second, "speech") == 64 * mebi + 10 * 65_536
-    assert Limits(bytes=99).bytes_of(second, "speech") == 99
+    second = SpeechSource(np.zeros(16_000, np.float32), 16_000, 300)
+    assert Limits().max_bytes(TextSource(["x"] * 7), "text") == Limits().max_bytes(second, "text") == 16 * mebi
+    assert Limits().max_bytes(second, "speech") == 64 * mebi + 10 * 65_536
+    assert Limits(bytes=99).max_bytes(second, "speech") == 99
 
 
 @pytest.mark.parametrize(
@@ -256,15 +256,15 @@ def test_a_text_of_too_many_words_is_not_split_to_its_end():
         "never-finished",
         "20 tokens or writes, which is the limit (--token-limit)",
     )
-    sentence = Sentence(Written(["x"]), Traits(), Limits(tokens=20))
+    sentence = Sentence(TextSource(["x"]), Traits(), Limits(tokens=20))
     with pytest.raises(Failure):
         drive(as_agent(lambda state: "word " * 21), sentence)
     assert sentence.state.target == []
-    as_it_is = Sentence(Written(["x"]), Traits(), Limits(tokens=20), joined_by="none")
+    as_it_is = Sentence(TextSource(["x"]), Traits(), Limits(tokens=20), joined_by="none")
     drive(as_agent(lambda state: None if state.target else "word " * 21), as_it_is)  # one piece
     drive(
         as_agent(lambda state: None if state.target else "w  " * 20),
-        Sentence(Written(["x"]), Traits(), Limits(tokens=20)),
+        Sentence(TextSource(["x"]), Traits(), Limits(tokens=20)),
     )
 
 
@@ -283,7 +283,7 @@ def test_what_was_taken_back_does_not_count():
         return Write("w" * 60, erase=len(state.target)) if next(numbers) < 15 else None
 
     for agent in (revises, erases):
-        sentence = Sentence(Written(["x"]), Traits(), Limits(bytes=100))
+        sentence = Sentence(TextSource(["x"]), Traits(), Limits(bytes=100))
         drive(as_agent(agent), sentence)
         assert len(sentence.state.target) == 1
 
@@ -297,7 +297,7 @@ def test_speech_is_bounded_too():
             assert len(state.target) < 100
             return np.zeros(10, np.float32)
 
-    sentence = Sentence(Spoken(np.zeros(8, np.float32), 8000, 1), Traits.of(Speaks()), Limits(bytes=100))
+    sentence = Sentence(SpeechSource(np.zeros(8, np.float32), 8000, 1), Traits.of(Speaks()), Limits(bytes=100))
     with pytest.raises(Failure, match="more than 100 bytes"):
         drive(Speaks(), sentence)
 
@@ -310,7 +310,7 @@ def test_a_rate_that_is_none_fails_the_sentence(rate):
         def policy(self, state):
             return Write(np.zeros(10, np.float32), sample_rate=rate, finished=True)
 
-    sentence = Sentence(Spoken(np.zeros(8, np.float32), 8000, 1), Traits.of(Speaks()))
+    sentence = Sentence(SpeechSource(np.zeros(8, np.float32), 8000, 1), Traits.of(Speaks()))
     with pytest.raises(Failure, match=r"sample_rate=") as caught:
         drive(Speaks(), sentence)
     assert caught.value.kind == "wrong-type"

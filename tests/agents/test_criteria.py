@@ -12,7 +12,7 @@ from lagging.agents.criteria import Greedy, Segmented, wait_if_diff
 from lagging.agents.failures import Failure
 from lagging.agents.loop import drive
 from lagging.agents.sentence import Sentence
-from lagging.agents.sources import Written
+from lagging.agents.sources import TextSource
 
 
 class Toy:
@@ -62,7 +62,7 @@ def paper(model, x, criterion, s0, delta):
 
 
 def driven(agent, source, chunk=1):
-    sentence = Sentence(Written(list(source), chunk), Traits.of(agent))
+    sentence = Sentence(TextSource(list(source), chunk), Traits.of(agent))
     drive(agent, sentence)
     text, steps = sentence.hypothesis.finish()
     return text.split(), [sentence.arrivals[step] for step in steps]

@@ -13,7 +13,7 @@ from lagging import agents, policies
 from lagging.agents.loading import Spec
 from lagging.agents.loop import drive
 from lagging.agents.sentence import Sentence
-from lagging.agents.sources import Spoken, Written
+from lagging.agents.sources import SpeechSource, TextSource
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DATA = EXAMPLES / "data"
@@ -81,7 +81,7 @@ def test_batched_is_wait_k(width):
 
 def test_retranslation_changes_its_mind():
     agent = made("retranslate.py")
-    sentence = Sentence(Written(["Die", "Stadt", "hat", "den", "Plan", "geändert."]), agents.Traits.of(agent))
+    sentence = Sentence(TextSource(["Die", "Stadt", "hat", "den", "Plan", "geändert."]), agents.Traits.of(agent))
     drive(agent, sentence)
     text, steps = sentence.hypothesis.finish()
     assert text == "the Stadt has geändert the Plan."
@@ -103,7 +103,7 @@ def test_notes_are_heard(k):
     agent = made("speech_wait_k.py", k=k)
     play = sys.modules[type(agent).__module__].play
     for melody in ("C D E F G A B", "A", "B B C"):
-        sentence = Sentence(Spoken(play(melody), 16_000, 500), agents.Traits.of(agent))
+        sentence = Sentence(SpeechSource(play(melody), 16_000, 500), agents.Traits.of(agent))
         drive(agent, sentence)
         text, steps = sentence.hypothesis.finish()
         notes = len(melody.split())

@@ -242,7 +242,7 @@ def test_a_finished_run_gives_the_same_scores_again_and_the_agent_is_not_made_ag
     again = ran(*command(place))
     assert (first.returncode, again.returncode) == (0, 0)
     assert first.stdout == again.stdout != ""
-    assert "there was nothing left to do" in again.stderr
+    assert "nothing was left to do" in again.stderr
     assert made(place) == 1
     assert hashes(place / "out") == before
 
@@ -286,7 +286,7 @@ def test_another_run_in_the_same_folder_is_told_who_is_there(place: Path, whole:
         two = ran(*command(place))
         (place / "held").unlink()
         assert two.returncode == 2
-        assert f"another run works in {place / 'out'} (process {one.pid})" in two.stderr
+        assert f"another run uses {place / 'out'} (process {one.pid})" in two.stderr
         one.communicate()
     assert one.returncode == 0
     assert (place / "out" / "instances.log").read_bytes() == whole
@@ -330,10 +330,10 @@ def test_a_lock_that_is_a_link_is_refused_and_its_target_stays(place: Path, name
 def test_a_lock_that_somebody_has_is_not_emptied(tmp_path: Path) -> None:
     first = Lock(tmp_path / "lock")
     assert first.take(wait=False)
-    first.say("process 1")
+    first.write_owner("process 1")
     second = Lock(tmp_path / "lock")
     assert not second.take(wait=False)
-    assert second.said() == "process 1"
+    assert second.read_owner() == "process 1"
     for lock in (first, second):
         lock.close()
 
@@ -451,7 +451,7 @@ def test_whoever_asks_to_stop_gets_whole_sentences_and_how_to_go_on(
     assert [line["index"] for line in done] == sorted(line["index"] for line in done)
     assert not any("failed" in line for line in done)
     assert manifest(place / "out")["sessions"][-1]["by"] == "interrupted"
-    told = shlex.split(err.partition("to go on: ")[2])
+    told = shlex.split(err.partition("to resume: ")[2])
     assert told == ["lagging", *arguments(*how)[3:]]
     assert run_job(job(place, options=(("seconds", "0.05"),)), workers=2).finished
     assert (place / "out" / "instances.log").read_bytes() == whole
@@ -466,11 +466,11 @@ def test_whoever_asks_twice_is_heard_at_once(place: Path) -> None:
         time.sleep(0.5)  # both are amid a sentence
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert "asked again, at once" in process.stderr.readline()
+        assert "press Ctrl-C again to stop at once" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "to go on: " in err
+    assert "to resume: " in err
     assert "Traceback" not in err
     assert not any(map(is_alive, workers))
     assert lines(place / "out") == []
@@ -485,7 +485,7 @@ def test_whoever_asks_while_the_agent_is_made_is_heard_at_once(place: Path) -> N
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert err.startswith("interrupted; to go on: lagging run ")
+    assert err.startswith("interrupted; to resume: lagging run ")
     assert not any(map(is_alive, workers))
     assert hashes(place / "out") == {}
 

@@ -18,7 +18,7 @@ import pytest
 from lagging.agents import Job, Settings, Spec, run_job
 from lagging.agents.runner.journal import Journal
 from lagging.agents.runner.records import TIMES
-from lagging.agents.runner.shared import Board
+from lagging.agents.runner.shared import SharedState
 from lagging.errors import LaggingError
 from running import PATIENCE, is_alive, manifest, ran, size, started, until, workers_of
 
@@ -216,17 +216,21 @@ def test_what_broke_off_is_put_aside(place: Path, tmp_path: Path, how: str) -> N
     log = b"".join(TEARS[how](lines))
     (tmp_path / "instances.log").write_bytes(log)
     journal = Journal(tmp_path)
-    held = journal.look()
-    journal.tidy(held)
+    held = journal.read()
+    journal.sort(held)
     whole_ones = [line for line in lines if line in log.splitlines(keepends=True)]
     assert (tmp_path / "instances.log").read_bytes() == b"".join(whole_ones)
     kept = (tmp_path / "torn.txt").read_bytes() if (tmp_path / "torn.txt").exists() else b""
     assert kept == b"".join(piece + b"\n" for piece in parted(log, lines))
     assert held.torn == len(parted(log, lines))
-    assert journal.look().sorted
-    assert journal.look().at.keys() == journal.written() == {json.loads(line)["index"] for line in whole_ones}
+    assert journal.read().sorted
+    assert (
+        journal.read().positions.keys()
+        == journal.written_indices()
+        == {json.loads(line)["index"] for line in whole_ones}
+    )
     journal.append(b'{"index": 99}\n')
-    assert journal.look().at.keys() == journal.written() >= {99}
+    assert journal.read().positions.keys() == journal.written_indices() >= {99}
     journal.close()
 
 
@@ -251,7 +255,7 @@ def test_what_was_mended_is_told(place: Path, tmp_path: Path) -> None:
     with (out / "instances.log").open("ab") as log:
         log.write(b'{"ind')
     done = ran(f"{place}/agent.py:One", place / "source.txt", out, "--no-times", "--no-scores")
-    assert "mended: 1 line had broken off; kept in torn.txt" in done.stderr
+    assert "repaired: 1 partial line moved to torn.txt" in done.stderr
     assert (out / "instances.log").read_bytes() == whole(place)
     assert (out / "torn.txt").read_bytes() == b'{"ind\n'
 
@@ -261,7 +265,7 @@ def test_a_line_closes_the_one_before_it_that_broke_off(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.append(b'{"index": 1}\n')
     assert (tmp_path / "instances.log").read_bytes() == b'{"index": 0}\n{"ind\n{"index": 1}\n'
-    assert journal.written() == {0, 1}
+    assert journal.written_indices() == {0, 1}
     journal.close()
 
 
@@ -269,18 +273,18 @@ def test_a_sentence_that_is_there_twice_is_told(tmp_path: Path) -> None:
     (tmp_path / "instances.log").write_bytes(b'{"index": 0}\n{"index": 0}\n')
     journal = Journal(tmp_path)
     with pytest.raises(LaggingError, match="sentence 0 twice"):
-        journal.look()
+        journal.read()
     journal.close()
 
 
 @pytest.mark.parametrize("over", [0, 1, 3])
 def test_a_worker_that_dies_amid_its_notes_forgets_no_sentence(over: int) -> None:
-    board = Board(2, 4)
+    shared = SharedState(2, 4)
     for _ in range(4):
-        board.give(1, range(10, 20))
-    board.remove(1, 10 + over)
-    assert sorted(board.under_way(1)) == sorted({10, 11, 12, 13} - {10 + over})
-    row = board.row(1)
+        shared.take(1, range(10, 20))
+    shared.remove(1, 10 + over)
+    assert sorted(shared.in_progress(1)) == sorted({10, 11, 12, 13} - {10 + over})
+    row = shared.row(1)
     row[1] += 1  # as it is after the first half of a removal
-    assert sorted({*board.under_way(1), 10 + over}) == [10, 11, 12, 13]
-    assert board.under_way(0) == []
+    assert sorted({*shared.in_progress(1), 10 + over}) == [10, 11, 12, 13]
+    assert shared.in_progress(0) == []

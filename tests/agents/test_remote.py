@@ -25,9 +25,9 @@ from lagging.agents.failures import Failure
 from lagging.agents.protocol import Timed, as_agent
 from lagging.agents.remote import AgentServer, RemoteAgent, client, from_address
 from lagging.agents.remote.messages import Declared
-from lagging.agents.runner.jobs import Desk, Settings
+from lagging.agents.runner.jobs import SentenceRunner, Settings
 from lagging.agents.sentence import Limits
-from lagging.agents.sources import Speech, Text
+from lagging.agents.sources import SpeechTestSet, TextTestSet
 from lagging.errors import MissingExtraError
 
 websockets = pytest.importorskip("websockets")
@@ -48,8 +48,8 @@ LINES = ["see you soon at the lake", "no", "", "a rather longer sentence that go
 def lines_of(agent, source, references=None, folder=None, **how) -> list[dict]:
     """What the log says of an agent, times aside."""
     traits = Traits.of(agent)
-    desk = Desk(agent, traits, source, references, Settings(times=False, **how), folder)
-    return [json.loads(desk.translate(place)[0]) for place in range(len(source))]
+    runner = SentenceRunner(agent, traits, source, references, Settings(times=False, **how), folder)
+    return [json.loads(runner.translate(place)[0]) for place in range(len(source))]
 
 
 def both(make, source, references=None, folder=None, **how) -> tuple[list[dict], list[dict]]:
@@ -167,7 +167,7 @@ GOOD = [WaitK, Keeps, Chunkwise, Retranslates, Erases, Yields, Eager, Patient, N
 
 @pytest.mark.parametrize("make", GOOD, ids=lambda make: make.__name__)
 def test_the_log_is_the_same_from_afar(make) -> None:
-    here, there = both(make, Text(LINES), LINES)
+    here, there = both(make, TextTestSet(LINES), LINES)
     assert here == there
     assert not any("failed" in line for line in here)
     assert all(line["delays"] for line in here if line["source_length"])
@@ -175,13 +175,13 @@ def test_the_log_is_the_same_from_afar(make) -> None:
 
 @pytest.mark.parametrize(("level", "joined_by"), [("word", "spm"), ("char", "spm"), ("token", "none")])
 def test_pieces_and_levels_are_the_same_from_afar(level: str, joined_by: str) -> None:
-    here, there = both(Pieces, Text(LINES, "word", 2), level=level, joined_by=joined_by)
+    here, there = both(Pieces, TextTestSet(LINES, "word", 2), level=level, joined_by=joined_by)
     assert here == there
     assert len(here[0]["delays"]) > 4
 
 
 def test_an_oracle_sees_the_reference_from_afar_and_no_other_agent_does() -> None:
-    here, there = both(Oracle, Text(LINES), [line.upper() or "NONE" for line in LINES])
+    here, there = both(Oracle, TextTestSet(LINES), [line.upper() or "NONE" for line in LINES])
     assert here == there
     assert here[0]["prediction"].startswith("SEE/6")
     seen = []
@@ -189,13 +189,13 @@ def test_an_oracle_sees_the_reference_from_afar_and_no_other_agent_does() -> Non
     def spy(state):
         seen.append((state.reference, state.source_length))
 
-    both(lambda: spy, Text(["a"]), ["secret"])
+    both(lambda: spy, TextTestSet(["a"]), ["secret"])
     assert set(seen) == {(None, None)}
 
 
 def test_characters_of_any_kind_arrive_as_they_are() -> None:
     odd = ['"quoted\\" \t', "日本語 𝄞 e\u0301", "\u2028 \x00 \x7f", "ﬁ … “ ”"]
-    here, there = both(lambda: WaitK(1), Text(odd, "char"), level="char", joined_by="none")
+    here, there = both(lambda: WaitK(1), TextTestSet(odd, "char"), level="char", joined_by="none")
     assert here == there
     assert "𝄞" in here[1]["prediction"]
 
@@ -252,7 +252,7 @@ WAYS = [way.replace("|", " ") for way in f"{WAYS} tokens revise set after silent
 
 def test_every_failure_is_the_same_from_afar_and_the_server_lives_on() -> None:
     lines = [text for way in WAYS for text in (way, "wait for it")]
-    here, there = both(Bad, Text(lines), limits=Limits(tokens=50))
+    here, there = both(Bad, TextTestSet(lines), limits=Limits(tokens=50))
     assert here == there
     assert [("failed" in line) for line in there] == [True, False] * len(WAYS)
     kinds = {line["source"]: line["kind"] for line in there if "failed" in line}
@@ -267,14 +267,14 @@ def test_every_failure_is_the_same_from_afar_and_the_server_lives_on() -> None:
 
 
 def test_what_cannot_be_sent_is_told() -> None:
-    here, there = both(Bad, Text(["raises twice", "array"]), limits=Limits(tokens=50))
+    here, there = both(Bad, TextTestSet(["raises twice", "array"]), limits=Limits(tokens=50))
     assert [line["kind"] for line in there] == [line["kind"] for line in here]
     assert there[0] == here[0]
 
     def surrogate(state):
         return "\ud800"
 
-    _, there = both(lambda: surrogate, Text(["a", "b"]))
+    _, there = both(lambda: surrogate, TextTestSet(["a", "b"]))
     assert [line["kind"] for line in there] == ["raised", "raised"]
     assert "UnicodeEncodeError" in there[0]["failed"]
 
@@ -288,7 +288,7 @@ def test_a_reset_that_raises_fails_the_sentence_only() -> None:
             if self.resets == 2:
                 raise RuntimeError("not now")
 
-    here, there = both(Sulks, Text(["a b", "c d", "e f"]))
+    here, there = both(Sulks, TextTestSet(["a b", "c d", "e f"]))
     assert here == there
     assert ["failed" in line for line in there] == [False, True, False]
 
@@ -298,7 +298,7 @@ def test_an_endless_generator_ends() -> None:
         while True:
             yield "word"
 
-    here, there = both(lambda: endless, Text(["a"]))
+    here, there = both(lambda: endless, TextTestSet(["a"]))
     assert here[0]["kind"] == there[0]["kind"] == "never-finished"
 
 
@@ -306,7 +306,7 @@ def test_a_long_traceback_is_cut() -> None:
     def shouts(state):
         raise ValueError("x" * 1_000_000)
 
-    _, there = both(lambda: shouts, Text(["a"]))
+    _, there = both(lambda: shouts, TextTestSet(["a"]))
     assert there[0]["kind"] == "raised"
     assert 10_000 < len(there[0]["traceback"]) < 20_000
 
@@ -348,7 +348,7 @@ def test_any_answers_in_any_order_are_the_same_from_afar(traits: dict) -> None:
         def check(script, length, joined_by) -> None:
             here.script = there.script = script
             here.saw, there.saw = [], []
-            source = Text([" ".join("abcde"[:length])])
+            source = TextTestSet([" ".join("abcde"[:length])])
             assert lines_of(here, source, joined_by=joined_by) == lines_of(remote, source, joined_by=joined_by)
             assert here.saw == there.saw
 
@@ -360,14 +360,14 @@ def test_any_answers_in_any_order_are_the_same_from_afar(traits: dict) -> None:
 
 
 @pytest.fixture
-def sounds(tmp_path: Path) -> Speech:
+def sounds(tmp_path: Path) -> SpeechTestSet:
     soundfile = pytest.importorskip("soundfile")
     dice = np.random.default_rng(7)
     paths = []
     for number, length in enumerate([16_000, 3, 40_123]):
         paths.append(str(tmp_path / f"{number}.wav"))
         soundfile.write(paths[-1], dice.uniform(-1, 1, length).astype(np.float32), 16_000, subtype="FLOAT")
-    return Speech(paths, 170)
+    return SpeechTestSet(paths, 170)
 
 
 class Hears:
@@ -403,13 +403,13 @@ class Speaks:
 
 
 @pytest.mark.parametrize("make", [Hears, HearsChunks])
-def test_speech_is_heard_to_the_last_bit(make, sounds: Speech) -> None:
+def test_speech_is_heard_to_the_last_bit(make, sounds: SpeechTestSet) -> None:
     here, there = both(make, sounds)
     assert here == there
     assert [len(line["delays"]) for line in here] == [2, 1, 6]
 
 
-def test_speech_is_spoken_to_the_last_bit(sounds: Speech, tmp_path: Path) -> None:
+def test_speech_is_spoken_to_the_last_bit(sounds: SpeechTestSet, tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     here = lines_of(Speaks(), sounds, folder=tmp_path)
     spoken = [soundfile.read(line["prediction"], dtype="float32")[0] for line in here]
@@ -423,7 +423,7 @@ def test_speech_is_spoken_to_the_last_bit(sounds: Speech, tmp_path: Path) -> Non
         assert np.array_equal(soundfile.read(line["prediction"], dtype="float32")[0], samples)
 
 
-def test_what_is_wrong_with_speech_is_told_alike(sounds: Speech, tmp_path: Path) -> None:
+def test_what_is_wrong_with_speech_is_told_alike(sounds: SpeechTestSet, tmp_path: Path) -> None:
     wrong = ["text", np.zeros((2, 2)), [np.nan], Write("text"), Write(np.ones(3)), Write(np.ones(3), erase=1)]
     wrong += [Write(["x"]), Write(np.ones(3), sample_rate=16_000, erase=1), Revise("x"), [np.ones(2), DONE, np.ones(2)]]
     for answer in wrong:
@@ -434,7 +434,7 @@ def test_what_is_wrong_with_speech_is_told_alike(sounds: Speech, tmp_path: Path)
             def policy(self, state, answer=answer):
                 return answer
 
-        here, there = both(Wrong, Speech(sounds.paths[:1], 5000), folder=tmp_path)
+        here, there = both(Wrong, SpeechTestSet(sounds.paths[:1], 5000), folder=tmp_path)
         assert here == there
         assert "failed" in here[0]
 
@@ -443,7 +443,7 @@ def test_a_long_recording_goes_over_in_parts(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     path = str(tmp_path / "long.wav")
     soundfile.write(path, np.arange(700_000, dtype=np.float32) % 1000 / 1000, 16_000, subtype="FLOAT")
-    here, there = both(HearsChunks, Speech([path], 30_000))
+    here, there = both(HearsChunks, SpeechTestSet([path], 30_000))
     assert here == there
     assert set(there[0]["arrivals"]) == {30_000.0, 43_750.0}
 
@@ -514,7 +514,7 @@ def test_agents_for_batches_are_not_served() -> None:
     with AgentServer([Either], "x", port=0) as server:
         agent = RemoteAgent(server.address)
         assert not Traits.of(agent).batched
-        assert lines_of(agent, Text(["a b"])) == lines_of(WaitK(), Text(["a b"]))
+        assert lines_of(agent, TextTestSet(["a b"])) == lines_of(WaitK(), TextTestSet(["a b"]))
         agent.close()
 
 
@@ -522,7 +522,7 @@ def test_traits_that_cannot_be_told() -> None:
     class Odd(WaitK):
         patience = "much"
 
-    with pytest.raises(UsageError, match=r"declares of itself makes no sense: .*patience"):
+    with pytest.raises(UsageError, match=r"declarations are not valid: .*patience"):
         AgentServer([Odd], "x", port=0)
 
 
@@ -551,7 +551,7 @@ def test_an_agent_lives_in_one_thread_from_its_making_on() -> None:
     with AgentServer([Threaded], "x", port=0) as server:
         for _ in range(2):
             agent = RemoteAgent(server.address)
-            assert lines_of(agent, Text(["a"]))[0]["prediction"] == "True"
+            assert lines_of(agent, TextTestSet(["a"]))[0]["prediction"] == "True"
             agent.close()
 
 
@@ -573,7 +573,7 @@ def test_the_sentence_under_way_fails_and_the_next_one_has_a_new_connection() ->
     later = threading.Timer(0.5, lambda: again.append(AgentServer([WaitK], "x", port=port).__enter__()))
     again: list[AgentServer] = []
     later.start()
-    assert lines_of(agent, Text(["a b", "c d"])) == lines_of(WaitK(), Text(["a b", "c d"]))
+    assert lines_of(agent, TextTestSet(["a b", "c d"])) == lines_of(WaitK(), TextTestSet(["a b", "c d"]))
     later.join()
     agent.close()
     again[0].__exit__()
@@ -583,7 +583,7 @@ def test_a_server_that_stays_away_is_waited_for_once() -> None:
     with AgentServer([WaitK], "x", port=0) as server:
         agent = RemoteAgent(server.address, reconnect=0.5)
     begin = time.monotonic()
-    log = lines_of(agent, Text(["a b"] * 50))
+    log = lines_of(agent, TextTestSet(["a b"] * 50))
     assert time.monotonic() - begin < 20  # and not 50 times half a second
     assert {line["kind"] for line in log} == {"connection"}
     assert "cannot connect to" in log[0]["failed"]
@@ -595,7 +595,7 @@ def test_another_agent_behind_the_same_address_is_not_taken_for_the_first() -> N
         agent = RemoteAgent(server.address)
         port = int(server.address.rpartition(":")[2])
     with AgentServer([WaitK], "x", identity="2", port=port):
-        log = lines_of(agent, Text(["a b"]))
+        log = lines_of(agent, TextTestSet(["a b"]))
     assert "now serves another agent" in log[0]["failed"]
     agent.close()
 
@@ -624,7 +624,7 @@ def test_an_interrupted_step_does_not_answer_the_next_one() -> None:
 
     with AgentServer([lambda: slow], "x", port=0) as server:
         agent = RemoteAgent(server.address)
-        real = agent._hear
+        real = agent._receive
         heard = []
 
         def interrupted(wanted, timeout=None):
@@ -633,13 +633,13 @@ def test_an_interrupted_step_does_not_answer_the_next_one() -> None:
                 raise KeyboardInterrupt
             return real(wanted, timeout)
 
-        agent._hear = interrupted
+        agent._receive = interrupted
         agent.reset()
         with pytest.raises(KeyboardInterrupt):
             agent.policy(State(["a"], 7))
-        agent._hear = real
+        agent._receive = real
         go.set()
-        assert lines_of(agent, Text(["a"]))[0]["prediction"] == "fresh"
+        assert lines_of(agent, TextTestSet(["a"]))[0]["prediction"] == "fresh"
         agent.close()
 
 
@@ -657,7 +657,7 @@ def test_nobody_there() -> None:
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(UsageError, match="an agent's address is ws://HOST:PORT"):
         RemoteAgent(address)
-    with pytest.raises(UsageError, match="a token does not belong into an address"):
+    with pytest.raises(UsageError, match="a token must not be part of an address"):
         RemoteAgent("ws://me:secret@127.0.0.1:1")
 
 
@@ -722,7 +722,7 @@ REPLIES = [
     ([b"1234", '{"type": "answer", "seconds": 1}'], "about 0 samples, but 1 came"),
     (['{"type": "answer", "seconds": 1, "actions": [{"type": "write", "samples": -1}]}'], "not a message"),
     (['{"type": "failed", "kind": "bored"}'], "not a message: Invalid enum value 'bored'"),
-    (["x" * (65 << 20)], "could not be taken (1009"),
+    (["x" * (65 << 20)], "a message of the server was refused (1009"),
     ([], "the server closed it (1000)"),
     ([None], "no answer for 1 s"),
 ]
@@ -823,7 +823,7 @@ def test_a_server_that_says_nothing_and_reports_no_time_is_bounded_by_the_wall()
 
     with answering(slowly, PATIENT) as address:
         agent = RemoteAgent(address)
-        log = lines_of(agent, Text(["a", "b"]), limits=Limits(sentence=0.3))
+        log = lines_of(agent, TextTestSet(["a", "b"]), limits=Limits(sentence=0.3))
         agent.close()
     assert [line["kind"] for line in log] == ["sentence-limit"] * 2
     assert "by the clock on the wall" in log[0]["failed"]
@@ -839,13 +839,13 @@ def test_a_server_that_says_nothing_for_ever_is_bounded_by_its_calls() -> None:
 
     with answering(sometimes, PATIENT) as address:
         agent = RemoteAgent(address)
-        log = lines_of(agent, Text(["a"]), limits=Limits(calls=200))
+        log = lines_of(agent, TextTestSet(["a"]), limits=Limits(calls=200))
         agent.close()
     assert log[0]["failed"].endswith("200 calls, which is the limit (--call-limit)")
 
 
 def test_a_server_that_streams_samples_for_ever_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_SAMPLES", 1 << 20)
+    monkeypatch.setattr(client, "MAX_SAMPLE_BYTES", 1 << 20)
     sent = itertools.count()
 
     def stream(connection) -> None:
@@ -883,7 +883,7 @@ def test_a_long_failure_is_shortened_before_it_is_logged() -> None:
     failed = json.dumps({"type": "failed", "kind": "raised", "detail": "d" * 10**6, "trace": "t" * 10**6})
     with answering(lambda connection: connection.send(failed)) as address:
         agent = RemoteAgent(address)
-        log = lines_of(agent, Text(["a"]))
+        log = lines_of(agent, TextTestSet(["a"]))
         agent.close()
     assert log[0]["kind"] == "raised"
     assert len(json.dumps(log[0])) < 100_000

@@ -20,8 +20,8 @@ from lagging import UsageError
 from lagging.agents import State, Write
 from lagging.agents.failures import Failure
 from lagging.agents.remote import AgentServer, Bounds, RemoteAgent, from_address, server
-from lagging.agents.remote.pool import Housed, Pool
-from lagging.agents.remote.tokens import is_shown, read_token
+from lagging.agents.remote.pool import AgentThread, Pool
+from lagging.agents.remote.tokens import read_token, shows_token
 
 websockets = pytest.importorskip("websockets")
 from websockets.sync.client import connect  # noqa: E402
@@ -331,11 +331,11 @@ def test_what_an_agent_says_in_a_sentence_counts_too() -> None:
 
 def test_all_clients_together_hold_no_more_than_the_server_may() -> None:
     mebi = 1 << 20
-    assert Bounds().of_sentence(1) == 256 * mebi
+    assert Bounds().sentence_bytes(1) == 256 * mebi
     for agents in (1, 2, 5, 40):
-        held = Bounds().of_sentence(agents)
+        held = Bounds().sentence_bytes(agents)
         assert 2 * agents * held + 32 * 4 * mebi <= 768 * mebi  # twice, while a recording grows
-    assert Bounds(sentence=99).of_sentence(4) == 99
+    assert Bounds(sentence=99).sentence_bytes(4) == 99
     for bounds, agents in [
         (Bounds(sentence=321 * mebi), 1),
         (Bounds(sentence=100 * mebi), 4),
@@ -344,7 +344,7 @@ def test_all_clients_together_hold_no_more_than_the_server_may() -> None:
         (Bounds(), 400),
     ]:
         with pytest.raises(UsageError, match=r"MiB, but it may hold \d+ MiB\n  fix: a larger --max-memory, or "):
-            bounds.of_sentence(agents)
+            bounds.sentence_bytes(agents)
     with pytest.raises(UsageError, match="--max-memory"):
         serving(agents=4, bounds={"sentence": 256 * mebi})
 
@@ -681,7 +681,7 @@ def test_two_clients_at_once_get_what_each_would_get_alone(agents: int) -> None:
 
 
 def test_who_waits_longest_is_served_first() -> None:
-    pool = Pool([Housed(Counts)])
+    pool = Pool([AgentThread(Counts)])
     first = pool.take(0)
     order: list[int] = []
 
@@ -840,14 +840,14 @@ def test_many_who_come_at_once_are_not_more_than_there_may_be() -> None:
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            most.append(sum(one.state.name == "OPEN" for one in list(there._known)))
+            most.append(sum(one.state.name == "OPEN" for one in list(there._connections)))
             time.sleep(0.001)
         assert len(there._clients) <= 4
     assert max(most) <= 4 + 1  # one may be on its way out
 
 
 def test_half_open_connections_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SPARE", 8)
+    monkeypatch.setattr(server, "EXTRA_CONNECTIONS", 8)
     with serving(bounds={"connections": 2}) as there:
         enough, half = threading.Event(), []
 
@@ -891,14 +891,14 @@ def test_who_hangs_up_while_it_waits_for_an_agent_leaves_the_queue() -> None:
 
 
 def test_a_flood_of_connections_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SPARE", 3)
+    monkeypatch.setattr(server, "EXTRA_CONNECTIONS", 3)
     with serving(bounds={"connections": 2}) as there:
         flood = [Raw(there.address, shake=False) for _ in range(20)]
         closed = [client for client in flood if _is_closed(client)]
         assert len(closed) >= 15
         for client in flood:
             client.sock.close()
-        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._connections)))
         agent = RemoteAgent(there.address)
         assert answer(agent, "a") == "1"
         agent.close()
@@ -995,9 +995,9 @@ def test_tokens(tmp_path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff" * 40)
     with pytest.raises(UsageError, match="holds no token"):
         read_token(str(tmp_path / "binary"), {})
-    assert is_shown(TOKEN, f"bearer  {TOKEN} ")
-    assert not is_shown(TOKEN, None)
-    assert not is_shown(TOKEN, "Bearer \ud800")
+    assert shows_token(TOKEN, f"bearer  {TOKEN} ")
+    assert not shows_token(TOKEN, None)
+    assert not shows_token(TOKEN, "Bearer \ud800")
 
 
 # ---- agents that cannot be made, and such as are broken ---------------------------------------------------------
@@ -1031,5 +1031,5 @@ def test_threads_and_connections_do_not_pile_up() -> None:
             else:
                 agent._connection.socket.shutdown(socket.SHUT_RDWR)
                 agent.close()
-        until(lambda: all(one.state.name == "CLOSED" for one in list(there._known)))
+        until(lambda: all(one.state.name == "CLOSED" for one in list(there._connections)))
     until(lambda: threading.active_count() <= before)

@@ -175,7 +175,7 @@ def test_ctrl_c_ends_it_and_twice_ends_it_at_once(serve) -> None:
     with pytest.raises(Exception, match=r"no answer for 0.5 s"):
         agent.policy(State(["stuck"]))
     assert busy.end(signal.SIGINT, signal.SIGINT) == 130
-    assert any("Ctrl-C again ends it at once" in line for line in busy.lines)
+    assert any("press Ctrl-C again to stop at once" in line for line in busy.lines)
 
 
 def test_others_need_a_token(serve, tmp_path: Path) -> None:

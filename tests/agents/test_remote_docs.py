@@ -65,13 +65,13 @@ def test_every_field_and_option_is_told() -> None:
         assert row, tag
         assert [name for name in kind.__struct_fields__ if f"`{name}`" not in row[1]] == []
     actions = protocol.partition("| action |")[2].partition("\n\n")[0]
-    for kind in (wire.Act, wire.Anew):
+    for kind in (wire.WriteAction, wire.ReviseAction):
         assert [
             name for name in kind.__struct_fields__ if f"`{name}`" not in actions and f'"{name}"' not in actions
         ] == []
     assert [name for name in wire.Declared.__struct_fields__ if f"`{name}`" not in protocol] == []
     assert [name for name in OPTIONS if f"`-a {name}=" not in PAGE] == []
-    assert all(str(code) in protocol for code in (wire.NONSENSE, wire.CUT_OFF, wire.BUSY))
+    assert all(str(code) in protocol for code in (wire.INVALID_DATA, wire.CUT_OFF, wire.BUSY))
     from lagging.cli.serve import command
 
     told = PAGE.partition("| of `lagging serve` |")[2].partition("\n\n")[0]

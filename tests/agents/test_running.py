@@ -19,7 +19,7 @@ import yaml
 import lagging
 import oracle
 from lagging.agents import Job, Limits, Progress, Revise, Settings, Spec, State, Write, run, run_job
-from lagging.agents.failures import raised
+from lagging.agents.failures import failure_from
 from lagging.errors import UsageError
 from running import hashes, lines, manifest, ran
 
@@ -173,7 +173,7 @@ def test_what_fails_is_in_the_notes_and_the_rest_counts() -> None:
 
 
 def test_of_what_an_agent_raises_no_more_is_kept_than_somebody_reads() -> None:
-    failure = raised(ValueError("first" + "x" * 1_000_000 + "last"))
+    failure = failure_from(ValueError("first" + "x" * 1_000_000 + "last"))
     assert failure.detail.startswith("ValueError: first")
     assert failure.detail.endswith("last")
     assert len(failure.detail) + len(failure.trace) < 50_000
@@ -199,7 +199,7 @@ def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:
         (["a"], Settings(joined_by="glue"), "joined by one of"),
         (["a"], Settings(level="page"), "counted by one of"),
         (["a"], Settings(batch=2), "batches need an agent"),
-        (["a"], Settings(realtime=True), "no pace of its own"),
+        (["a"], Settings(realtime=True), "needs a pace"),
         (["a"], Settings(pace=3), "--pace is a number above 0"),
     ],
 )
@@ -457,7 +457,7 @@ def test_progress_tells_how_far_it_is(place: Path) -> None:
 
     def progress(far: Progress) -> None:
         seen.append((far.done, far.total))
-        said.append(far.said())
+        said.append(far.describe())
 
     run_job(job(place, "Copy"), progress=progress)
     assert seen == sorted(seen)
@@ -473,10 +473,10 @@ def test_progress_reads_lines_of_any_length(tmp_path: Path) -> None:
     far = Progress(path, 3, Contents())
     line = json.dumps({"index": 0, "prediction": "w" * 6_000_000, "delays": [1], "source_length": 1}).encode() + b"\n"
     path.write_bytes(line + line[: len(line) // 2])
-    far.look()
+    far.update()
     assert far.done == 1
     path.write_bytes(line + line)
-    far.look()
-    far.look()
+    far.update()
+    far.update()
     assert far.done == 2
     assert far.dal == 1.0

@@ -14,7 +14,7 @@ from lagging.agents.loading import Spec
 from lagging.agents.loop import drive
 from lagging.agents.schedules import Oracle, Scheduled, from_name
 from lagging.agents.sentence import Sentence
-from lagging.agents.sources import Written
+from lagging.agents.sources import TextSource
 
 ONLINE = st.one_of(
     st.integers(0, 12).map(lambda k: f"wait-{k}"),
@@ -34,7 +34,7 @@ SOURCES = st.lists(st.sampled_from(["a", "b", "c,", "d.", ";", "…e", "。"]), 
 
 def driven(agent, source, reference=None, chunk=1, **settings):
     """What an agent wrote, and its delays."""
-    sentence = Sentence(Written(source, chunk), Traits.of(agent), reference=reference, **settings)
+    sentence = Sentence(TextSource(source, chunk), Traits.of(agent), reference=reference, **settings)
     drive(agent, sentence)
     text, steps = sentence.hypothesis.finish()
     return text, [sentence.arrivals[step] for step in steps]
@@ -79,7 +79,7 @@ def test_a_schedule_is_online_if_it_knows_no_lengths(online, offline, x, y, othe
     policy = policies.policy(online)
     endless = policy.schedule(np.arange(1.0, y + 1), np.full(y, np.inf), np.full(y, float(other)))
     np.testing.assert_array_equal(policy.delays(x, y), np.minimum(endless, x))
-    with pytest.raises(UsageError, match=f"{offline} cannot be followed while the sentence is under way"):
+    with pytest.raises(UsageError, match=f"{offline} cannot be followed online"):
         Scheduled(offline, lambda source, target, finished: None)
 
 
@@ -125,14 +125,14 @@ def test_characters_keep_their_spaces():
 
 
 def test_the_end_of_the_reference_is_the_end():
-    sentence = Sentence(Written(list("abcdef")), Traits.of(Oracle("wait-1")), reference="x y")
+    sentence = Sentence(TextSource(list("abcdef")), Traits.of(Oracle("wait-1")), reference="x y")
     drive(Oracle("wait-1"), sentence)
     assert sentence.source.read == 2  # as in Table 6: what is not needed is not read
 
 
 @pytest.mark.parametrize("kind", ["empty", "absent"])
 def test_there_must_be_a_reference(kind):
-    sentence = Sentence(Written(["a"]), Traits.of(Oracle("wait-1")), reference="" if kind == "empty" else None)
+    sentence = Sentence(TextSource(["a"]), Traits.of(Oracle("wait-1")), reference="" if kind == "empty" else None)
     with pytest.raises(Failure) as failure:
         drive(Oracle("wait-1"), sentence)
     assert failure.value.kind == ("nothing-written" if kind == "empty" else "raised")

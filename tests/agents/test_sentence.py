@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagging.agents import DONE, Limits, Revise, Traits, Write, as_agent
-from lagging.agents.failures import FAILURES, Failure, raised
+from lagging.agents.failures import FAILURES, Failure, failure_from
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Timed
 from lagging.agents.runner.records import record
-from lagging.agents.sentence import NS, Sentence, Wall
-from lagging.agents.sources import Spoken, Written
+from lagging.agents.sentence import NS, RealTime, Sentence
+from lagging.agents.sources import SpeechSource, TextSource
 
 FEW = Limits(tokens=20)
 
@@ -44,7 +44,7 @@ def driven(agent, source, chunk=1, limits=FEW, **settings):
     """A sentence that is over."""
     agent = as_agent(agent)
     units = source.split() if isinstance(source, str) else source
-    sentence = Sentence(Written(units, chunk), Traits.of(agent), limits, **settings)
+    sentence = Sentence(TextSource(units, chunk), Traits.of(agent), limits, **settings)
     drive(agent, sentence)
     return sentence
 
@@ -348,8 +348,8 @@ def test_as_many_as_there_may_be():
     twenty = Script(*["a"] * 20)
     assert said(driven(twenty, "x")) == (" ".join(["a"] * 20), [1] * 20)
     assert failure_of(Script(*["a"] * 21)).kind == "never-finished"
-    assert Limits().of(Written(["x"] * 7)) == 1070
-    assert Limits().of(Spoken(np.zeros(16_000, np.float32), 16_000, 500)) == 1100
+    assert Limits().max_tokens(TextSource(["x"] * 7)) == 1070
+    assert Limits().max_tokens(SpeechSource(np.zeros(16_000, np.float32), 16_000, 500)) == 1100
 
 
 @pytest.mark.parametrize(
@@ -423,40 +423,40 @@ def test_time_that_was_measured_elsewhere():
 
 
 def test_only_the_agent_s_time_counts():
-    pulse = [0]
+    heartbeat = [0]
 
     def watched(state):
-        assert pulse[0] > 0
+        assert heartbeat[0] > 0
         return state.source[len(state.target) :]
 
     agent = as_agent(watched)
-    sentence = Sentence(Written(["a", "b"]), Traits.of(agent))
-    drive(agent, sentence, pulse)
-    assert pulse == [0]
+    sentence = Sentence(TextSource(["a", "b"]), Traits.of(agent))
+    drive(agent, sentence, heartbeat)
+    assert heartbeat == [0]
     assert all(ns >= 0 for ns in sentence.compute)
     with pytest.raises(Failure):
-        drive(as_agent(stumble), Sentence(Written(["a"]), Traits()), pulse)
-    assert pulse == [0]
+        drive(as_agent(stumble), Sentence(TextSource(["a"]), Traits()), heartbeat)
+    assert heartbeat == [0]
 
 
 def test_source_begins_when_the_agent_is_ready():
-    pulse, noted = [0], []
+    heartbeat, noted = [0], []
 
     class Late:
         def reset(self):
-            noted.append(pulse[0])
+            noted.append(heartbeat[0])
             time.sleep(0.2)
 
         def policy(self, state):
             return state.source[len(state.target) :]
 
-    class Noting(Wall):
+    class Noting(RealTime):
         def wait(self, read):
-            noted.append(pulse[0])
+            noted.append(heartbeat[0])
             super().wait(read)
 
-    sentence = Sentence(Written(["a", "b"]), Traits(), wall=Noting(10.0))
-    drive(Late(), sentence, pulse)
+    sentence = Sentence(TextSource(["a", "b"]), Traits(), real_time=Noting(10.0))
+    drive(Late(), sentence, heartbeat)
     assert 10 <= sentence.starts[0] < 150
     assert noted[0] > 0, "a reset is watched"
     assert noted[1:] == [0, 0], "waiting for the source is not"
@@ -469,7 +469,7 @@ def test_every_kind_is_known():
     failure = Failure("raised", "x", "y")
     made, parts = failure.__reduce__()
     assert vars(made(*parts)) == vars(failure)
-    assert raised(failure) is failure
+    assert failure_from(failure) is failure
 
 
 # ---- many at once -----------------------------------------------------------------------------------------------
@@ -517,17 +517,17 @@ def test_a_batch_is_its_sentences(tests, width):
     scripts = [answers for _, answers in tests]
 
     def opened(traits):
-        return (Sentence(Written(["x"] * n), traits, FEW, place) for place, (n, _) in enumerate(tests))
+        return (Sentence(TextSource(["x"] * n), traits, FEW, place) for place, (n, _) in enumerate(tests))
 
     alone = {}
     for sentence in opened(Traits()):
         try:
             drive(Scripts(scripts), sentence)
-            alone[sentence.place] = outcome(sentence, None)
+            alone[sentence.index] = outcome(sentence, None)
         except Failure as failure:
-            alone[sentence.place] = outcome(sentence, failure)
+            alone[sentence.index] = outcome(sentence, failure)
     traits = Traits(batched=True)
-    many = {s.place: outcome(s, failure) for s, failure in drive_batch(Together(scripts), opened(traits), width)}
+    many = {s.index: outcome(s, failure) for s, failure in drive_batch(Together(scripts), opened(traits), width)}
     assert many == alone
 
 
@@ -542,9 +542,9 @@ def test_no_more_are_open_than_there_is_room_for():
     def sentences():
         for place in range(7):
             opened.append(place)
-            yield Sentence(Written(["x"] * (place % 3 + 1)), Traits(batched=True), place=place)
+            yield Sentence(TextSource(["x"] * (place % 3 + 1)), Traits(batched=True), index=place)
 
-    over = [sentence.place for sentence, _ in drive_batch(Copy(), sentences(), 3)]
+    over = [sentence.index for sentence, _ in drive_batch(Copy(), sentences(), 3)]
     assert sorted(over) == list(range(7))
     assert max(most) == 3
 
@@ -555,7 +555,7 @@ def test_a_batch_needs_an_answer_for_each(wrong):
         def policies(self, states):
             return wrong
 
-    two = [Sentence(Written(["x"]), Traits(batched=True), FEW, place) for place in range(2)]
+    two = [Sentence(TextSource(["x"]), Traits(batched=True), FEW, place) for place in range(2)]
     kinds = {failure.kind for _, failure in drive_batch(Wrong(), two, 2) if failure}
     assert kinds == ({"never-finished"} if wrong == ["a"] else {"wrong-type"})
 
@@ -570,8 +570,8 @@ def test_batches_may_yield_and_may_be_wrong():
                 return (word for word in (["a", "b"] if not state.target else []))
             return {1: endless(state), 2: Write("\ud800", finished=True), 3: Timed("a", float("nan"))}[state.sentence]
 
-    four = [Sentence(Written(["x"]), Traits(batched=True), FEW, place) for place in range(4)]
-    found = {s.place: failure and failure.kind for s, failure in drive_batch(Mixed(), four, 4)}
+    four = [Sentence(TextSource(["x"]), Traits(batched=True), FEW, place) for place in range(4)]
+    found = {s.index: failure and failure.kind for s, failure in drive_batch(Mixed(), four, 4)}
     assert found == {0: None, 1: "never-finished", 2: "wrong-type", 3: "wrong-type"}
     assert said(four[0]) == ("a b", [1, 1])
 
@@ -582,7 +582,7 @@ def test_batches_may_yield_and_may_be_wrong():
 def heard(agent, seconds=1.0, chunk=300, limits=FEW):
     agent = as_agent(agent)
     samples = np.arange(round(seconds * 1000), dtype=np.float32)
-    sentence = Sentence(Spoken(samples, 1000, chunk), Traits.of(agent), limits)
+    sentence = Sentence(SpeechSource(samples, 1000, chunk), Traits.of(agent), limits)
     drive(agent, sentence)
     return sentence
 
@@ -607,7 +607,7 @@ def test_speech_in():
 
 
 def test_a_chunk_that_is_no_whole_number_of_samples():
-    source = Spoken(np.zeros(100, np.float32), 16_000, 1.03)
+    source = SpeechSource(np.zeros(100, np.float32), 16_000, 1.03)
     source.advance()
     assert source.read == 17 / 16  # 16.48 samples, rounded up
 
@@ -631,7 +631,7 @@ def test_speech_out():
     sentence = heard(Speaker(tone, None, Write(tone[:50], sample_rate=500), Write([0.5] * 100, finished=True)))
     assert [len(piece) for piece in sentence.state.target] == [250, 50, 100]
     assert {piece.dtype for piece in sentence.state.target} == {np.dtype(np.float32)}
-    line = record(sentence, shown="tone", reference=None, times=False)
+    line = record(sentence, source_entry="tone", reference=None, times=False)
     assert line["delays"] == [300.0, 600.0, 600.0]
     assert line["durations"] == [500.0, 100.0, 200.0]
     assert line["intervals"] == [[300.0, 500.0], [800.0, 100.0], [900.0, 200.0]]  # one after the other, none too early

@@ -59,10 +59,7 @@ INSIDE = [
 """Agents of ours, inside SimulEval and here."""
 
 
-@pytest.fixture(autouse=True)
-def _clean():
-    with peer.left_as_it_was():
-        yield
+pytestmark = pytest.mark.usefixtures("simuleval")
 
 
 def ids(case):
@@ -77,24 +74,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def simuleval():
-    found = peer.peers()
-    if found is None:
-        pytest.skip("NOT RUN: SimulEval itself is not installed; `make test` installs it, see CONTRIBUTING.md")
-    return found
-
-
-@pytest.fixture(scope="module")
-def runs(folder, simuleval):
+def runs(folder, simuleval_folder):
     """All of them, by their runner."""
-    peer.run_all("theirs", folder, [*SAME, *FAULTS.values(), *INSIDE, LANGUAGES], simuleval)
-    with_theirs = [case for name, case in FAULTS.items() if name != "channels"]
-    peer.run_all("ours", folder, [*SAME, *with_theirs, like_theirs(FAULTS["lost-tail"])], simuleval)
+    peer.run_all(folder, [*SAME, *FAULTS.values(), *INSIDE, LANGUAGES], simuleval_folder)
     return folder
-
-
-def like_theirs(case):
-    return dataclasses.replace(case, only_ours={"stop-with-source": "true"})
 
 
 def told(line, case):
@@ -110,16 +93,15 @@ def told(line, case):
 
 @pytest.mark.parametrize("case", SAME, ids=ids)
 def test_the_same_by_both_runners(runs, case):
-    expected = [told(line, case) for line in peer.log(runs, case, "theirs")]
+    expected = [told(line, case) for line in peer.log(runs, case)]
     assert [told(line, case) for line in peer.ours(runs, case)] == expected
-    assert [told(line, case) for line in peer.log(runs, case, "ours-with-theirs")] == expected
     assert sum(len(line["delays"]) for line in expected) > 5 or case.agent == "mute"
 
 
 @pytest.mark.parametrize("case", INSIDE, ids=ids)
 def test_our_agents_inside_simuleval(runs, case):
     expected = [told(line, case) for line in peer.ours(runs, case, "file")]
-    assert [told(line, case) for line in peer.log(runs, case, "theirs")] == expected
+    assert [told(line, case) for line in peer.log(runs, case)] == expected
     assert sum(len(line["delays"]) for line in expected) > 5
 
 
@@ -128,7 +110,7 @@ def test_the_speech_that_comes_out_is_the_same(runs):
 
     case = Case("speaker", "speech", chunk=400)
     mine = peer.ours(runs, case)
-    for one, other in zip(peer.log(runs, case, "theirs"), mine, strict=True):
+    for one, other in zip(peer.log(runs, case), mine, strict=True):
         (a, rate), (b, other_rate) = soundfile.read(one["prediction"]), soundfile.read(other["prediction"])
         gaps = len(one["delays"])
         assert rate == other_rate == 24000
@@ -143,19 +125,18 @@ def test_the_speech_that_comes_out_is_the_same(runs):
 
 def test_lost_tail(runs):
     case = FAULTS["lost-tail"]
-    lines, mine = peer.log(runs, case, "theirs"), peer.ours(runs, case)
+    lines, mine = peer.log(runs, case), peer.ours(runs, case)
     assert [line["prediction_length"] for line in lines] == [4, 2, 1]
     assert [line["prediction"] for line in mine] == ["w0 w1 w2 w3 w4 w5"] * 3
     assert [line["delays"][-1] for line in mine] == [line["source_length"] for line in lines]
-    like = like_theirs(case)
-    for mine in (peer.ours(runs, like), peer.log(runs, like, "ours-with-theirs")):
-        assert [line["delays"] for line in mine] == [line["delays"] for line in lines]
-        assert told(mine[0], case) == told(lines[0], case)  # the next begins with the state of this, in theirs
+    mine = peer.ours(runs, dataclasses.replace(case, only_ours={"stop-with-source": "true"}))
+    assert [line["delays"] for line in mine] == [line["delays"] for line in lines]
+    assert told(mine[0], case) == told(lines[0], case)  # the next begins with the state of this, in theirs
 
 
 def test_lost_after_reset(runs):
     case = FAULTS["lost-after-reset"]
-    lines, mine = peer.log(runs, case, "theirs")[0], peer.ours(runs, case)[0]
+    lines, mine = peer.log(runs, case)[0], peer.ours(runs, case)[0]
     said = mine["prediction"].split()
     assert [word[0] for word in said] == ["1", "2"] * 4
     assert mine["delays"] == [300, 600, 900, 1200, 1500, 1800, 2100, pytest.approx(2345.5625)]
@@ -165,7 +146,7 @@ def test_lost_after_reset(runs):
 
 def test_leaked_state(runs):
     case = FAULTS["leaked-state"]
-    lines, mine = peer.log(runs, case, "theirs"), peer.ours(runs, case)
+    lines, mine = peer.log(runs, case), peer.ours(runs, case)
     assert lines[0]["prediction"] == mine[0]["prediction"]
     heard = [[int(word.split(":")[1]) for word in line["prediction"].split()] for line in (lines[1], mine[1])]
     before = int(2.3456 * 16000)
@@ -174,7 +155,7 @@ def test_leaked_state(runs):
 
 
 def test_language(runs):
-    theirs = peer.log(runs, LANGUAGES, "theirs")
+    theirs = peer.log(runs, LANGUAGES)
     mine = peer.ours(runs, Case("language", "speech", chunk=500, only_ours={"tgt-lang": "{folder}/languages"}))
     assert [line["prediction"] for line in mine] == [line["prediction"] for line in theirs]
     assert mine[0]["prediction"].split()[0] == "de"
@@ -184,13 +165,13 @@ def test_language(runs):
 
 def test_language_of_text(runs):
     case = FAULTS["language-of-text"]
-    assert "Optional" in peer.log(runs, case, "theirs")[0]["prediction"]
+    assert "Optional" in peer.log(runs, case)[0]["prediction"]
     assert peer.ours(runs, case)[0]["prediction"].split() == ["None"] * 6
 
 
 def test_segment_size_of_text(runs):
     case = FAULTS["segment-size-of-text"]
-    assert peer.log(runs, case, "theirs")[0]["delays"] == [1, 2, 3, 4, 5, 6]
+    assert peer.log(runs, case)[0]["delays"] == [1, 2, 3, 4, 5, 6]
     mine = peer.ours(runs, case)[0]
     assert mine["delays"] == [3, 6]
     assert mine["prediction"] == "see all"
@@ -199,7 +180,7 @@ def test_segment_size_of_text(runs):
 def test_never_finishes(runs):
     case = FAULTS["never-finishes"]
     assert (runs / "theirs" / case.name / "error").read_text() == "asked 1000 times after the end"
-    assert peer.log(runs, case, "theirs") == []
+    assert peer.log(runs, case) == []
     lines = peer.ours(runs, case)
     assert [line["kind"] for line in lines] == ["never-finished"] * 4
     assert "asked 101 times" in lines[0]["failed"]
@@ -208,38 +189,38 @@ def test_never_finishes(runs):
 def test_one_fault_ends_all(runs):
     case = FAULTS["one-fault-ends-all"]
     assert (runs / "theirs" / case.name / "error").read_text() == "not this one"
-    assert len(peer.log(runs, case, "theirs")) == 1
+    assert len(peer.log(runs, case)) == 1
     lines = peer.ours(runs, case)
     assert [line.get("kind") for line in lines] == [None, "raised", None, "raised"]
     assert "not this one" in lines[1]["failed"]
-    assert "no Action" in lines[3]["failed"]
+    assert "is not an Action instance" in lines[3]["failed"]
     assert lines[1]["traceback"].splitlines()[1].endswith("in policy")  # it begins in the agent's own code
     assert lines[2]["prediction"] == peer.TEXTS[2]
 
 
 def test_nothing_written(runs):
     case = next(case for case in SAME if case.agent == "mute")
-    assert {line["prediction"] for line in peer.log(runs, case, "theirs")} == {""}
+    assert {line["prediction"] for line in peer.log(runs, case)} == {""}
     assert {(line["prediction"], line["kind"]) for line in peer.ours(runs, case)} == {("", "nothing-written")}
 
 
 def test_spaces_by_character(runs):
     case = next(case for case in SAME if case.unit == "char")
-    line, mine = peer.log(runs, case, "theirs")[0], peer.ours(runs, case)[0]
+    line, mine = peer.log(runs, case)[0], peer.ours(runs, case)[0]
     assert (line["prediction"], mine["prediction"]) == ("whatweseeisnotall", "what we see is not all")
     assert line["delays"] == mine["delays"]
 
 
 def test_channels(runs):
     case = FAULTS["channels"]
-    assert peer.log(runs, case, "theirs")[0]["prediction"] == "list list"
+    assert peer.log(runs, case)[0]["prediction"] == "list list"
     with pytest.raises(UsageError, match="has 2 channels; agents hear one"):
         peer.ours(runs, case)
 
 
 def test_reference_line_end_and_more_keys(runs):
     case = SAME[0]
-    line, mine = peer.log(runs, case, "theirs")[0], peer.ours(runs, case)[0]
+    line, mine = peer.log(runs, case)[0], peer.ours(runs, case)[0]
     assert list(mine)[: len(line)] == list(line)
     assert "arrivals" in mine
     assert line["reference"] == mine["reference"] + "\n"
@@ -247,7 +228,7 @@ def test_reference_line_end_and_more_keys(runs):
 
 def test_elapsed(runs):
     case = next(case for case in SAME if case.agent == "speaker")
-    line, mine = peer.log(runs, case, "theirs")[0], peer.ours(runs, case)[0]
+    line, mine = peer.log(runs, case)[0], peer.ours(runs, case)[0]
     assert line["elapsed"] == []
     assert len(mine["elapsed"]) == len(mine["delays"])
 

@@ -112,13 +112,14 @@ THEIRS = (
 )
 
 
+@pytest.mark.usefixtures("simuleval")
 def test_an_agent_of_simuleval_without_its_option_and_the_other_way_round(tmp_path: Path) -> None:
     (tmp_path / "ours.py").write_text(OURS)
     (tmp_path / "theirs.py").write_text(THEIRS)
     (tmp_path / "other.py").write_text("import no_such_module_at_all\n")
     with pytest.raises(UsageError, match="leave out --simuleval"):
-        Spec("simuleval", str(tmp_path / "ours.py")).make()  # which also provides its package
-    with pytest.raises(UsageError, match="Theirs is an agent of SimulEval's\n  fix: give --simuleval"):
+        Spec("simuleval", str(tmp_path / "ours.py")).make()
+    with pytest.raises(UsageError, match="Theirs is an agent for SimulEval\n  fix: give --simuleval"):
         Spec("file", str(tmp_path / "theirs.py")).make()
     missing = "raise ModuleNotFoundError(\"No module named 'simuleval'\", name='simuleval.agents')\n"
     (tmp_path / "theirs.py").write_text(missing)  # which is what Python does where there is none

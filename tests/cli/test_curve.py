@@ -9,7 +9,7 @@ import pytest
 import lagging
 from lagging.cli.systems import group_settings, name_settings
 from lagging.curves import curves
-from lagging.curves.ranking import lines
+from lagging.curves.slopes import lines
 
 WORDS = [f"w{i}" for i in range(40)]
 
@@ -224,7 +224,7 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
     Path("scores.json").write_text(json.dumps({"schema": 1, "scores": rows}))
     code, _, err = run("curve", "--against", "AL,DAL", "--published", "scores.json")
     assert code == 2
-    assert "counts some times in ms and some in tokens" in err
+    assert "has times in ms and in tokens" in err
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("--at-latency", "3s", "runs/k1"), "these latencies are in token"),
         (("--latency", "DALL", "runs/k1"), "Did you mean DAL?"),
         (("--latency", "TER", "runs/k1"), "TER is no latency: it is not about time"),
-        (("--latency", "Segments", "runs/k1"), "Segments is no latency: less of it is not better"),
+        (("--latency", "Segments", "runs/k1"), "Segments is no latency: lower is not better"),
         (("--latency", "COMET", "runs/k1"), "COMET is no latency"),
         (("--quality", "AP", "runs/k1"), "AP is no quality, but about time"),
         (("--quality", "Segments", "runs/k1"), "Segments is no quality, but about time"),
@@ -257,14 +257,14 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("nothing=zzz*",), "no such file or directory: zzz* (of nothing=zzz*)"),
         (("runs/k1", "-o", "x.gif"), "cannot write a figure to x.gif: figures end in .pdf, .svg, .png"),
         (("runs/k1", "-o", "x.jpeg"), "cannot write a figure to x.jpeg"),
-        (("--at-quality", "nan", "runs/k1"), "a curve is at a number, and not at nan"),
+        (("--at-quality", "nan", "runs/k1"), "the quality of a curve must be a finite number, but is nan"),
         (("--published", "table.csv", "--unit", "ms", "--at-latency", "3"), "write 3s or 3ms"),
         (
             ("--published", "table.csv", "--unit", "ms", "--family", "sys"),
             "no column 'sys' that names rows; there are: system",
         ),
         (("--published", "none.csv"), "no such file"),
-        (("--published", "table.csv"), "does not say what AL is counted in"),
+        (("--published", "table.csv"), "does not say the unit of AL"),
         (("--published", "table.csv", "--unit", "token", "--where", "model"), "COLUMN=PATTERN"),
         (("--published", "table.csv", "--unit", "token", "--where", "model=x"), "has no column 'model'"),
         (("--published", "table.csv", "--unit", "token", "--where", "system=x"), "no row of table.csv has system=x"),

@@ -379,8 +379,8 @@ def test_several_files_read_as_one_system_are_announced(run, logs) -> None:
     [
         ("bs:1000000000000", "the resamples of an interval must be from 2 to 1000000, but are 1000000000000"),
         ("bs:0", "the resamples of an interval must be from 2 to 1000000, but are 0"),
-        ("ci:100", "the level of an interval is between 0 and 1"),
-        ("ci:nan", "the level of an interval is between 0 and 1"),
+        ("ci:100", "the confidence of an interval must be between 0 and 1"),
+        ("ci:nan", "the confidence of an interval must be between 0 and 1"),
     ],
 )
 def test_a_signature_that_asks_for_too_much_is_refused_before_anything_is_read(run, tmp_path, method, wrong, message):

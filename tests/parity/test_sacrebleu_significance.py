@@ -10,7 +10,8 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 import lagging
-from lagging.stats import interval, paired
+from lagging.comparison.paired import paired
+from lagging.scoring.intervals import interval
 
 WORDS = ["the", "a", "cat", "dog", "house", "of", "on", "in", "and", "was", "saw", "went", "home", "old", "man", "it"]
 N = 150

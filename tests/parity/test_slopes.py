@@ -9,7 +9,7 @@ import scipy.stats
 
 import lagging
 from lagging.comparison.published.rows import read_rows
-from lagging.curves.ranking import lines
+from lagging.curves.slopes import lines
 
 pytestmark = pytest.mark.data
 

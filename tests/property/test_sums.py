@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import tracemalloc
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -17,55 +20,67 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.cli import cli
+from lagging.data.exact import expansions, fold
+from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.errors import MetricError
 from lagging.formats import jsonl, source
 from lagging.metrics import registered
-from lagging.scoring.accumulator import Sums
-from lagging.scoring.scores import Scorer, Scores
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.hashes import segment_keys
+from lagging.scoring.plan import Keep, Plan
+from lagging.scoring.scores import Scores
+from lagging.scoring.signature import Signature
+from lagging.scoring.tally import Tally
 from runs import runs, texts
 
 
-def result(run: Run, name: str, keep: str, parts: int) -> object:
-    """All that is printed of a score, of segments that came in parts, half of them by way of another Scorer."""
-    scorer = Scorer([name], keep=keep)
-    other = scorer.empty()
-    some = np.array_split(np.arange(len(run)), min(parts, len(run)))
+def result(run: Run, name: str, keep: Keep, parts: int) -> object:
+    """All that is printed of a score, of segments that came in parts, half of them by way of another Accumulator."""
+    accumulator = Accumulator(Plan.make([name], keep=keep))
+    other = accumulator.empty()
+    divided = np.array_split(np.arange(len(run)), min(parts, len(run)))
     try:
-        for place, rows in enumerate(some):
-            (scorer if place < len(some) / 2 else other).add(run[rows])
-        scorer.join(other)
-        found = scorer.result("base")
+        for index, rows in enumerate(divided):
+            (accumulator if index < len(divided) / 2 else other).add(run[rows])
+        accumulator.join(other)
+        scores = accumulator.scores("base")
     except (MetricError, ValueError, OverflowError) as error:  # the last two: times of 1e300, or of both infinities
         return f"{type(error)}: {error}"
-    (score,) = found
+    (score,) = scores
     shown = (score.value.hex(), score.unit, score.n, int(score.undefined), score.undefined.counts)
-    return shown, str(score.signature), list(map(str, found.notes))
+    return shown, str(score.signature), list(map(str, scores.notes))
 
 
 @settings(max_examples=150, deadline=None)
 @given(runs(), st.sampled_from(list(map(repr, registered()))), st.integers(1, 5), st.sampled_from(["keys", "sums"]))
-def test_sums_give_what_segments_give(run: Run, name: str, parts: int, keep: str) -> None:
+def test_sums_give_what_segments_give(run: Run, name: str, parts: int, keep: Keep) -> None:
     assert result(run, name, keep, parts) == result(run, name, "all", parts)
 
 
 @given(st.lists(st.floats(-1e30, 1e30), max_size=40), st.lists(st.integers(0, 40), max_size=4))
 def test_sums_are_exact(values: list[float], cuts: list[int]) -> None:
-    sums = Sums()
+    tallies = []
     for part in np.split(np.array(values), sorted(min(cut, len(values)) for cut in cuts)):
-        sums.add(part[:, None], np.zeros(len(part), dtype=np.int8))
+        tallies.append(add_up(part))
     exact = sum(map(Fraction, values), Fraction(0))
-    (column,) = sums.columns or [[]]
+    tally = reduce(add, tallies)
+    (column,) = tally.sums
     assert sum(map(Fraction, column), Fraction(0)) == exact
-    assert len(column) <= 7  # as few as can hold all bits between 1e30 and the least that a float has
-    assert sums.some == len(values)
+    # as few as can be: each is what the ones after it add up to, rounded; 23 hold all bits from 1e30 to the least float
+    assert len(column) <= 23
+    assert list(column) == [float(sum(map(Fraction, column[i:]))) for i in range(len(column))]
+    assert tally.n_defined == len(values)
 
 
 def test_sums_that_are_not_finite() -> None:
-    sums = Sums()
-    for value in (1.0, math.inf, 2.0):
-        sums.add(np.array([[value]]), np.zeros(1, dtype=np.int8))
-    assert sums.found(lagging.metric("AL")).value == math.inf
+    assert reduce(add, [add_up(np.array([value])) for value in (1.0, math.inf, 2.0)]).value == math.inf
+
+
+def add_up(values: Floats) -> Tally:
+    """The Tally of segments with these values of AL."""
+    m, signature, n = lagging.metric("AL"), Signature.parse("AL|n:0|v:0.2.0.dev0"), len(values)
+    return Tally(m, m, "ms", signature, True, n, n, {}, (tuple(fold(expansions(values)[0])),))
 
 
 # ---- the command line -------------------------------------------------------------------------------------------
@@ -97,7 +112,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "BATCH_BYTES", 64)
 
 
-def said(*args: object) -> tuple[str, str, str]:
+def printed(*args: object) -> tuple[str, str, str]:
     done = CliRunner().invoke(cli, ["score", *map(str, args)], standalone_mode=False)
     return done.stdout, done.stderr, repr(done.exception)
 
@@ -112,9 +127,9 @@ def test_the_command_prints_the_same(tmp_path_factory: pytest.TempPathFactory) -
         paths = [folder / f"{place}.jsonl" for place in range(len(written))]
         for path, text in zip(paths, written, strict=True):
             path.write_text(text, "utf-8")
-        asked = ["-m", names] if names else []
-        command = (*paths, *asked, "-f", form, "--convention", convention)
-        assert said(*command) == said(*command, "--segment-scores", folder / "segments.tsv")
+        metrics = ["-m", names] if names else []
+        command = (*paths, *metrics, "-f", form, "--convention", convention)
+        assert printed(*command) == printed(*command, "--segment-scores", folder / "segments.tsv")
 
     alike()
 
@@ -123,21 +138,22 @@ def test_systems_that_share_some_segments(tmp_path: Path) -> None:
     for name, ids in {"base": range(5), "new": ["3", "4", "five"]}.items():
         lines = [json.dumps({"id": i, "delays": [1, 2], "source_length": 2}) + "\n" for i in ids]
         (tmp_path / f"{name}.jsonl").write_text("".join(lines), "utf-8")
-    _, notes, _ = said(tmp_path / "base.jsonl", tmp_path / "new.jsonl")
+    _, notes, _ = printed(tmp_path / "base.jsonl", tmp_path / "new.jsonl")
     assert "base (5 segments) and new (3 segments) share 2: their scores are not about the same sentences" in notes
 
 
 @given(*[st.lists(st.integers(-(2**70), 2**70) | st.integers(-5, 20) | texts, unique_by=str, min_size=1)] * 2)
 def test_shared_names(one: list[int | str], other: list[int | str]) -> None:
-    def scores(names: list[int | str], keep: str) -> Scores:
-        scorer = Scorer(["AP"], keep=keep)
-        for some in (names[:2], names[2:]):
-            if some:
-                scorer.add(Run.from_delays([[1.0]] * len(some), source_length=[1] * len(some), id=some))
-        return scorer.result()
+    def scores(names: list[int | str], keep: Keep) -> Scores:
+        accumulator = Accumulator(Plan.make(["AP"], keep=keep))
+        for ids in (names[:2], names[2:]):
+            if ids:
+                accumulator.add(Run.from_delays([[1.0]] * len(ids), source_length=[1] * len(ids), id=ids))
+        return accumulator.scores()
 
     common = len({*map(str, one)} & {*map(str, other)}), len(one), len(other)
-    for keep in ("all", "keys"):
+    keeps: tuple[Keep, ...] = ("all", "keys")
+    for keep in keeps:
         assert scores(one, keep).shared(scores(other, "keys")) == common
 
 
@@ -149,14 +165,15 @@ def test_keys_are_the_same_in_any_process() -> None:
 # ---- memory -----------------------------------------------------------------------------------------------------
 
 
-def grown(keep: str) -> float:
+def grown(keep: Keep) -> float:
     """Bytes that a further segment takes."""
     run = Run.from_delays([[1.0, 2.0], [2.0]] * 500, source_length=[2.0] * 1000)
-    scorer = Scorer(["AP", "AL", "DAL", "CW"], keep=keep)
-    scorer.add(run)
+    accumulator = Accumulator(Plan.make(["AP", "AL", "DAL", "CW"], keep=keep))
+    accumulator.add(run)
     tracemalloc.start()
     for _ in range(50):
-        scorer.add(run)
+        accumulator.add(run)
+    gc.collect()  # Python keeps freed tuples for reuse: they are no memory of segments
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return taken / 50_000
@@ -175,7 +192,7 @@ def test_memory_of_the_command_does_not_grow(tmp_path: Path, monkeypatch: pytest
         log = tmp_path / f"{count}.jsonl"
         log.write_text("".join(f'{{"id": {i}, "delays": [1, 2], "source_length": 2}}\n' for i in range(count)))
         tracemalloc.start()
-        assert said(log, "-m", "AP,AL,DAL", "-q", "--jobs", 1, *more)[2] == "None"
+        assert printed(log, "-m", "AP,AL,DAL", "-q", "--jobs", 1, *more)[2] == "None"
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

@@ -9,10 +9,12 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lagging.scoring.tallies import Tallies
 
 import lagging
 from lagging import Run
+from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.plan import Plan
+from lagging.scoring.poisson import SEED
 from lagging.scoring.tally import Tally
 
 METRICS = ["AP", "AL", "DAL", "DAL(mean=token)", "LAAL"]
@@ -28,50 +30,51 @@ def runs(draw: st.DrawFn) -> Run:
     return replace(run, group=np.array(labels, dtype=object))
 
 
-def results(tallies: Tallies) -> list[object]:
+def describe(accumulator: Accumulator) -> str:
+    """All numbers of all groups, as text: in text, NaN is equal to NaN."""
     out: list[object] = []
-    for labels, scores in tallies.scores(resamples=100):
+    for scores in accumulator.group_scores(resamples=100):
         for s in scores:
-            out += [labels, repr(s.metric), s.value.hex(), s.low, s.high, s.n, s.undefined.counts, s.undefined.reasons]
-            out += [s.percentiles, s.least, s.most, str(s.signature)]
-    return out
-
-
-def no_nan(found: list[object]) -> str:
-    return repr(found)  # NaN is NaN, whatever it equals
+            assert s.summary is not None
+            out += [scores.group, repr(s.metric), s.value.hex(), s.low, s.high, s.n]
+            out += [s.undefined.counts, s.undefined.reasons]
+            out += [s.summary.percentiles, s.summary.least, s.summary.most, str(s.signature)]
+    return repr(out)
 
 
 @settings(max_examples=60, deadline=None)
 @given(runs(), st.data())
 def test_any_parting_gives_the_same_result(run: Run, data: st.DataObject) -> None:
-    whole = Tallies(METRICS, by=["lang"])
+    plan = Plan.make(METRICS, group_by=["lang"], seed=SEED)
+    whole = Accumulator(plan)
     whole.add(run)
     order = data.draw(st.permutations(range(len(run))))
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(run) - 1)), max_size=6)))
     parts = []
     for rows in np.split(np.array(order), cuts):
-        one = Tallies(METRICS, by=["lang"])
+        part = Accumulator(plan)
         if len(rows):
-            one.add(run[rows])
+            part.add(run[rows])
         # each travels as bytes
-        for group, of in one.groups.items():
-            one.groups[group] = {m: Tally.from_bytes(t.to_bytes()) for m, t in of.items()}
-        parts.append(one)
+        for group, tallies in part.groups.items():
+            part.groups[group] = {m: Tally.from_bytes(t.to_bytes()) for m, t in tallies.items()}
+        parts.append(part)
     while len(parts) > 1:
         at = data.draw(st.integers(0, len(parts) - 2))
         flipped = data.draw(st.booleans())
-        pair = parts[at : at + 2][:: -1 if flipped else 1]
-        parts[at : at + 2] = [pair[0] + pair[1]]
-    assert no_nan(results(parts[0])) == no_nan(results(whole))
+        first, second = parts[at : at + 2][:: -1 if flipped else 1]
+        first.join(second)
+        parts[at : at + 2] = [first]
+    assert describe(parts[0]) == describe(whole)
 
 
 @settings(max_examples=60, deadline=None)
 @given(runs())
 def test_a_value_is_the_exact_mean_rounded_once(run: Run) -> None:
-    tallies = Tallies(["DAL", "AP"], seed=None)
+    accumulator = Accumulator(Plan.make(["DAL", "AP"], summary=True))
     for row in range(len(run)):
-        tallies.add(run[[row]])
-    ((_, scores),) = tallies.scores()
+        accumulator.add(run[[row]])
+    (scores,) = accumulator.group_scores()
     for score in scores:
         values = [v for v in lagging.score(run, [score.metric])[score.metric].segments.tolist() if v == v]
         if values:

@@ -15,7 +15,7 @@ from lab.experiments import Setting, read_plan
 from lab.results import read_results
 from lab.tables import families
 from lagging.data.run import Run
-from lagging.stats import interval
+from lagging.scoring.intervals import interval
 
 ROOT = Path(__file__).parents[2]
 KEPT, PAGE = ROOT / "lab" / "results", ROOT / "docs" / "reproduction.md"

@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 import lagging
 from lagging.cli import cli
-from lagging.errors import DataError, MetricError, UsageError
+from lagging.errors import DataError, LaggingError, MetricError, UsageError
 from lagging.scoring.spark import score, score_files
-from lagging.scoring.spark.frames import explained
+from lagging.scoring.spark.scored import explain_errors
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -130,10 +130,75 @@ def test_segments_have_their_local_scores(spark: Any, lake: Path) -> None:
 
 def test_columns_by_other_names(spark: Any, lake: Path, tmp_path: Path) -> None:
     df = spark.read.parquet(str(lake)).withColumnRenamed("delays", "emission ms").drop("unit")
-    with pytest.raises(UsageError, match="unit"):
-        score(df, ["AL"], columns={"delays": "emission ms"})
-    found = score(df, ["AL"], columns={"delays": "emission ms"}, unit="token", seed=None)
-    assert found.scores[0]["AL"].value == run(lake / "*.parquet", "-m", "AL")["scores"][0]["score"]
+    names = {"delays": "emission ms"}
+    guessed = score(df, ["AL"], column_map=names, seed=None)
+    assert "delays in source tokens (guessed from the numbers; --unit ms if not)" in guessed.description
+    scored = score(df, ["AL"], column_map=names, unit="token", seed=None)
+    for result in (guessed, scored):
+        assert result.scores[0]["AL"].value == run(lake / "*.parquet", "-m", "AL")["scores"][0]["score"]
+
+
+def printed(*arguments: str | Path) -> tuple[dict[str, Any], str]:
+    """What `lagging score` prints: its scores, and its messages."""
+    result = CliRunner().invoke(cli, ["score", *map(str, arguments), "-f", "json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout), result.stderr
+
+
+def test_the_unit_is_guessed_and_announced_as_in_a_local_run(spark: Any, tmp_path: Path) -> None:
+    tokens, ms = segments(0, 60), segments(60, 120)
+    for row in tokens:
+        row |= {"delays": [math.floor(delay) for delay in row["delays"]], "unit": None}
+    for row in ms:
+        row |= {"delays": [1000.0 * delay for delay in row["delays"]], "unit": None}
+        row["source_length"] = 1000.0 * row["source_length"] + 0.5
+    for name, rows, unit in (("tokens", tokens, "source tokens"), ("ms", ms, "ms")):
+        write(tmp_path / f"{name}.parquet", rows)
+        request = [tmp_path / f"{name}.parquet", "--by", "lang", "-m", "AL,DAL"]
+        (local, messages), (remote, announced) = printed(*request), printed(*request, "--engine", "spark")
+        assert remote == local
+        assert announced == messages
+        assert f"delays in {unit} (guessed from the numbers; --unit" in messages
+
+
+def test_read_options_work_as_in_a_local_run(spark: Any, tmp_path: Path) -> None:
+    rows = segments(0, 40)
+    for row in rows[:30]:
+        row |= {"prediction": "[laughter] w , w", "delays": [1.0, 2.0, 3.0, 3.0], "source_length": 4.0}
+    rows[3]["delays"], rows[4]["delays"] = [2.0, 1.0, 3.0, 3.0], [-1.0, 1.0, 2.0, 2.0]
+    rows[5]["unit"] = None
+    write(tmp_path / "a.parquet", rows)
+    repairs = ["--repair", "monotone", "--repair", "clip", "--repair", "torn"]
+    request = [
+        tmp_path / "a.parquet",
+        *repairs,
+        "--strip",
+        "tags,punctuation",
+        "--convention",
+        "simuleval",
+        "--by",
+        "model",
+    ]
+    (local, messages), (remote, same) = printed(*request), printed(*request, "--engine", "spark")
+    assert remote == local
+    assert same.splitlines() == messages.splitlines()
+    signature = local["scores"][0]["signature"]
+    assert "repair:clip+monotone|strip:punctuation+tags" in signature
+    repeated = [tmp_path / "a.parquet", "--by", "model", "--like", signature]
+    assert printed(*repeated, "--engine", "spark") == printed(*repeated)
+
+
+def test_what_was_repaired_before_is_in_the_signature(spark: Any, tmp_path: Path) -> None:
+    for number, repair in enumerate([(), ("clip",)]):
+        ids = [f"{number}-{row}" for row in range(3)]
+        lines = [{"id": name, "delays": [-1 if repair else 1, 2], "source_length": 4} for name in ids]
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        lagging.write(lagging.read(tmp_path / "log.jsonl", repair=repair), tmp_path / f"{number}.parquet")
+    local, remote = (
+        run(tmp_path / "*.parquet", "--by", "id", "-m", "AL", *more) for more in ((), ("--engine", "spark"))
+    )
+    assert remote == local
+    assert "repair:clip" in local["scores"][-1]["signature"]
 
 
 def test_connect_gives_the_same(spark: Any, lake: Path, port: int, tmp_path: Path) -> None:
@@ -222,6 +287,27 @@ def test_a_file_that_breaks_off(spark: Any, lake: Path, tmp_path: Path) -> None:
     assert dict(found.kinds) == {"not-arrow": 1}
 
 
+def test_a_file_that_is_damaged_in_the_middle(spark: Any, tmp_path: Path) -> None:
+    for part in range(2):
+        write(tmp_path / f"{part}.parquet", segments(100 * part, 100 * part + 100), write_page_checksum=True)
+    broken = tmp_path / "1.parquet"
+    column = pq.ParquetFile(broken).metadata.row_group(0).column(1)
+    data = bytearray(broken.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 0xFF
+    broken.write_bytes(bytes(data))
+    with pytest.raises(DataError) as caught:
+        score_files(spark, str(tmp_path), ["AL"])
+    assert [(f.kind, f.path) for f in caught.value.faults] == [("not-arrow", str(broken))]
+    scored = score_files(spark, str(tmp_path), ["AL"], on_error="quarantine", seed=None)
+    assert scored.scores[0]["AL"].n == 100
+    assert [(row["file"], row["kind"]) for row in scored.quarantine.collect()] == [(str(broken), "not-arrow")]
+    with pytest.raises(LaggingError, match=r"^Spark cannot read file://\S+: .") as refused:
+        score_files(spark, tmp_path.as_uri(), ["AL"], on_error="quarantine")
+    assert "\n" not in str(refused.value)
+    with pytest.raises(UsageError, match=r"^Spark cannot read \S+nowhere.parquet: .*PATH_NOT_FOUND"):
+        score_files(spark, str(tmp_path / "nowhere.parquet"), ["AL"])
+
+
 def test_units_in_the_metadata_of_files(spark: Any, tmp_path: Path) -> None:
     for number, unit in enumerate(["token", "ms", "token"]):
         ids = [f"{number}-{row}" for row in range(3)]
@@ -265,7 +351,7 @@ def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
 
         yield from batches
 
-    with pytest.raises(UsageError, match="the executors have no Python module 'nowhere_to_be_found'"), explained():
+    with pytest.raises(UsageError, match="the executors have no Python module 'nowhere_to_be_found'"), explain_errors():
         spark.range(1).mapInArrow(lacking, "id bigint").collect()
 
 

@@ -51,8 +51,11 @@ def as_run(rows: pa.RecordBatch) -> lagging.Run:
 
 def test_scores_are_those_of_score_row_by_row():
     rows = batch()
-    found, scores = score_batch(rows, METRICS, unit="token", by=["lang", "day"]), lagging.score(as_run(rows), METRICS)
-    assert found.schema == scores_schema(METRICS, by=["lang", "day"])
+    found, scores = (
+        score_batch(rows, METRICS, unit="token", group_by=["lang", "day"]),
+        lagging.score(as_run(rows), METRICS),
+    )
+    assert found.schema == scores_schema(METRICS, group_by=["lang", "day"])
     assert found.column("id").to_pylist() == rows.column("id").to_pylist()
     assert found.column("lang").to_pylist() == rows.column("lang").to_pylist()
     assert found.column("day").to_pylist() == [str(day) for day in rows.column("day").to_pylist()]
@@ -69,16 +72,18 @@ def test_scores_are_those_of_score_row_by_row():
 def test_columns_by_other_names():
     rows = batch().rename_columns(["seg", "emission_ms", "len", "lang", "day"])
     named = {"id": "seg", "delays": "emission_ms", "source_length": "len"}
-    assert score_batch(rows, METRICS, unit="token", columns=named).equals(score_batch(batch(), METRICS, unit="token"))
+    assert score_batch(rows, METRICS, unit="token", column_map=named).equals(
+        score_batch(batch(), METRICS, unit="token")
+    )
     with pytest.raises(UsageError, match=r"no column 'delay' .* Did you mean delays\?"):
-        score_batch(rows, METRICS, unit="token", columns={"delay": "emission_ms"})
+        score_batch(rows, METRICS, unit="token", column_map={"delay": "emission_ms"})
     with pytest.raises(DataError, match="no `emission`"):
-        score_batch(rows, METRICS, unit="token", columns={**named, "delays": "emission"})
+        score_batch(rows, METRICS, unit="token", column_map={**named, "delays": "emission"})
 
 
 def test_a_column_of_ours_that_is_called_like_another_of_ours():
     rows = batch().rename_columns(["id", "elapsed", "source_length", "lang", "day"])
-    found = score_batch(rows, METRICS, unit="token", columns={"delays": "elapsed"})
+    found = score_batch(rows, METRICS, unit="token", column_map={"delays": "elapsed"})
     assert found.equals(score_batch(batch(), METRICS, unit="token"))
 
 
@@ -97,11 +102,11 @@ def test_what_is_guessed_of_a_file_must_be_said_of_a_batch():
 
 def test_an_empty_batch():
     nothing = batch().slice(0, 0)
-    assert score_batch(nothing, METRICS, by=["lang"]).equals(
-        pa.RecordBatch.from_pylist([], schema=scores_schema(METRICS, by=["lang"]))
+    assert score_batch(nothing, METRICS, group_by=["lang"]).equals(
+        pa.RecordBatch.from_pylist([], schema=scores_schema(METRICS, group_by=["lang"]))
     )
-    assert tally_batch(nothing, METRICS, by=["lang"]).equals(
-        pa.RecordBatch.from_pylist([], schema=tallies_schema(by=["lang"]))
+    assert tally_batch(nothing, METRICS, group_by=["lang"]).equals(
+        pa.RecordBatch.from_pylist([], schema=tallies_schema(group_by=["lang"]))
     )
 
 
@@ -132,7 +137,7 @@ def test_all_faults_at_once_with_row_segment_and_token():
 
 def test_in_quarantine_every_row_is_there_once_and_the_good_ones_are_as_alone():
     rows = broken()
-    found = score_batch(rows, METRICS, unit="token", by=["lang"], on_error="quarantine")
+    found = score_batch(rows, METRICS, unit="token", group_by=["lang"], on_error="quarantine")
     assert found.num_rows == rows.num_rows
     faults = {row: said for row, said in enumerate(found.column("fault").to_pylist()) if said is not None}
     assert faults.keys() == FAULTY.keys()
@@ -142,7 +147,7 @@ def test_in_quarantine_every_row_is_there_once_and_the_good_ones_are_as_alone():
         assert found.column("lang")[row].as_py() == rows.column("lang")[row].as_py()
         assert all(found.column(m)[row].as_py() is None for m in METRICS)
     good = [row for row in range(rows.num_rows) if row not in FAULTY]
-    alone = score_batch(rows.take(pa.array(good)), METRICS, unit="token", by=["lang"])
+    alone = score_batch(rows.take(pa.array(good)), METRICS, unit="token", group_by=["lang"])
     assert found.take(pa.array(good)).equals(alone)
 
 
@@ -191,25 +196,27 @@ def test_segment_scores_of_scores():
 
 
 def finished(batches: list[pa.RecordBatch], by: list[str], **how: Any) -> pa.RecordBatch:
-    tallied = [tally_batch(rows, METRICS, unit="token", by=by, **how) for rows in batches]
-    return finish_tallies(merge_tallies(tallied, by=by), by=by)
+    tallied = [tally_batch(rows, METRICS, unit="token", group_by=by, **how) for rows in batches]
+    return finish_tallies(merge_tallies(tallied, group_by=by), group_by=by)
 
 
 @pytest.mark.parametrize("by", [[], ["lang"], ["lang", "day"]])
 def test_any_parting_of_batches_gives_the_same(by):
     rows = batch(200)
     whole = finished([rows], by)
-    assert whole.schema == totals_schema(by=by)
+    assert whole.schema == totals_schema(group_by=by)
     dice = np.random.default_rng(1)
     for parts in (2, 7, 50):
         mixed = rows.take(pa.array(dice.permutation(200)))
         cuts = [0, *sorted(dice.choice(np.arange(1, 200), parts - 1, replace=False).tolist()), 200]
         pieces = [mixed.slice(a, b - a) for a, b in pairwise(cuts)]
         assert finished(pieces, by).equals(whole)
-        steps = [tally_batch(piece, METRICS, unit="token", by=by) for piece in pieces]
+        steps = [tally_batch(piece, METRICS, unit="token", group_by=by) for piece in pieces]
         half = len(steps) // 2
-        tree = merge_tallies([merge_tallies(steps[half:], by=by), merge_tallies(steps[:half], by=by)], by=by)
-        assert finish_tallies(tree, by=by).equals(whole)
+        tree = merge_tallies(
+            [merge_tallies(steps[half:], group_by=by), merge_tallies(steps[:half], group_by=by)], group_by=by
+        )
+        assert finish_tallies(tree, group_by=by).equals(whole)
 
 
 def test_totals_are_those_of_score():

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 import lagging
 from lagging.comparison.external import Column, read_column
 from lagging.comparison.letters import compact_letters
+from lagging.comparison.paired import paired
 from lagging.comparison.summary import Together, verdict
 from lagging.errors import DataError, MetricError, UsageError
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Scores
-from lagging.stats import paired, with_intervals
 from statistic import made
 
 B = 200
@@ -54,10 +55,10 @@ def test_pairs_and_intervals_are_those_of_stats(test, base) -> None:
     runs = {**RUNS, "third": log(2, seed=3)}
     names = ["AL", "DAL", "BLEU"]
     scores = {name: lagging.score(run, names) for name, run in runs.items()}
-    want = paired(scores, names, test=test, base=base, resamples=B, level=0.9, correction="bh", seed=7)
-    got = compared(runs, ["AL", "DAL"], quality="bleu", test=test, base=base, level=0.9, correction="bh", seed=7)
+    want = paired(scores, names, test=test, base=base, resamples=B, confidence=0.9, correction="bh", seed=7)
+    got = compared(runs, ["AL", "DAL"], quality="bleu", test=test, base=base, confidence=0.9, correction="bh", seed=7)
     assert [repr(p) for p in got.pairs] == [repr(p) for p in want.pairs]
-    alone = with_intervals(scores["new"], level=0.9, resamples=B, seed=7)
+    alone = with_intervals(scores["new"], confidence=0.9, resamples=B, seed=7)
     for one in alone:
         other = got.scores["new"][one.metric]
         assert (one.value, str(one.signature)) == (other.value, str(other.signature))
@@ -94,7 +95,7 @@ def test_the_signature_names_all_that_changes_p() -> None:
         f"pairs|test:randomisation|correction:holm|against:all|systems:2|ci:95|by:segment|method:bca|bs:{B}|seed:12345"
         f"|n:30|v:{lagging.__version__}"
     )
-    other = [{"test": "bootstrap"}, {"correction": "none"}, {"base": "base"}, {"level": 0.9}, {"seed": 1}]
+    other = [{"test": "bootstrap"}, {"correction": "none"}, {"base": "base"}, {"confidence": 0.9}, {"seed": 1}]
     other += [{"resamples": 99}, {"runs": {**RUNS, "x": log(2)}}]
     assert len({sign(), *(sign(**more) for more in other)}) == len(other) + 1
 
@@ -103,13 +104,13 @@ def test_recordings_are_resampled_where_segments_were_cut_from_several() -> None
     talks = [f"talk{i // 6}" for i in range(30)]
     cut = {name: log(k, document=talks, seg="given") for name, k in (("base", 3), ("new", 1))}
     found = compared(cut)
-    assert (found.by, found.clusters, found.n) == ("document", 5, 30)
+    assert (found.resample, found.clusters, found.n) == ("document", 5, 30)
     assert "5 documents of 30 segments" in found.how
     assert found.signature["method"] == found.scores["base"]["AL"].signature["method"] == "wild"
-    assert compared(cut, by="segment").by == "segment"
-    assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).by == "segment"
+    assert compared(cut, resample="segment").resample == "segment"
+    assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).resample == "segment"
     torn = {name: log(k, document=[None, *talks[1:]], seg="given") for name, k in (("base", 3), ("new", 1))}
-    assert compared(torn).by == "segment"
+    assert compared(torn).resample == "segment"
 
 
 def test_the_defaults_are_those_of_score() -> None:
@@ -174,8 +175,8 @@ def test_identical_systems_do_not_differ(test) -> None:
         assert (pair.wins, pair.ties, pair.losses) == (0, 30, 0)
     assert found.letters == {m: {"base": "a", "copy": "a"} for m in found.metrics}
     assert str(found.together("base", "copy")) == (
-        f"copy, compared with base, is the same in AL and the same in BLEU; in 100.0 % of {B} resamples it is worse in "
-        "none of them"
+        "copy, compared with base, is the same in AL and the same in BLEU; it is not worse in any of these metrics in "
+        f"100.0 % of {B} resamples"
     )
 
 
@@ -313,7 +314,7 @@ def test_a_p_of_just_the_level_is_not_significant() -> None:
     (pair,) = compared(metrics="AL").pairs
     assert verdict(pair, pair.p_adjusted) == "alike"
     assert verdict(pair, pair.p_adjusted + 1e-12) == "better"
-    assert compared(level=0.95).alpha == 0.05
+    assert compared(confidence=0.95).alpha == 0.05
 
 
 def test_pandas() -> None:
@@ -363,13 +364,13 @@ def pair_of(low: float, high: float, p: float, name: str = "AL"):
     [
         ("AL", -600, -300, 0.01, 0, "earlier in AL by 0.30–0.60 s"),
         ("AL", 300, 600, 0.01, 0, "later in AL by 0.30–0.60 s"),
-        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
-        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (-0.60 to 0.30 s, p = 0.4)"),
-        ("AL", -600, 300, 0.4, 300, "no worse in AL by more than 0.30 s (-0.60 to 0.30 s)"),
-        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (-0.60 to -0.30 s, p = 0.2)"),
+        ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
+        ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
+        ("AL", -600, 300, 0.4, 300, "not worse in AL by more than 0.30 s (difference -0.60 to 0.30 s)"),
+        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (difference -0.60 to -0.30 s, p = 0.2)"),
         ("BLEU", 0.5, 1.2, 0.01, 0, "better in BLEU by 0.50–1.20 points"),
         ("BLEU", -1.2, -0.5, 0.01, 0, "worse in BLEU by 0.50–1.20 points"),
-        ("BLEU", -0.4, 0.8, 0.5, 0.5, "no worse in BLEU by more than 0.50 points (-0.40 to 0.80 points)"),
+        ("BLEU", -0.4, 0.8, 0.5, 0.5, "not worse in BLEU by more than 0.50 points (difference -0.40 to 0.80 points)"),
     ],
 )
 def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
@@ -377,13 +378,13 @@ def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
     unit = "ms" if name == "AL" else "points"
     text = str(Together("base", "new", (pair,), (unit,), {pair.metric: margin}, 0.987, 1000, 0.05))
     within = " by more than its margin" if margin else ""
-    assert text == f"new, compared with base, is {said}; in 98.7 % of 1000 resamples it is not worse{within}"
+    assert text == f"new, compared with base, is {said}; it is not worse{within} in 98.7 % of 1000 resamples"
 
 
 def test_what_cannot_be_resampled_has_no_share() -> None:
     together = compared(metrics=["AL", "MaxLag"]).together("base", "new")
     assert math.isnan(together.probability)
-    assert str(together).endswith("; no resample tells how often it is worse in none of them")
+    assert str(together).endswith("; no resample has a value of every metric")
 
 
 def test_margins_must_make_sense() -> None:
@@ -588,7 +589,12 @@ def test_other_segments_of_the_same_name_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(1.0, "in 100.0 % of"), (0.9998, "in > 99.9 % of"), (0.0002, "in < 0.1 % of"), (0.0, "in 0.0 % of")],
+    [
+        (1.0, "in 100.0 % of"),
+        (0.9998, "in more than 99.9 % of"),
+        (0.0002, "in less than 0.1 % of"),
+        (0.0, "in 0.0 % of"),
+    ],
 )
 def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
     both = {

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 import lagging
 from lagging.comparison.derived import Draws
 from lagging.comparison.external import Column
+from lagging.comparison.paired import paired
 from lagging.comparison.published.rows import PublishedRow
 from lagging.curves import curves
 from lagging.errors import MetricError, UsageError
+from lagging.scoring.intervals import interval
 from lagging.scoring.scores import Scores
-from lagging.stats import interval, paired
-from lagging.stats.polylines import fit, front, gap, height, ordered, reach
+from lagging.stats.polylines import fit, front, height, mean_gap, ordered, reach
 from lagging.stats.resamples import counts
 
 whole = st.integers(-6, 6)
@@ -93,7 +94,7 @@ def test_height_and_reach(some, at) -> None:
 @settings(max_examples=100)
 @given(holes, holes)
 def test_gap(one, other) -> None:
-    same(float(gap(*columns(one), *columns(other))), slow_gap(one, other))
+    same(float(mean_gap(*columns(one), *columns(other))), slow_gap(one, other))
 
 
 @given(st.lists(st.tuples(whole, whole), min_size=1, max_size=8))
@@ -111,7 +112,7 @@ def test_many_lines_at_once_are_each_as_if_alone(some) -> None:
     np.testing.assert_array_equal(reach(x, y, 1.5), [reach(*columns(s), 1.5) for s in some])
     np.testing.assert_array_equal(front(x, y), [front(*columns(s)) for s in some])
     np.testing.assert_array_equal(
-        gap(x[:, :2], y[:, :2], x[:, 2:], y[:, 2:]), [gap(*columns(s[:2]), *columns(s[2:])) for s in some]
+        mean_gap(x[:, :2], y[:, :2], x[:, 2:], y[:, 2:]), [mean_gap(*columns(s[:2]), *columns(s[2:])) for s in some]
     )
 
 
@@ -200,10 +201,10 @@ def test_a_difference_of_scores_is_judged_as_paired_judges_it(by) -> None:
     one, other = family(1, (100,), document=document)[0][1], family(2, (104,), 0.2, document=document)[0][1]
     systems = {"one": one, "other": other}
     metrics = ["AL", one["COMET"].metric]
-    draws = Draws.make(systems, metrics, by=by, resamples=400)
+    draws = Draws.make(systems, metrics, resample=by, resamples=400)
     alone, gain = draws.derive([(lambda v: v[..., 0, 1], [0]), (lambda v: v[..., 1, 0] - v[..., 0, 0], [0, 1])])
-    kept = interval(one["COMET"], by=by, resamples=400)
-    pair = paired(systems, metrics, by=by, resamples=400).pair("AL", "one", "other")
+    kept = interval(one["COMET"], resample=by, resamples=400)
+    pair = paired(systems, metrics, resample=by, resamples=400).pair("AL", "one", "other")
     assert (alone.low, alone.high) == pytest.approx((kept.low, kept.high), rel=1e-6)
     assert (gain.low, gain.high) == pytest.approx((pair.low, pair.high), rel=1e-4)
     if by == "document":
@@ -216,9 +217,9 @@ def test_intervals_of_pooled_percentiles() -> None:
     run = lagging.Run.from_delays(rows.tolist(), source_length=[40] * 40, document=document)
     scores = lagging.score(run, ["LagPercentile", "AL"])
     for by in ("segment", "document"):
-        draws = Draws.make({"a": scores}, ["LagPercentile", "AL"], by=by, resamples=300)
+        draws = Draws.make({"a": scores}, ["LagPercentile", "AL"], resample=by, resamples=300)
         shown = draws.scores()[0]["LagPercentile"]
-        alone = interval(scores["LagPercentile"], by=by, resamples=300)
+        alone = interval(scores["LagPercentile"], resample=by, resamples=300)
         assert (shown.low, shown.high) == pytest.approx((alone.low, alone.high))
         both = draws.derive([(lambda v: v[..., 0, 0] - v[..., 0, 1], [0])])[0]
         ends = np.quantile(draws.values[:, 0, 0] - draws.values[:, 0, 1], [0.025, 0.975])
@@ -356,10 +357,10 @@ def test_too_few_segments_for_an_interval() -> None:
 
 def test_by_document() -> None:
     document = [f"d{i % 8}" for i in range(40)]
-    found = made({"a": family(1, (100, 150, 200), document=document)}, by="document")
+    found = made({"a": family(1, (100, 150, 200), document=document)}, resample="document")
     at = found.quality_at(140)[0]
     assert at.low < at.value < at.high
-    assert found.draws.made.clusters == 8
+    assert found.draws.template.clusters == 8
     assert found[0].points[0].scores["AL"].signature.get("method") == "wild"
 
 
@@ -411,7 +412,7 @@ def pairs(curve):
         ),
         ({"a": family(1, (100,))[0][1]}, ("AL", "COMET"), "a needs settings with their names"),
         ({"a": [family(1, (100,))[0][1]]}, ("AL", "COMET"), "a needs settings with their names"),
-        ({"a": [("1", "a.log")]}, ("AL", "COMET"), "a 1 is a str, and not a Run"),
+        ({"a": [("1", "a.log")]}, ("AL", "COMET"), "a 1 must be a Run, Scores, or a published row, but is a str"),
         (family(1, (100,)), ("AL", "COMET"), "settings are given by system"),
         (
             {"a": family(1, (100,)), "b": [("1", scored([1.0] * 40, [1.0] * 40, unit="token"))]},
@@ -433,8 +434,8 @@ def test_what_was_not_scored_or_published() -> None:
 
 
 def test_an_interval_that_nothing_derived_has() -> None:
-    with pytest.raises(UsageError, match="not studentised"):
-        made({"a": family(1, (100,))}, method="studentised")
+    with pytest.raises(UsageError, match="not sacrebleu"):
+        made({"a": family(1, (100,))}, method="sacrebleu")
 
 
 def test_the_test_of_an_area_keeps_its_level() -> None:

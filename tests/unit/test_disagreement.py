@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.comparison.published.rows import PublishedRow
-from lagging.curves.ranking import kendall, lines, ranking
+from lagging.curves.ranking import kendall, ranking
+from lagging.curves.slopes import lines
 from lagging.errors import UsageError
-from lagging.render.disagreement import render_lines
+from lagging.render.ranking import render_lines
 from lagging.stats.resamples import counts
 
 values = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7)
@@ -106,7 +107,7 @@ def test_what_cannot_be_ranked() -> None:
     for systems, metrics, words in (
         ({"a": run}, ["AL", "DAL"], "at least two"),
         ({"a": run, "b": run}, ["AL"], "at least two"),
-        ({"a": run, "b": run}, ["AL", "NumChunks"], "NumChunks ranks nothing"),
+        ({"a": run, "b": run}, ["AL", "NumChunks"], "NumChunks cannot rank systems"),
         (
             {"a": run, "b": PublishedRow("b", "", {lagging.metric("AL"): 1}, "token", "t", 1)},
             ["AL", "DAL"],
@@ -154,7 +155,7 @@ def test_slopes_in_resamples_are_those_of_a_slow_loop() -> None:
         assert min(slopes[name]) <= line.slope.low < line.slope.value < line.slope.high <= max(slopes[name])
         away = np.abs(np.array(slopes[name]) - known.slope) >= abs(known.slope - 1)
         assert line.slope.p == pytest.approx((away.sum() + 1) / 81)
-        assert line.by == "segment"
+        assert line.resample == "segment"
     (steeper,) = found.steeper
     assert (steeper.a, steeper.b) == ("fixed", "jumping")
     assert steeper.difference.value == pytest.approx(found.lines[1].slope.value - found.lines[0].slope.value)
@@ -177,7 +178,7 @@ def test_an_interval_over_settings_covers() -> None:
     for _ in range(100):
         (line,) = lines({"a": rows(x, 1.5 * x + 1 + dice.normal(0, 0.5, 7))}, resamples=400).lines
         covered += line.slope.low <= 1.5 <= line.slope.high
-        assert line.by == "setting"
+        assert line.resample == "setting"
     assert covered >= 88  # 95 are expected; below 88 lies one in two hundred
 
 
@@ -198,16 +199,16 @@ def test_one_axis_has_one_unit() -> None:
 
 
 def test_lines_of_few_settings() -> None:
-    for n, reason in ((1, "one setting makes no line"), (2, "2 settings: too few for an interval")):
+    for n, reason in ((1, "a line needs two settings"), (2, "2 settings: too few for an interval")):
         (line,) = lines({"a": rows(range(n), range(n))}).lines
         assert (line.slope.low, line.slope.reason) == (None, reason)
     (line,) = lines({"a": rows([1, 2, 4], [3, 5, 9])}).lines
     assert (line.slope.value, line.slope.low, line.slope.high) == pytest.approx((2, 2, 2))
     assert line.slope.reason == "all settings lie on the line"
     (line,) = lines({"a": rows([1, 1, 1], [3, 5, 9])}).lines
-    assert line.slope.reason == "all settings have the same x, or none"
+    assert line.slope.reason == "all settings have the same x, or no value"
     alone = lines({"a": [("1", waiting(1, 1))], "b": [("1", waiting(1, 1)), ("2", waiting(2, 2))]}, resamples=20)
-    assert alone.lines[0].slope.reason == "one setting makes no line"
+    assert alone.lines[0].slope.reason == "a line needs two settings"
     assert alone.steeper == ()
     with pytest.raises(UsageError, match="no correction"):
         lines({"a": rows([1, 2], [3, 5])}, correction="x")
@@ -216,5 +217,5 @@ def test_lines_of_few_settings() -> None:
 def test_only_what_can_be_scored_is_ranked() -> None:
     with pytest.raises(UsageError, match="COMET is not computed from logs"):
         ranking({"a": waiting(1, 1), "b": waiting(2, 2)}, ["AL", "COMET"])
-    with pytest.raises(UsageError, match="b is a str, and not a Run"):
+    with pytest.raises(UsageError, match="b must be a Run, Scores, or a published row, but is a str"):
         ranking({"a": waiting(1, 1), "b": "b.log"}, ["AL", "DAL"])

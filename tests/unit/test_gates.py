@@ -11,9 +11,9 @@ import pytest
 
 import lagging
 from lagging.comparison.gates import Gate, check_names, failed, gate, worse
+from lagging.comparison.paired import paired
 from lagging.errors import UsageError
 from lagging.scoring.scores import Scores
-from lagging.stats import paired
 from statistic import made
 
 
@@ -76,7 +76,7 @@ def test_what_is_said() -> None:
 def test_what_is_undefined_passes_no_gate() -> None:
     for sign in ("<", ">", "<=", ">="):
         (said,) = failed([gate(f"DAL{sign}5")], [scores(math.nan)])
-        assert said == f"DAL{sign}5: DAL of new is undefined, and what is undefined passes no gate"
+        assert said == f"DAL{sign}5: DAL of new is undefined, and an undefined score fails every gate"
         for end in ("low", "high"):
             (said,) = failed([gate(f"DAL.{end}{sign}5")], [scores(4.0)])  # no interval
             assert "is undefined" in said

@@ -10,6 +10,7 @@ import lagging
 from lagging import Run
 from lagging.data import notebooks
 from lagging.render.timeline import timeline
+from lagging.scoring.intervals import with_intervals
 
 HOSTILE = ["<script>alert(1)</script>", "a\"'&\u2028b \u202e x", "w" * 10_000, "nul\x00 😀"]
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "div", "small", "sup", "strong"}
@@ -67,7 +68,7 @@ def test_a_run() -> None:
 
 
 def test_scores() -> None:
-    scores = lagging.stats.with_intervals(lagging.score(run(), ["AL", "BLEU"]), resamples=200)
+    scores = with_intervals(lagging.score(run(), ["AL", "BLEU"]), resamples=200)
     found = parsed(scores)
     one = scores["AL"]
     assert one.low is not None

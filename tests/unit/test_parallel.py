@@ -73,7 +73,7 @@ def run(*args):
 
 
 def spread(paths, jobs=None, **options):
-    return plan_parallel(paths, ReadOptions.make(**options), jobs)
+    return plan_parallel(paths, ReadOptions(**options), jobs)
 
 
 def divided(*args, **options):
@@ -334,7 +334,7 @@ def killed_once(share):
 
 
 def killed_always(share):
-    if share.source.stretch.start:
+    if share.source.portion.start:
         os.kill(os.getpid(), signal.SIGKILL)
     return score_task(share)
 
@@ -383,18 +383,18 @@ def test_what_cannot_be_shared_out_is_read_in_order(log, tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_stretches_are_the_file(tmp_path, end):
+def test_byte_ranges_are_the_file(tmp_path, end):
     text = "\n".join(f"{i} " + "x" * (i * 37 % 400) for i in range(500)) + end
     path = tmp_path / "lines"
     path.write_text(text)
-    found = list(Source("lines", path).stretches(60))
+    found = list(Source("lines", path).byte_ranges(60))
     assert len(found) > 4
     read = []
-    for stretch in found:
-        one = Source("lines", path, stretch=stretch)
-        one.enter()
+    for portion in found:
+        one = Source("lines", path, portion=portion)
+        one.seek_portion()
         lines = [(batch.first + place, line) for batch in one.batches() for place, line in enumerate(batch.lines)]
-        assert len(lines) == stretch.lines
+        assert len(lines) == portion.count
         read += lines
     assert [number for number, _ in read] == list(range(1, 501))
     assert b"".join(line for _, line in read).decode() == text
@@ -421,7 +421,7 @@ def pools(monkeypatch):
     return sizes
 
 
-def test_there_are_no_more_processes_than_stretches(tmp_path, monkeypatch):
+def test_there_are_no_more_processes_than_byte_ranges(tmp_path, monkeypatch):
     sizes, handed = pools(monkeypatch), shares(monkeypatch)
     log = write(tmp_path / "some.jsonl", rows(700))
     assert run(log, "--jobs", 64, "-f", "json") == run(log, "--jobs", 1, "-f", "json")

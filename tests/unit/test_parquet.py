@@ -26,6 +26,7 @@ import lagging
 from lagging import Run
 from lagging.errors import DataError, MissingExtraError, UsageError
 from lagging.formats import FORMATS, jsonl, parquet, read, scan, validate, write
+from lagging.formats.arrow_arrays import to_ragged
 from runs import same
 
 ENDINGS = pytest.mark.parametrize("ending", ["parquet", "arrow"])
@@ -114,7 +115,7 @@ def test_what_is_unknown_is_null(tmp_path):
 
 def test_lists_are_not_copied():
     for array in (pa.array([[1.0, 2.0], [], [3.0]]), pa.array([[9.0], [1.0, 2.0], []])[1:]):
-        ragged, missing, null = parquet._ragged(array)
+        ragged, missing, null = to_ragged(array)
         assert ragged.values.__array_interface__["data"][0] in range(
             array.values.buffers()[1].address, array.values.buffers()[1].address + array.values.buffers()[1].size
         )

@@ -16,7 +16,7 @@ import pytest
 import lagging
 from lagging import Run, metric, plots, policies
 from lagging.curves import Axis, Curve, Point
-from lagging.curves.ranking import lines
+from lagging.curves.slopes import lines
 from lagging.render.timeline import timeline
 
 mpl = pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ import lagging
 from lagging.render import render
 from lagging.render import timeline_text as drawing
 from lagging.render.card import listing
-from lagging.render.cells import safe, shorten
+from lagging.render.text import shorten, terminal_text
 from lagging.render.timeline import timeline
 from lagging.render.timeline_text import draw, sparkline
 
@@ -36,9 +36,9 @@ def test_long_names_are_shortened_only_where_they_must() -> None:
 
 
 def test_safe_text() -> None:
-    assert safe("a\x1b[0m\n\u202e\ud800") == r"a\x1b[0m\x0a\u202e\ud800"
-    assert safe("👩‍👩‍👧") == "👩‍👩‍👧"
-    assert safe("قطة") == "\u2068قطة\u2069"
+    assert terminal_text("a\x1b[0m\n\u202e\ud800") == r"a\x1b[0m\x0a\u202e\ud800"
+    assert terminal_text("👩‍👩‍👧") == "👩‍👩‍👧"
+    assert terminal_text("قطة") == "\u2068قطة\u2069"
     assert shorten("你好世界", 5) == "你好…"
     assert shorten("\u2068قطةقطةقطة\u2069", 5).endswith("…\u2069")
     assert shorten("abc", 0) == ""

@@ -14,6 +14,7 @@ from lagging.data.ragged import Ragged
 from lagging.metrics import registered
 from lagging.metrics.schedule import Schedules
 from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.plan import Plan
 from lagging.scoring.signature import settings
 from runs import everything
@@ -346,3 +347,21 @@ def test_metrics_say_which_columns_they_need(unit, sound, tmp_path) -> None:
         assert np.array_equal(whole.segments, some.segments, equal_nan=True), metric
         compared += 1
     assert compared > (100 if unit == "ms" else 60)
+
+
+def test_a_score_without_segments_says_how_to_keep_them() -> None:
+    accumulator = Accumulator(Plan.make(["AL", "DAL"], keep="sums"))
+    accumulator.add(run())
+    scores = accumulator.scores("sums")
+    kept = lagging.score(run(), ["AL", "DAL"])
+    assert [s.value for s in scores] == [s.value for s in kept]
+    assert scores["DAL"].n == kept["DAL"].n
+    for use in (
+        lambda: scores["DAL"].segments,
+        lambda: scores.to_pandas(),
+        lambda: with_intervals(scores),
+        lambda: lagging.compare({"a": scores, "b": kept}),
+        lambda: lagging.compare({"a": kept, "b": scores}),
+    ):
+        with pytest.raises(lagging.UsageError, match=r"(?s)were only added up.*keep='all'"):
+            use()

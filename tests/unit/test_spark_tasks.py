@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lagging.formats import ReadOptions
+from lagging.formats.tables import labels_of
 from lagging.metrics import metric
-from lagging.scoring.arrow import finish_tallies, tally_batch
+from lagging.scoring.arrow import finish_tallies, read_batch, tally_batch, total_row
+from lagging.scoring.plan import Plan, default_metrics
+from lagging.scoring.poisson import SEED
 from lagging.scoring.spark import tasks
-from lagging.scoring.spark.batches import ADDED, Task, decoded
-from lagging.scoring.spark.files import _forms
-from lagging.scoring.tally import Tally
+from lagging.scoring.spark.batches import ADDED, Places, Task, plain_path
+from lagging.scoring.spark.files import _path_forms
 
 pa = pytest.importorskip("pyarrow")
 
-TASK = Task(("AL", "DAL", "BLEU"), by=("lang",), unit="token", level="word", buckets=3)
+PLAN = Plan.make(["AL", "DAL", "BLEU"], group_by=["lang"], seed=SEED)
+TASK = Task(PLAN, ReadOptions(unit="token", level="word", group_by=["lang"]), buckets=3)
 
 
 def rows(number: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -60,7 +65,7 @@ def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, lis
     for part in parts:
         middle = rng.randrange(len(part) + 1)
         batches = [batch(part[:middle]), batch(part[middle:])] if part else []
-        answered += chain.from_iterable(b.to_pylist() for b in tasks.tallied(task, batches))
+        answered += chain.from_iterable(b.to_pylist() for b in tasks.tally_partition(task, batches))
     rng.shuffle(answered)
     keys = sorted({(row["kind"], row["key"]) for row in answered})
     reducers: list[list[Any]] = [[], []]
@@ -71,7 +76,7 @@ def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, lis
     def merged() -> Iterator[dict[str, Any]]:
         for part in reducers:
             halves = [pa.RecordBatch.from_pylist(half, schema=schema) for half in (part[::2], part[1::2])]
-            yield from chain.from_iterable(b.to_pylist() for b in tasks.merged(task, halves))
+            yield from chain.from_iterable(b.to_pylist() for b in tasks.merge_partitions(task, halves))
 
     out: dict[str, list[tuple[str, bytes]]] = {}
     for row in merged():
@@ -81,21 +86,21 @@ def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, lis
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_partitions_give_the_scores_of_one_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lagging.scoring.spark.batches.ENOUGH_ROWS", 10 if seed % 2 else 1000)
+    monkeypatch.setattr("lagging.scoring.spark.batches.BATCH_ROWS", 10 if seed % 2 else 1000)
     some = rows(100)
     plain = batch(some).select(["id", "delays", "source_length", "prediction", "reference", "lang"])
-    whole = tally_batch(plain, TASK.metrics, by=["lang"], unit="token", level="word")
-    wanted = {(row["lang"], row["metric"]): row for row in finish_tallies(whole, by=["lang"]).to_pylist()}
-    found = shuffled(TASK, some, seed)
-    assert set(found) == {"score", "notes"}
-    assert len(found["score"]) == len(wanted) == 9
-    for _, data in found["score"]:
-        total, kept = tasks.score_of(data)
-        expected = wanted[total["lang"], total["metric"]]
+    whole = tally_batch(plain, PLAN.metrics or (), group_by=["lang"], unit="token", level="word")
+    totals = {(row["lang"], row["metric"]): row for row in finish_tallies(whole, group_by=["lang"]).to_pylist()}
+    answers = shuffled(TASK, some, seed)
+    assert set(answers) == {"score", "notes"}
+    assert len(answers["score"]) == len(totals) == 9
+    for key, data in answers["score"]:
+        tally, interval = tasks.decode_score(data)
+        lang, name = labels_of(key, 2)
+        total, expected = total_row(tally.score(interval), {"lang": lang}), totals[lang, name]
         assert {**total, "reasons": dict(total["reasons"])} == {**expected, "reasons": dict(expected["reasons"])}
-        tally = Tally.from_bytes(kept)
-        assert (tally.metric, tally.value, tally.lots) == (metric(total["metric"]), total["score"], None)
-    assert all(tasks.notes_of(data)[1] for _, data in found["notes"] if tasks.notes_of(data)[0])
+        assert (tally.metric, tally.value, tally.bucket_sums) == (metric(total["metric"]), total["score"], None)
+    assert all(tasks.decode_notes(data)[1] for _, data in answers["notes"] if tasks.decode_notes(data)[0])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -106,7 +111,7 @@ def test_ids_that_occur_twice_are_found_wherever_they_are(seed: int) -> None:
     found = shuffled(TASK, some, seed)
     twice = frozenset(chain.from_iterable(np.frombuffer(data, "<i8").tolist() for _, data in found["twice"]))
     assert twice == {some[3][ADDED[2]], some[9][ADDED[2]]}
-    places = [row for b in tasks.located(TASK, twice, [batch(some)]) for row in b.to_pylist()]
+    places = [row for b in tasks.locate_ids(TASK, twice, [batch(some)]) for row in b.to_pylist()]
     assert sorted((row["id"], row["file"], row["row"]) for row in places) == sorted(
         (some[at]["id"], f"/lake/{at % 3} .parquet", at // 3 + 1) for at in (3, 9, 50, 51, 52)
     )
@@ -115,13 +120,13 @@ def test_ids_that_occur_twice_are_found_wherever_they_are(seed: int) -> None:
 def test_rows_that_are_skipped_have_a_fault() -> None:
     some = rows(9)
     skip = {("/lake/1 .parquet", 2): ("/lake/1 .parquet", 1), ("/lake/2 .parquet", 1): ("/lake/0 .parquet", 3)}
-    task = Task(**{**vars(TASK), "skip": skip})
-    found = [row for b in tasks.faulty(task, [batch(some)]) for row in b.to_pylist()]
+    task = replace(TASK, skip=skip)
+    found = [row for b in tasks.list_faults(task, [batch(some)]) for row in b.to_pylist()]
     assert [(row["file"], row["row"], row["id"], row["kind"], row["detail"]) for row in found] == [
         ("/lake/2 .parquet", 1, "s2", "id-in-two-files", "first at /lake/0 .parquet:3"),
         ("/lake/1 .parquet", 2, "s4", "duplicate-id", "first at /lake/1 .parquet:1"),
     ]
-    scored = [row for b in tasks.segments(task, [batch(some)]) for row in b.to_pylist()]
+    scored = [row for b in tasks.score_segments(task, [batch(some)]) for row in b.to_pylist()]
     assert sorted(row["id"] for row in scored) == [f"s{at}" for at in range(9)]
     assert {row["id"] for row in scored if row["fault"] is not None} == {"s2", "s4"}
     assert all((row["AL"] is None) for row in scored if row["fault"] is not None)
@@ -132,8 +137,10 @@ def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None
     for row in some[:2400]:
         row["delays"] = [2.0, 1.0]
         row["prediction"] = "ja ja"
-    answers = [row for b in tasks.tallied(TASK, [batch(some)]) for row in b.to_pylist() if row["kind"] == "faults"]
-    faults, counts = tasks.faults_of(answers[0]["data"])
+    answers = [
+        row for b in tasks.tally_partition(TASK, [batch(some)]) for row in b.to_pylist() if row["kind"] == "faults"
+    ]
+    faults, counts = tasks.decode_faults(answers[0]["data"])
     assert (len(faults), counts) == (1000, {"decreasing-delays": 2400})
     assert (faults[4].path, faults[4].line, faults[4].segment, faults[4].token) == ("/lake/1 .parquet", 2, "s4", 2)
 
@@ -141,8 +148,8 @@ def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None
 def test_rows_that_say_otherwise_than_the_first() -> None:
     some = [{**row, "unit": "token"} for row in rows(5)]
     some[3]["unit"], some[4]["unit"] = "ms", None
-    task = Task(**{**vars(TASK), "said": {"unit": "token"}})
-    found = [row for b in tasks.faulty(task, [batch(some)]) for row in b.to_pylist()]
+    task = replace(TASK, settings={"unit": "token"})
+    found = [row for b in tasks.list_faults(task, [batch(some)]) for row in b.to_pylist()]
     assert [(row["id"], row["kind"], row["detail"]) for row in found] == [("s3", "mixed-unit", "ms, not token")]
 
 
@@ -150,17 +157,18 @@ def test_the_first_segment_tells_what_a_log_is() -> None:
     some = rows(6)
     for row in some[:3]:
         row["source_length"] = None
-    task = Task(**{**vars(TASK), "metrics": (), "level": None})
-    (told,) = (b.to_pylist()[0] for b in tasks.settled(task, [batch([]), batch(some[:3]), batch(some[3:])]))
-    facts = tasks.facts_of(told["data"])
-    assert (facts.file, facts.row, facts.unit, facts.level) == ("/lake/0 .parquet", 2, "token", "word")
-    assert facts.usual == ("AP", "AL", "LAAL", "DAL", "BLEU")
-    assert list(tasks.settled(task, [batch(some[:3])])) == []
+    task = replace(TASK, options=replace(TASK.options, level=None))
+    (valid,) = tasks.select_valid(task, [batch([]), batch(some[:3]), batch(some[3:])])
+    places = Places(valid, {})
+    (run,), _ = read_batch(places.log, task.options)
+    assert (*places[0], run.unit, run.level) == ("/lake/0 .parquet", 2, "token", "word")
+    assert default_metrics(run) == ("AP", "AL", "LAAL", "DAL", "BLEU")
+    assert list(tasks.select_valid(task, [batch(some[:3])])) == []
 
 
 def test_what_is_wrong_with_the_question_comes_back_as_an_answer() -> None:
-    task = Task(**{**vars(TASK), "unit": None})
-    (answer,) = (row for b in tasks.tallied(task, [batch(rows(3))]) for row in b.to_pylist())
+    task = replace(TASK, options=replace(TASK.options, unit=None))
+    (answer,) = (row for b in tasks.tally_partition(task, [batch(rows(3))]) for row in b.to_pylist())
     assert answer["kind"] == "error"
     assert b"unit" in answer["data"]
 
@@ -168,14 +176,14 @@ def test_what_is_wrong_with_the_question_comes_back_as_an_answer() -> None:
 def test_without_a_look_at_ids_those_of_a_batch_are_told_all_the_same() -> None:
     some = rows(4)
     some[3]["id"] = some[0]["id"]
-    task = Task(**{**vars(TASK), "buckets": 0})
-    answers = [row for b in tasks.tallied(task, [batch(some)]) for row in b.to_pylist()]
+    task = replace(TASK, buckets=0)
+    answers = [row for b in tasks.tally_partition(task, [batch(some)]) for row in b.to_pylist()]
     assert "ids" not in {row["kind"] for row in answers}
     (told,) = (row["data"] for row in answers if row["kind"] == "faults")
-    assert [fault.kind for fault in tasks.faults_of(told)[0]] == ["duplicate-id"]
+    assert [fault.kind for fault in tasks.decode_faults(told)[0]] == ["duplicate-id"]
 
 
 def test_paths_as_people_and_as_spark_write_them() -> None:
-    assert "file:///lake/a%20b%25.parquet" in _forms("file:/lake/a b%.parquet")
-    assert _forms("s3a://lake/ä b") == {"s3a://lake/ä b", "s3a://lake/ä%20b"}
-    assert decoded("s3a://lake/a%20b") == "s3a://lake/a b"
+    assert "file:///lake/a%20b%25.parquet" in _path_forms("file:/lake/a b%.parquet")
+    assert _path_forms("s3a://lake/ä b") == {"s3a://lake/ä b", "s3a://lake/ä%20b"}
+    assert plain_path("s3a://lake/a%20b") == "s3a://lake/a b"

@@ -13,7 +13,7 @@ import pytest
 
 import lagging
 from lagging import MissingExtraError, Run, UsageError
-from lagging.data.tokens import check_level, count_tokens, ends_in_eos, load_spm, settle_level, tokens, unknown_pieces
+from lagging.data.tokens import check_level, count_tokens, ends_in_eos, load_spm, resolve_level, tokens, unknown_pieces
 from lagging.errors import DataError
 from lagging.scoring.signature import settings
 
@@ -208,7 +208,7 @@ def test_what_is_refused(model, tmp_path, pieces) -> None:
     with pytest.raises(UsageError, match="goes with level spm, not with word"):
         lagging.read(path, level="word", spm_model=model)
     with pytest.raises(UsageError, match="which has not been given"):
-        settle_level("spm-00000000", None)
+        resolve_level("spm-00000000", None)
     with pytest.raises(UsageError, match="cannot read the SentencePiece model nowhere: No such file"):
         load_spm("nowhere")
     for content in (b"", b"not a model"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents: run a simultaneous translator over a test set, and lose nothing.
+"""Agents: run a simultaneous translator over a test set.
 
-An agent is shown the source so far and answers what to write now; see `lagging.agents.protocol`. `run` takes one over a
-test set here and now; `lagging run` does it in processes of its own, that can be watched and ended.
+An agent sees the source so far and answers what to write now; see `lagging.agents.protocol`. `run` runs one in this
+process; `lagging run` and `run_job` run it in worker processes, which are supervised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What runs an agent is imported when it is asked for: workers, which are the agent, start faster without."""
+    """Import the runner when it is first used: worker processes start faster without it."""
     if name not in ("Progress", "Result", "run", "run_job"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lagging.agents.runner import run as module

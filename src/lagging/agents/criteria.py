@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that see in the source, or in a model, when to write.
+"""Agents that decide by the source, or by a model, when to write.
 
-`Greedy` is the simultaneous greedy decoding of Cho & Esipova (2016, arXiv:1606.02012), around any model that gives
-distributions of the next token. Two contexts are compared: C, what is translated from, and C ∪ C′, with δ more source
-tokens. C begins with s₀ tokens; while the criterion holds, C′ is taken into C; else the most likely token given C is
-written, and C stays. Once C is the whole source, everything that is left is written.
+`Greedy` is the simultaneous greedy decoding of Cho & Esipova (2016, arXiv:1606.02012), for any model that gives
+distributions of the next token. Two contexts are compared: C, from which the next token is predicted, and C ∪ C′, with
+δ more source tokens. C begins with s₀ tokens. While the criterion holds, C′ is added to C; otherwise the most likely
+token given C is written, and C stays. Once C is the whole source, the rest of the translation is written.
 
     ŷ = argmax_y p(y | y_<t, C)
     wait-if-worse    wait while  log p(ŷ | y_<t, C) > log p(ŷ | y_<t, C ∪ C′):  more source makes ŷ less likely
     wait-if-diff     wait while  ŷ ≠ argmax_y p(y | y_<t, C ∪ C′):              more source makes another token the best
 
-What the criterion looks at has been read. A token written from C therefore has the delay |C ∪ C′|, where the paper
-counts |C|: nobody can decide by tokens that have not arrived. There is no length penalty and no limit of length; the
-run's own limits hold.
+The criterion needs C′ to have been read. A token written from C therefore has the delay |C ∪ C′|, where the paper
+counts |C|. There is no length penalty and no length limit; the limits of the run hold.
 
-`Segmented` translates segments one by one, as they are completed (Fügen et al., 2007; Oda et al., 2014).
+`Segmented` translates segment by segment, each when it is complete (Fügen et al., 2007; Oda et al., 2014).
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class Distribution(Protocol):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The tokens that it knows, among them one for the end of the sentence."""
+        """The tokens of the model, with one for the end of the sentence."""
 
     def __call__(self, source: Sequence[str], target: Sequence[str], finished: bool, /) -> Any:
-        """The log-probability of each of them as the next target token, as an array.
+        """The log-probability of each token as the next target token, as an array.
 
-        It is given the source so far, the target so far, and whether that is the whole source.
+        The arguments are the source so far, the target so far, and whether that is the whole source.
         """
 
 
@@ -76,27 +75,27 @@ CRITERIA: dict[str, Criterion] = {"wait-if-worse": wait_if_worse, "wait-if-diff"
 
 @dataclass
 class _Context:
-    """Of a sentence under way: |C|, and the distributions of the next token that are known, by how much source."""
+    """Context of a sentence: |C|, and the known distributions of target token `n_target`, by source length."""
 
     size: int
-    place: int = 0
+    n_target: int = 0
     known: dict[int, Floats] = field(default_factory=dict)
 
 
 class Greedy:
-    """Simultaneous greedy decoding (Cho & Esipova, 2016); see the head of this module.
+    """Simultaneous greedy decoding (Cho & Esipova, 2016); see the module docstring.
 
     No distribution is computed twice.
 
     Args:
-        model: what gives distributions of the next token.
+        model: gives distributions of the next token.
         criterion: "wait-if-worse", "wait-if-diff", or a function of log-probabilities given C and given C ∪ C′.
-        s0: how many source tokens C begins with.
-        delta: how many more the criterion looks at.
+        s0: the number of source tokens that C begins with.
+        delta: the number of further source tokens that the criterion uses.
         end: the token that ends a sentence.
 
     Raises:
-        UsageError: an argument makes no sense; while running, the model's answer is no distribution.
+        UsageError: an argument is not valid; while running, the model does not return a distribution.
 
     Example:
         >>> class Copy:
@@ -105,9 +104,9 @@ class Greedy:
         ...         following = source[len(target)] if len(target) < len(source) else "</s>"
         ...         return np.log([0.8 if token == following else 0.1 for token in self.vocabulary])
         >>> from lagging.agents.loop import drive
-        >>> from lagging.agents.sentence import Sentence, Traits, Written
+        >>> from lagging.agents.sentence import Sentence, Traits, TextSource
         >>> agent = Greedy(Copy(), "wait-if-diff", s0=1, delta=1)
-        >>> sentence = Sentence(Written(["a", "b", "b"]), Traits.of(agent))
+        >>> sentence = Sentence(TextSource(["a", "b", "b"]), Traits.of(agent))
         >>> drive(agent, sentence)
         >>> text, steps = sentence.hypothesis.finish()
         >>> text, [sentence.arrivals[step] for step in steps]
@@ -129,7 +128,7 @@ class Greedy:
         self.model, self.criterion, self.s0, self.delta, self.end = model, criterion, s0, delta, end
 
     def policy(self, state: State) -> Write | None:
-        """Read on while the criterion holds, or what it looks at is not there; else write the best token given C."""
+        """Read while the criterion holds or its source tokens are missing; else write the best token given C."""
         if state.memory is None:
             state.memory = _Context(self.s0)
         context: _Context = state.memory
@@ -145,19 +144,19 @@ class Greedy:
         return None
 
     def _distribution(self, state: State, context: _Context, size: int) -> Floats:
-        """Log-probabilities of the next token given so much of the source."""
-        if context.place != len(state.target):
-            context.place = len(state.target)
+        """Log-probabilities of the next token given the first `size` source tokens."""
+        if context.n_target != len(state.target):
+            context.n_target = len(state.target)
             context.known.clear()
         if size not in context.known:
             whole = state.finished and size == len(state.source)
-            found: Floats = np.asarray(self.model(state.source[:size], state.target, whole), dtype=np.float64)
-            if found.shape != (len(self.model.vocabulary),) or np.isnan(found).any():
+            logs: Floats = np.asarray(self.model(state.source[:size], state.target, whole), dtype=np.float64)
+            if logs.shape != (len(self.model.vocabulary),) or np.isnan(logs).any():
                 raise UsageError(
                     f"the model must give a log-probability for each of the {len(self.model.vocabulary)} tokens of its "
-                    f"vocabulary, but gave {'NaN' if np.isnan(found).any() else f'an array of shape {found.shape}'}"
+                    f"vocabulary, but gave {'NaN' if np.isnan(logs).any() else f'an array of shape {logs.shape}'}"
                 )
-            context.known[size] = found
+            context.known[size] = logs
         return context.known[size]
 
 
@@ -172,17 +171,17 @@ def at_punctuation(source: Sequence[str]) -> bool:
 
 
 class Segmented:
-    """Reads up to the end of a segment, translates it, and so on; the end of the source ends the last one.
+    """Reads to the end of a segment, translates it, and continues; the end of the source ends the last segment.
 
     Args:
-        translate: the translation of a segment, from its tokens; it may be empty.
-        ends: whether a segment ends with the last of the source tokens so far.
+        translate: returns the translation of a segment, from its tokens; it may be empty.
+        ends: whether a segment ends with the last of the given source tokens.
 
     Example:
         >>> from lagging.agents.loop import drive
-        >>> from lagging.agents.sentence import Sentence, Traits, Written
+        >>> from lagging.agents.sentence import Sentence, Traits, TextSource
         >>> agent = Segmented(lambda segment: " ".join(segment).upper())
-        >>> sentence = Sentence(Written("Yes, I see.".split()), Traits.of(agent))
+        >>> sentence = Sentence(TextSource("Yes, I see.".split()), Traits.of(agent))
         >>> drive(agent, sentence)
         >>> text, steps = sentence.hypothesis.finish()
         >>> text, [sentence.arrivals[step] for step in steps]
@@ -195,12 +194,12 @@ class Segmented:
         self.translate, self.ends = translate, ends
 
     def policy(self, state: State) -> list[str]:
-        """The translations of the segments that have been completed since it was asked last."""
+        """The translations of the segments that were completed since the last call."""
         begin, seen = state.memory or (0, 0)
-        source, said = state.source, []
+        source, translations = state.source, []
         for read in range(seen + 1, len(source) + 1):
             if self.ends(source[:read]) or (state.finished and read == len(source)):
-                said.append(self.translate(source[begin:read]))
+                translations.append(self.translate(source[begin:read]))
                 begin = read
         state.memory = begin, len(source)
-        return said
+        return translations

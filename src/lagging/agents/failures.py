@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with an agent in a sentence, and how it is said. The run goes on with the next one."""
+"""Failures: what an agent can do wrong in a sentence. The run continues with the next sentence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import TracebackType
 
 from lagging.errors import LaggingError
 
-__all__ = ["FAILURES", "REMEDIES", "Failure", "raised", "shortened"]
+__all__ = ["FAILURES", "REMEDIES", "Failure", "failure_from", "truncate"]
 
-LONGEST = 20_000
-"""Characters that are kept of what an agent raised."""
+MAX_CHARS = 20_000
+"""Largest number of characters of a traceback."""
 
 FAILURES = {
     "raised": "the agent raised",
@@ -31,7 +31,7 @@ FAILURES = {
 
 
 REMEDIES = {
-    "raised": "its traceback is in the log; a mended agent is another one, and gets another folder",
+    "raised": "its traceback is in the log; a corrected agent is another agent, and needs another folder",
     "step-limit": "a larger --step-limit, and --retry-failed",
     "sentence-limit": "a larger --sentence-limit, and --retry-failed",
     "never-finished": "a larger limit and --retry-failed, if it is meant to write so much",
@@ -39,16 +39,16 @@ REMEDIES = {
     "unreadable": "--retry-failed, once it can be read",
     "connection": "--retry-failed",
 }
-"""What may help, where that is not to write another agent."""
+"""Kind of failure → how to fix it, where the agent itself need not change."""
 
 
 class Failure(LaggingError):
-    """A sentence that an agent could not translate.
+    """The failure of a sentence.
 
     Attributes:
         kind: a key of FAILURES.
-        detail: what it was about.
-        trace: the traceback, of what the agent raised.
+        detail: details of this failure.
+        trace: the traceback of the agent's exception.
     """
 
     def __init__(self, kind: str, detail: str = "", trace: str = "") -> None:
@@ -56,27 +56,28 @@ class Failure(LaggingError):
         self.kind, self.detail, self.trace = kind, detail, trace
 
     def __reduce__(self) -> tuple[object, ...]:
-        """By its parts, so that it can go from one process to another."""
+        """Pickle by kind, detail and trace."""
         return (Failure, (self.kind, self.detail, self.trace))
 
 
-def raised(error: BaseException) -> Failure:
-    """What an agent raised, as a failure; its traceback begins in the agent's own code."""
+def failure_from(error: BaseException) -> Failure:
+    """The failure for an exception of an agent; the traceback begins in the agent's own code."""
     if isinstance(error, Failure):
         return error
     frame: TracebackType | None = error.__traceback__
-    while frame is not None and frame.tb_next is not None and _is_ours(frame):
+    while frame is not None and frame.tb_next is not None and _is_runner(frame):
         frame = frame.tb_next
-    told = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
-    said, trace = (shortened("".join(lines).encode(errors="backslashreplace").decode()) for lines in told)
-    return Failure("raised", said.strip(), trace)
+    parts = traceback.format_exception_only(error), traceback.format_exception(type(error), error, frame)
+    detail, trace = (truncate("".join(lines).encode(errors="backslashreplace").decode()) for lines in parts)
+    return Failure("raised", detail.strip(), trace)
 
 
-def shortened(text: str) -> str:
-    """The beginning and the end of a text that is too long to keep."""
-    half = LONGEST // 2 - 2
-    return text if len(text) <= LONGEST else f"{text[:half]}\n…\n{text[-half:]}"
+def truncate(text: str) -> str:
+    """A text, with its middle left out if it is too long."""
+    half = MAX_CHARS // 2 - 2
+    return text if len(text) <= MAX_CHARS else f"{text[:half]}\n…\n{text[-half:]}"
 
 
-def _is_ours(frame: TracebackType) -> bool:
-    return str(frame.tb_frame.f_globals.get("__name__", "")).startswith("lagging.agents.")
+def _is_runner(frame: TracebackType) -> bool:
+    """Whether a frame is of the code that calls agents, of lagging or of SimulEval."""
+    return str(frame.tb_frame.f_globals.get("__name__", "")).startswith(("lagging.agents.", "simuleval."))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands written: pieces, the step that wrote each of them, and what was taken back."""
+"""The translation as it stands: pieces, the step that wrote each of them, and what was erased."""
 
 from __future__ import annotations
 
@@ -19,27 +19,38 @@ BPE = Joint(
 )
 
 JOINTS = {"word": WORDS, "none": AS_IS, "spm": MARKED, "bytes": BYTES, "bpe": BPE}
-"""How what an agent writes becomes a text: whole words; as it is, spaces and all; ▁ begins a word; Ġ does; @@ joins."""
+"""How pieces are joined: whole words; unchanged, with their spaces; ▁ begins a word; Ġ begins a word; @@ joins."""
 
 LEVELS = ("word", "char", "token")
-"""What gets a delay: words, characters, or what the agent wrote, piece by piece."""
+"""Units that get a delay: words, characters, or the pieces that the agent wrote."""
 
 
 class Hypothesis:
-    """What stands written.
+    """The translation as it stands.
 
-    In the end every token has the step from which on it, and all before it, stayed as they are. A word is there when
-    its last piece is; what is left of a word that lost its end is there since then. Where all pieces stay and others
-    follow, nothing was taken back, also if the last word grew.
+    In the end, the step of a token is the one since which it and all tokens before it have not changed. A word is there
+    when its last piece is; if its end is erased, the rest of it is there since then. Where all pieces stay and others
+    follow, nothing was erased, even if the last word grew.
 
     Attributes:
-        pieces: what stands written; the list that the agent sees as `state.target`.
+        pieces: the pieces; the list that the agent sees as `state.target`.
         owners: the step that wrote each piece, or changed what was there.
-        erased: tokens that were taken back.
-        revisions: how often that happened.
+        erased: number of tokens that were erased.
+        revisions: number of times that tokens were erased.
     """
 
-    __slots__ = ("_joint", "_level", "_plain", "_since", "_solid", "_split", "erased", "owners", "pieces", "revisions")
+    __slots__ = (
+        "_joint",
+        "_level",
+        "_n_settled_pieces",
+        "_plain",
+        "_settled_steps",
+        "_split",
+        "erased",
+        "owners",
+        "pieces",
+        "revisions",
+    )
 
     def __init__(self, pieces: list[str], joined_by: str = "word", level: str = "word") -> None:
         if joined_by not in JOINTS:
@@ -50,61 +61,61 @@ class Hypothesis:
         self.owners: list[int] = []
         self.erased = 0
         self.revisions = 0
-        self._since: list[int] = []  # of the tokens that stayed when something was changed last, the step of each
-        self._solid = 0  # how many pieces there were then
+        self._settled_steps: list[int] = []  # the steps of the tokens that stayed at the last revision
+        self._n_settled_pieces = 0  # the number of pieces after the last revision
         self._joint, self._level = JOINTS[joined_by], level
         self._plain = level == "token" or (level == "word" and joined_by == "word")  # a piece is a token
-        self._split: Callable[[str], list[str]] = _whole if joined_by == "none" else str.split
+        self._split: Callable[[str], list[str]] = _as_piece if joined_by == "none" else str.split
 
     def write(self, content: str | Sequence[str], step: int) -> bool:
-        """Write a text or a list of pieces; whether there was anything in it."""
-        some = self._split(content) if type(content) is str else self._parts(content)
-        self.pieces += some
-        self.owners += [step] * len(some)
-        return bool(some)
+        """Write a text or a list of pieces; whether it was not empty."""
+        new_pieces = self._split(content) if type(content) is str else self._parts(content)
+        self.pieces += new_pieces
+        self.owners += [step] * len(new_pieces)
+        return bool(new_pieces)
 
-    def has_more(self, text: str, most: int) -> bool:
-        """Whether a text has more than so many pieces; the rest of it is not split."""
-        return len(text) > 2 * most and self._split is not _whole and len(text.split(None, most)) > most
+    def has_more(self, text: str, limit: int) -> bool:
+        """Whether a text has more than `limit` pieces; the rest of it is not split."""
+        return len(text) > 2 * limit and self._split is not _as_piece and len(text.split(None, limit)) > limit
 
     def erase(self, count: int, step: int) -> None:
-        """Take back the last pieces."""
+        """Erase the last pieces."""
         if count > len(self.pieces):
             raise Failure("erased-too-much", f"{count} tokens, where {len(self.pieces)} stood")
         kept = len(self.pieces) - count
         if self._plain:
-            self._put(kept, [], step)
+            self._replace_tail(kept, [], step)
         else:
             self._replace(self.pieces[:kept], step)
 
     def revise(self, content: str | Sequence[str], step: int) -> bool:
-        """This is the whole text now; whether that changed anything."""
+        """Replace the whole text; whether that changed it."""
         old = list(self.pieces)
-        if isinstance(content, str) and self._split is _whole:
-            shared = _shared("".join(old), content)
+        if isinstance(content, str) and self._split is _as_piece:
+            shared = _common_prefix("".join(old), content)
             kept = [piece for piece, end in zip(old, accumulate(map(len, old)), strict=True) if end <= shared]
-            new = kept + _whole(content[sum(map(len, kept)) :])
+            new = kept + _as_piece(content[sum(map(len, kept)) :])
         else:
             new = self._parts(content)
         if new[: len(old)] == old:
             return self.write(new[len(old) :], step)
         if self._plain:
-            same = _shared(old, new)
-            self._put(same, new[same:], step)
+            n_kept = _common_prefix(old, new)
+            self._replace_tail(n_kept, new[n_kept:], step)
         else:
             self._replace(new, step)
         return True
 
     def _parts(self, content: str | Sequence[str]) -> list[str]:
-        """The pieces of what was written; where pieces are words, there is no space in any."""
+        """The pieces of an answer; where pieces are words, none contains a space."""
         if isinstance(content, str):
             return self._split(content)
         if self._joint is WORDS and self._level == "word":
             return " ".join(content).split()
         return list(content)
 
-    def _put(self, kept: int, new: list[str], step: int) -> None:
-        """Put other pieces in place of those after the first few, where a piece is a token."""
+    def _replace_tail(self, kept: int, new: list[str], step: int) -> None:
+        """Replace the pieces after the first `kept`, where a piece is a token."""
         gone = len(self.pieces) - kept
         self.pieces[kept:] = new
         self.owners[kept:] = repeat(step, len(new))
@@ -112,27 +123,29 @@ class Hypothesis:
         self.revisions += gone > 0
 
     def _replace(self, new: list[str], step: int) -> None:
-        """Put other pieces in place of all: tokens that stay keep their step, all others are there since this one."""
+        """Replace all pieces: tokens that stay keep their step, the others get this one."""
         before, since = self._tokens()
         self.pieces[:] = new
         self.owners[:] = repeat(step, len(new))
         after, _ = self._tokens()
-        same = _shared(before, after)
-        self._since, self._solid = since[:same], len(new)
-        self.erased += len(before) - same
-        self.revisions += same < len(before)
+        kept = _common_prefix(before, after)
+        self._settled_steps, self._n_settled_pieces = since[:kept], len(new)
+        self.erased += len(before) - kept
+        self.revisions += kept < len(before)
 
     def _tokens(self) -> tuple[list[str], list[int]]:
-        """What gets a delay, and the step of each."""
+        """The units that get a delay, and the step of each."""
         if self._plain:
             return list(self.pieces), list(self.owners)
         joined = join(self.pieces, self._joint)
-        places = joined.owners(joined.ends(self._level)).tolist()
-        settled = self._since[: bisect_left(places, self._solid)]  # without the last of them, if that has grown
-        return tokens(joined.text, self._level), settled + [self.owners[place] for place in places[len(settled) :]]
+        last_pieces = joined.owners(joined.ends(self._level)).tolist()
+        n_settled = bisect_left(last_pieces, self._n_settled_pieces)  # not the last token, if it has grown since
+        steps = self._settled_steps[:n_settled]
+        steps += [self.owners[piece] for piece in last_pieces[len(steps) :]]
+        return tokens(joined.text, self._level), steps
 
     def is_blank(self) -> bool:
-        """Whether there is no text."""
+        """Whether the text is empty."""
         if self._joint is WORDS and self._level == "word":
             return not self.pieces
         return not join(self.pieces, self._joint).text.strip()
@@ -141,27 +154,27 @@ class Hypothesis:
         """The text, and the step that wrote each of its tokens.
 
         Example:
-            >>> said = Hypothesis([], joined_by="spm")
-            >>> said.write(["▁with"], 0), said.write(["out", "▁end"], 1)
+            >>> hypothesis = Hypothesis([], joined_by="spm")
+            >>> hypothesis.write(["▁with"], 0), hypothesis.write(["out", "▁end"], 1)
             (True, True)
-            >>> said.finish()
+            >>> hypothesis.finish()
             ('without end', [1, 1])
         """
-        said = " ".join(self.pieces) if self._joint is WORDS else join(self.pieces, self._joint).text
-        return said.strip(), self._tokens()[1]
+        text = " ".join(self.pieces) if self._joint is WORDS else join(self.pieces, self._joint).text
+        return text.strip(), self._tokens()[1]
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many items two sequences begin with that are the same."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:  # by halves, so that what is long is compared by Python itself
+def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the common prefix of two sequences."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # binary search: slices are compared in C
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if a[low:middle] == b[low:middle]:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _whole(text: str) -> list[str]:
+def _as_piece(text: str) -> list[str]:
     return [text] if text else []

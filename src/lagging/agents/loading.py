@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what is written on the command line to an agent: a file, a class in it, and its options."""
+"""Load agents: from a file, a class in it and its options, as the command line gives them."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from lagging.errors import UsageError, did_you_mean
 
 __all__ = ["Spec", "digest", "from_file"]
 
-MAKERS = {
+FACTORIES = {
     "file": "lagging.agents.loading:from_file",
     "simuleval": "lagging.agents.simuleval:from_file",
     "remote": "lagging.agents.remote:from_address",
     "policy": "lagging.agents.schedules:from_name",
 }
-"""What makes an agent of each kind, from its name and options."""
+"""Kind of agent → the function that makes one from its name and options."""
 
-CONNECTION = ("reconnect", "timeout", "token_file")
-"""Options of an agent that is served elsewhere that say how it is reached: with others it is the same agent."""
+CONNECTION_OPTIONS = ("reconnect", "timeout", "token_file")
+"""Options of a remote agent that concern the connection; they do not identify the agent."""
 
-SIMULEVAL, STAND_IN = "simuleval", "lagging.agents.simuleval.standin."
+SIMULEVAL = "simuleval"
 
 
 @dataclass(frozen=True)
 class Spec:
-    """How an agent is made, in whatever process.
+    """A description from which any process can make the agent.
 
     Attributes:
-        kind: a key of MAKERS.
-        name: a file, perhaps with `:Class`; an address; a policy.
-        options: what its constructor is given, as text.
+        kind: a key of FACTORIES.
+        name: a file, with `:Class` or without; an address; or a policy.
+        options: arguments of the constructor, as text.
     """
 
     kind: str
@@ -50,28 +50,35 @@ class Spec:
 
     @property
     def file(self) -> Path | None:
-        """The file that it is in."""
-        return Path(split(self.name)[0]) if self.kind in ("file", "simuleval") else None
+        """The file of the agent; None if it has none."""
+        return Path(split_name(self.name)[0]) if self.kind in ("file", "simuleval") else None
 
     def make(self) -> Any:
-        """The agent."""
-        module, _, function = MAKERS[self.kind].partition(":")
+        """Make the agent."""
+        module, _, function = FACTORIES[self.kind].partition(":")
         return getattr(importlib.import_module(module), function)(self.name, dict(self.options))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What can be told of it without making it: what must be the same when a run goes on."""
+        """What identifies the agent without making it, and must be the same when a run is resumed."""
         if self.file is None:
-            said = "path" if self.kind == "remote" else "name"  # it may be served elsewhere by now
-            kept = {name: text for name, text in self.options if self.kind != "remote" or name not in CONNECTION}
-            return {"kind": self.kind, said: self.name, "options": kept}
-        path, wanted = split(self.name)
-        made: dict[str, Any] = {"kind": self.kind, "path": path, "name": wanted, "options": dict(self.options)}
-        return made | {"sha256": digest(path)}
+            key = "path" if self.kind == "remote" else "name"  # the address may change between sessions
+            identifying = {
+                name: text for name, text in self.options if self.kind != "remote" or name not in CONNECTION_OPTIONS
+            }
+            return {"kind": self.kind, key: self.name, "options": identifying}
+        path, class_name = split_name(self.name)
+        fingerprint: dict[str, Any] = {
+            "kind": self.kind,
+            "path": path,
+            "name": class_name,
+            "options": dict(self.options),
+        }
+        return fingerprint | {"sha256": digest(path)}
 
-    def still(self, modules: Mapping[str, str]) -> dict[str, str | None]:
-        """What has become of modules that were imported from beside its file; None if one is no longer there."""
+    def current_modules(self, modules: Mapping[str, str]) -> dict[str, str | None]:
+        """Hashes of modules in the folder of the agent's file, as they are now; None for a missing one."""
         if self.file is None:
-            return dict(modules)  # who is served elsewhere says so when it is asked
+            return dict(modules)  # a remote agent reports its identity when it is made
         folder = self.file.parent
         return {name: digest(folder / name) if (folder / name).is_file() else None for name in modules}
 
@@ -85,14 +92,14 @@ def digest(path: str | Path) -> str:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def split(name: str) -> tuple[str, str | None]:
-    """`file.py:Class` in its two parts; a Windows drive is no class."""
+def split_name(name: str) -> tuple[str, str | None]:
+    """Split `file.py:Class`; a Windows drive is not a class."""
     head, colon, tail = name.rpartition(":")
     return (head, tail) if colon and tail.isidentifier() and len(head) > 1 else (name, None)
 
 
-def load(path: str) -> ModuleType:
-    """Import a file; what lies beside it can be imported by it."""
+def load_module(path: str) -> ModuleType:
+    """Import a file; it can import modules from its folder."""
     file = Path(path).resolve()
     if not file.is_file():
         raise UsageError(f"there is no file {path}")
@@ -107,9 +114,9 @@ def load(path: str) -> ModuleType:
     return module
 
 
-def beside(path: Path) -> dict[str, str]:
-    """The other modules that were imported from where an agent's file is, with their hashes."""
-    folder, found = path.resolve().parent, {}
+def sibling_modules(path: Path) -> dict[str, str]:
+    """Hashes of the other modules that were imported from the folder of an agent's file."""
+    folder, hashes = path.resolve().parent, {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.partition(".")[0] == "lagging" or "site-packages" in file:
@@ -121,8 +128,8 @@ def beside(path: Path) -> dict[str, str]:
             and Path(sys.prefix).resolve() not in inside.parents
             and inside.is_file()
         ):
-            found[inside.relative_to(folder).as_posix()] = digest(inside)
-    return dict(sorted(found.items()))
+            hashes[inside.relative_to(folder).as_posix()] = digest(inside)
+    return dict(sorted(hashes.items()))
 
 
 def from_file(name: str, options: Mapping[str, str]) -> Any:
@@ -131,35 +138,35 @@ def from_file(name: str, options: Mapping[str, str]) -> Any:
     Args:
         name: `file.py`, if there is one agent in it, or `file.py:Name`, where Name is a class, a function of the state,
             or an agent.
-        options: arguments of the class, as text: `3` is a number, `true` is true, anything that is not JSON is a text.
+        options: arguments of the class, as text. JSON values are converted (`3`, `true`); other text stays text.
     """
-    path, wanted = split(name)
+    path, class_name = split_name(name)
     try:
-        module = load(path)
+        module = load_module(path)
     except ImportError as error:
         if (error.name or "").partition(".")[0] != SIMULEVAL:
             raise
         raise UsageError(f"{path} imports {error.name}: {error}\n  fix: give --simuleval.") from None
-    found = candidates(module)
-    if wanted is not None:
-        if not hasattr(module, wanted):
-            raise UsageError(f"{path} has no {wanted!r}.{did_you_mean(wanted, found)}")
-        chosen = getattr(module, wanted)
-    elif len(found) == 1:
-        chosen = next(iter(found.values()))
+    agents = candidates(module)
+    if class_name is not None:
+        if not hasattr(module, class_name):
+            raise UsageError(f"{path} has no {class_name!r}.{did_you_mean(class_name, agents)}")
+        chosen = getattr(module, class_name)
+    elif len(agents) == 1:
+        chosen = next(iter(agents.values()))
     else:
-        names = ", ".join(found)
-        which = (
-            f"has several agents: {names}; say which: {path}:{next(iter(found))}"
-            if found
+        names = ", ".join(agents)
+        fault = (
+            f"has several agents: {names}; say which: {path}:{next(iter(agents))}"
+            if agents
             else ("has no agent: a class with `policy(self, state)`, or a function `policy(state)`")
         )
-        raise UsageError(f"{path} {which}")
+        raise UsageError(f"{path} {fault}")
     return build(chosen, options)
 
 
 def candidates(module: ModuleType) -> dict[str, Any]:
-    """What may be meant by the agent of a module: its own classes with a policy, else a function of that name."""
+    """The agents in a module: its classes with a policy, else a function named `policy`."""
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__}
     classes = {
         name: value
@@ -171,28 +178,28 @@ def candidates(module: ModuleType) -> dict[str, Any]:
 
 
 def build(chosen: Any, options: Mapping[str, str]) -> Any:
-    """An agent from a class and its options; a function or an agent takes none."""
+    """An agent from a class and its options; a function or an instance takes no options."""
     if not isinstance(chosen, type):
         if options:
-            raise UsageError(f"only a class takes options, and this agent is none: {', '.join(options)}")
+            raise UsageError(f"only a class takes options, and this agent is not a class: {', '.join(options)}")
         return as_agent(chosen)
-    if any(f"{base.__module__}.".startswith((f"{SIMULEVAL}.", STAND_IN)) for base in chosen.__mro__):
-        raise UsageError(f"{chosen.__name__} is an agent of SimulEval's\n  fix: give --simuleval.")
-    known = inspect.signature(chosen).parameters
-    free = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    if any(base.__module__.partition(".")[0] == SIMULEVAL for base in chosen.__mro__):
+        raise UsageError(f"{chosen.__name__} is an agent for SimulEval\n  fix: give --simuleval.")
+    parameters = inspect.signature(chosen).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in options:
-        if name not in known and not free:
-            raise UsageError(f"{chosen.__name__} has no option {name!r}.{did_you_mean(name, known)}")
+        if name not in parameters and not takes_any:
+            raise UsageError(f"{chosen.__name__} has no option {name!r}.{did_you_mean(name, parameters)}")
     needed = [
-        n for n, p in known.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        n for n, p in parameters.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     if missing := [name for name in needed if name not in options]:
         raise UsageError(f"{chosen.__name__} needs an option: -a {missing[0]}=…")
-    return as_agent(chosen(**{name: value_of(text) for name, text in options.items()}))
+    return as_agent(chosen(**{name: parse_value(text) for name, text in options.items()}))
 
 
-def value_of(text: str) -> Any:
-    """A number, true, false, null, or a list or object, if it is written as JSON has it; else the text."""
+def parse_value(text: str) -> Any:
+    """A JSON value, if the text is one; else the text."""
     try:
         return read_json(text)
     except ValueError:

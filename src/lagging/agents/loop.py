@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences taken through to their end by an agent: one at a time, or many at once."""
+"""Run sentences to their end with an agent: one at a time, or in batches."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from itertools import islice
 from types import GeneratorType
 from typing import Any
 
-from lagging.agents.failures import Failure, raised
-from lagging.agents.protocol import Answer, State, short
-from lagging.agents.sentence import Pulse, Sentence
+from lagging.agents.failures import Failure, failure_from
+from lagging.agents.protocol import Answer, State, shorten
+from lagging.agents.sentence import Heartbeat, Sentence
 
 __all__ = ["drive", "drive_batch"]
 
 LOG = logging.getLogger("lagging.agents")
 
 
-def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
-    """Take a sentence through to its end, with an agent that takes one at a time.
+def drive(agent: Any, sentence: Sentence, heartbeat: Heartbeat | None = None) -> None:
+    """Run a sentence to its end, with an agent that takes one sentence at a time.
 
     Args:
-        agent: with `policy`, and perhaps `reset`.
-        sentence: the sentence; afterwards it holds what happened.
-        pulse: where to note when a step begins.
+        agent: with `policy`, and optionally `reset`.
+        sentence: the sentence; afterwards it holds the record.
+        heartbeat: where to note when a step begins.
 
     Raises:
-        Failure: the agent has done what it must not.
+        Failure: the agent broke a rule or a limit.
 
     Example:
         >>> from lagging.agents.protocol import Traits
-        >>> from lagging.agents.sources import Written
+        >>> from lagging.agents.sources import TextSource
         >>> class Wait1:
         ...     def policy(self, state):
         ...         if len(state.target) < len(state.source):
         ...             return state.source[len(state.target)].upper()
-        >>> sentence = Sentence(Written(["see", "you"]), Traits())
+        >>> sentence = Sentence(TextSource(["see", "you"]), Traits())
         >>> drive(Wait1(), sentence)
         >>> sentence.hypothesis.finish(), sentence.arrivals
         (('SEE YOU', [0, 2]), [1, 1, 2, 2])
     """
-    watch: Pulse = [0] if pulse is None else pulse
+    beat: Heartbeat = [0] if heartbeat is None else heartbeat
     now, policy = time.perf_counter_ns, agent.policy
-    sentence.pulse = watch
+    sentence.heartbeat = beat
     loop = sentence.steps()
     send = loop.send
     try:
         if (reset := getattr(agent, "reset", None)) is not None:
-            watch[0] = now()
+            beat[0] = now()
             reset()
-            watch[0] = 0
+            beat[0] = 0
         state = next(loop)
         while True:
-            watch[0] = begin = now()
+            beat[0] = begin = now()
             answer = policy(state)
             if type(answer) is GeneratorType:
                 answer = sentence.drain(answer)
@@ -63,96 +63,98 @@ def drive(agent: Any, sentence: Sentence, pulse: Pulse | None = None) -> None:
                 send((answer, took))
             except StopIteration:
                 break
-    except BaseException as error:  # whatever an agent raises is the agent's, and is recorded
-        if pulse is None and isinstance(error, KeyboardInterrupt):
-            raise  # where nobody watches it is the user's; workers do not hear Ctrl-C
-        raise raised(error) from None
+    except BaseException as error:  # every exception of an agent is recorded
+        if heartbeat is None and isinstance(error, KeyboardInterrupt):
+            raise  # from the user: worker processes ignore SIGINT
+        raise failure_from(error) from None
     finally:
-        watch[0] = 0
+        beat[0] = 0
     sentence.finish()
 
 
 def drive_batch(
-    agent: Any, sentences: Iterable[Sentence], width: int, pulse: Pulse | None = None
+    agent: Any, sentences: Iterable[Sentence], width: int, heartbeat: Heartbeat | None = None
 ) -> Iterator[tuple[Sentence, Failure | None]]:
-    """Take sentences through to their end, up to `width` of them at a time, with an agent that takes many at once.
+    """Run sentences to their end, up to `width` at a time, with an agent that takes batches.
 
-    All sentences of a step are charged the whole time that the step took: that is what somebody who listens to one of
-    them waits for. If the agent raises, the sentences are tried one by one, and those fail that it raises for.
+    All sentences of a step are charged the whole time of the step, since a listener of any of them waits for it. If the
+    agent raises, its sentences are tried one by one, and only those fail for which it raises again.
 
     Args:
         agent: with `policies`.
-        sentences: what to translate, opened when there is room.
-        width: how many to keep open.
-        pulse: where to note when a step begins.
+        sentences: the sentences; each is opened when there is room.
+        width: the largest batch.
+        heartbeat: where to note when a step begins.
 
     Yields:
-        Each sentence when it is over, and how it failed, if it did.
+        Each sentence when it has ended, and its failure, if it failed.
 
     Example:
         >>> from lagging.agents.protocol import Traits
-        >>> from lagging.agents.sources import Written
+        >>> from lagging.agents.sources import TextSource
         >>> class Copy:
         ...     def policies(self, states):
         ...         return [state.source[len(state.target):] for state in states]
-        >>> two = [Sentence(Written(text.split()), Traits(batched=True)) for text in ("see you", "no")]
+        >>> two = [Sentence(TextSource(text.split()), Traits(batched=True)) for text in ("see you", "no")]
         >>> for sentence, failure in drive_batch(Copy(), two, width=2):
         ...     print(sentence.hypothesis.finish()[0], failure)
         no None
         see you None
     """
-    watch: Pulse = [0] if pulse is None else pulse
+    beat: Heartbeat = [0] if heartbeat is None else heartbeat
     waiting = iter(sentences)
-    open_now: list[tuple[Sentence, Generator[State, tuple[Answer, int], None]]] = []
+    active: list[tuple[Sentence, Generator[State, tuple[Answer, int], None]]] = []
     while True:
-        for sentence in islice(waiting, width - len(open_now)):
+        for sentence in islice(waiting, width - len(active)):
             loop = sentence.steps()
             next(loop)
-            open_now.append((sentence, loop))
-        if not open_now:
+            active.append((sentence, loop))
+        if not active:
             return
-        still, over = [], list[tuple[Sentence, Failure | None]]()
-        for (sentence, loop), answer, took in _ask(agent, open_now, watch, pulse is not None):
+        remaining, finished = [], list[tuple[Sentence, Failure | None]]()
+        for (sentence, loop), answer, took in _ask(agent, active, beat, heartbeat is not None):
             try:
                 if isinstance(answer, Failure):
                     raise answer
                 loop.send((answer, took))
-                still.append((sentence, loop))
+                remaining.append((sentence, loop))
             except StopIteration:
                 try:
                     sentence.finish()
-                    over.append((sentence, None))
+                    finished.append((sentence, None))
                 except Failure as failure:
-                    over.append((sentence, failure))
+                    finished.append((sentence, failure))
             except Exception as error:  # as in `drive`
-                over.append((sentence, raised(error)))
-        watch[0] = 0  # what is done with a sentence that is over is not the agent's
-        yield from over
-        open_now = still
+                finished.append((sentence, failure_from(error)))
+        beat[0] = 0  # writing the log line does not count as a step
+        yield from finished
+        active = remaining
 
 
-def _ask(agent: Any, some: list[Any], watch: Pulse, watched: bool) -> Iterator[tuple[Any, Answer | Failure, int]]:
-    """The answers for some sentences at once, or, where the agent raises, for one after the other."""
-    watch[0] = begin = time.perf_counter_ns()
+def _ask(agent: Any, batch: list[Any], beat: Heartbeat, watched: bool) -> Iterator[tuple[Any, Answer | Failure, int]]:
+    """The answers for a batch; where the agent raises, for one sentence after the other."""
+    beat[0] = begin = time.perf_counter_ns()
     answers: Any
     try:
-        answers = agent.policies([sentence.state for sentence, _ in some])
-        if not isinstance(answers, (list, tuple)) or len(answers) != len(some):
-            said = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else short(answers)
-            raise Failure("wrong-type", f"{said} for {len(some)} sentences")
+        answers = agent.policies([sentence.state for sentence, _ in batch])
+        if not isinstance(answers, (list, tuple)) or len(answers) != len(batch):
+            received = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else shorten(answers)
+            raise Failure("wrong-type", f"{received} for {len(batch)} sentences")
         answers = [
             sentence.drain(answer) if type(answer) is GeneratorType else answer
-            for (sentence, _), answer in zip(some, answers, strict=True)
+            for (sentence, _), answer in zip(batch, answers, strict=True)
         ]
         took = time.perf_counter_ns() - begin
     except BaseException as error:
         if not watched and isinstance(error, KeyboardInterrupt):
             raise
-        if len(some) > 1:
-            LOG.warning("a batch of %d failed, and its sentences are tried one by one: %s", len(some), raised(error))
-            for one in some:
-                yield from _ask(agent, [one], watch, watched)
+        if len(batch) > 1:
+            LOG.warning(
+                "a batch of %d failed, and its sentences are tried one by one: %s", len(batch), failure_from(error)
+            )
+            for item in batch:
+                yield from _ask(agent, [item], beat, watched)
             return
-        answers, took = [raised(error)], time.perf_counter_ns() - begin
-    for one, answer in zip(some, answers, strict=True):
-        yield one, answer, took
+        answers, took = [failure_from(error)], time.perf_counter_ns() - begin
+    for item, answer in zip(batch, answers, strict=True):
+        yield item, answer, took

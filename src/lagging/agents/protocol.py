@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent is: something that is shown the source so far, and answers what to write now.
+"""The agent interface: an agent sees the source so far, and answers what to write now.
 
-    nothing            READ: go on listening. After the end of the source: there is no more to say
-    "see you"          WRITE: these words, and ask again before more source is read
-    Write("you", …)    WRITE, and more: that the sentence is finished, that the last n tokens are taken back first
-    Revise("see you")  this is the whole translation now, whatever stood there before (re-translation)
+    None               READ: wait for more source. After the end of the source: the translation is complete
+    "see you"          WRITE: these words; the agent is called again before more source is read
+    Write("you", …)    WRITE with more settings: the sentence is finished, or the last n tokens are erased first
+    Revise("see you")  replace the whole translation (re-translation)
     several of these   as a list, or one after the other by `yield`
 
-An agent is an object with `policy(state)`, and `reset()` if it keeps anything from one sentence for the next; a
-function of the state is an agent too. Nothing has to be imported to write one.
+An agent is an object with `policy(state)`, and with `reset()` if it keeps data between calls; a function of the state
+is an agent too. Nothing has to be imported to write one.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ __all__ = [
     "Traits",
     "Write",
     "as_agent",
-    "short",
-    "whole",
+    "int_in_range",
+    "shorten",
 ]
 
 Samples: TypeAlias = "npt.NDArray[np.float32]"
 
-SILENCES = (0, 1000)
+PATIENCE_RANGE = (0, 1000)
 """The range of `patience`."""
-RATES = (1, 10_000_000)
+SAMPLE_RATES = (1, 10_000_000)
 """The range of `sample_rate`."""
 KINDS = ("text", "speech")
 
 
 class State:
-    """What an agent sees when it is asked.
+    """What an agent sees when it is called.
 
-    It is the same object for the whole of a sentence, and brought up to date before every call.
+    It is the same object for a whole sentence, updated before every call.
 
     Attributes:
-        source: the source so far: a list of words (or characters, or pieces), or of speech an array of float32 samples.
-        finished: whether that is all of it.
-        target: what stands written: a list of tokens, or of output speech a list of arrays. What an agent wrote, it
-            finds here; what it took back is gone.
+        source: the source so far: a list of words (or characters, or pieces), or for speech a float32 array.
+        finished: whether that is the whole source.
+        target: the translation so far: a list of tokens, or for output speech a list of arrays. Erased tokens are
+            not in it.
         sample_rate: samples per second of the source; 0 for text.
-        sentence: the number of the sentence in the test set, from 0.
-        memory: whatever the agent wants to keep for this sentence; None when it begins.
+        sentence: the index of the sentence in the test set, from 0.
+        memory: data that the agent keeps for this sentence; None when it begins.
         reference: the reference translation, for agents that declare `sees_reference`; None for all others.
-        source_length: |x|, for them too.
+        source_length: |x|, for the same agents; None for all others.
     """
 
     __slots__ = ("finished", "memory", "reference", "sample_rate", "sentence", "source", "source_length", "target")
@@ -86,13 +86,13 @@ class State:
 
 
 class Write(Struct, frozen=True):
-    """What to write, and what else there is to say.
+    """Write a text or samples.
 
     Attributes:
-        content: a text, a list of tokens, or of output speech an array of samples.
+        content: a text, a list of tokens, or for output speech an array of samples.
         finished: whether the sentence is finished; the rest of the source is then not read.
-        erase: how many of the last tokens to take back before.
-        sample_rate: samples per second of output speech; the agent's own `sample_rate` if not given.
+        erase: how many of the last tokens to erase before.
+        sample_rate: samples per second of output speech; by default the `sample_rate` of the agent.
 
     Example:
         >>> Write("you", finished=True)
@@ -106,7 +106,7 @@ class Write(Struct, frozen=True):
 
 
 class Revise(Struct, frozen=True):
-    """The whole translation, anew: what it shares with the one before from its beginning on stays, the rest is erased.
+    """Replace the whole translation: the common prefix with the previous one stays, the rest is erased.
 
     Attributes:
         content: a text, or a list of tokens.
@@ -122,11 +122,11 @@ class Revise(Struct, frozen=True):
 
 
 class Timed(Struct, frozen=True):
-    """An answer whose computing time was measured elsewhere, where it was computed.
+    """An answer whose computing time was measured where it was computed.
 
     Attributes:
         answer: the answer.
-        seconds: how long it took to compute.
+        seconds: the computing time.
     """
 
     answer: Answer
@@ -134,7 +134,7 @@ class Timed(Struct, frozen=True):
 
 
 DONE = Write(finished=True)
-"""The sentence is finished, and there is nothing more to write."""
+"""The sentence is finished, and nothing more is written."""
 
 Answer: TypeAlias = Union[
     str, "Samples", Write, Revise, Timed, "list[Any]", "tuple[Answer, ...]", "Generator[Answer, None, None]", None
@@ -144,25 +144,25 @@ Policy: TypeAlias = Callable[[State], Answer]
 
 @runtime_checkable
 class Agent(Protocol):
-    """Whatever has `policy(state)`.
+    """An object with `policy(state)`.
 
-    What else it may have:
+    It may also have:
 
     - `reset()`, called before each sentence
     - `source = "speech"` and `target = "speech"`, if it is not from text to text
-    - `chunkwise = True`, if it is to be asked once for every piece of source that is read, and not again after a write
+    - `chunkwise = True`, if it is called once for every read, and not again after a write
     - `sample_rate`, of the speech that it writes
-    - `eager = True`, if it is to be asked once before anything has been read
-    - `sees_reference = True`, if it is an oracle that must know the reference translation, and how long the source is
+    - `eager = True`, if it is called once before the first read
+    - `sees_reference = True`, if it needs the reference translation and the length of the source
     """
 
     def policy(self, state: State) -> Answer:
-        """What to write now; nothing, to read on."""
+        """What to write now; None to read more."""
 
 
 @runtime_checkable
 class BatchedAgent(Protocol):
-    """An agent for many sentences at once, each with its own state; what it keeps of one goes into `state.memory`."""
+    """An agent that translates many sentences at once; what it keeps of a sentence goes into `state.memory`."""
 
     def policies(self, states: Sequence[State]) -> Sequence[Answer]:
         """What to write now in each of these sentences."""
@@ -170,20 +170,20 @@ class BatchedAgent(Protocol):
 
 @dataclass(frozen=True)
 class Traits:
-    """What an agent declares of itself, checked.
+    """What an agent declares, validated.
 
     Attributes:
         source, target: "text" or "speech".
-        chunkwise: whether it is asked only after a read.
-        eager: whether it is asked before the first read, too.
-        batched: whether it takes many sentences at once.
-        patience: how often it may answer nothing after the end of the source before that ends the sentence: 0 to 1000.
-        must_finish: whether it has to say that it has finished, so that falling silent is a failure.
+        chunkwise: whether it is called only after a read.
+        eager: whether it is also called before the first read.
+        batched: whether it translates many sentences at once.
+        patience: how often it may answer None after the end of the source before the sentence ends: 0 to 1000.
+        must_finish: whether it must say that it has finished; ending by None is then a failure.
         sample_rate: of the speech that it writes; None if its answers say so.
-        sees_reference: whether it is shown the reference, and the length of the source.
+        sees_reference: whether it sees the reference, and the length of the source.
 
     Raises:
-        UsageError: what it declares makes no sense, with everything that does not.
+        UsageError: a declaration is not valid; the message lists all such declarations.
     """
 
     source: str = "text"
@@ -197,25 +197,25 @@ class Traits:
     sees_reference: bool = False
 
     def __post_init__(self) -> None:
-        """Check them."""
-        wrong = []
+        """Validate."""
+        faults = []
         for name, field in self.__dataclass_fields__.items():
             value = getattr(self, name)
             if isinstance(field.default, str):
-                right, rule = isinstance(value, str) and value in KINDS, "'text' or 'speech'"
+                valid, rule = isinstance(value, str) and value in KINDS, "'text' or 'speech'"
             elif isinstance(field.default, bool):
-                right, rule = isinstance(value, bool), "True or False"
+                valid, rule = isinstance(value, bool), "True or False"
             else:
-                low, high = SILENCES if name == "patience" else RATES
-                number = whole(value, low, high)
-                right, rule = number is not None or value is field.default, f"a whole number from {low} to {high}"
-                object.__setattr__(self, name, number)  # one of NumPy's becomes one of Python's
-            if not right:
-                wrong.append(f"{name} = {short(value)}, but it is {rule}")
-        if wrong:
+                low, high = PATIENCE_RANGE if name == "patience" else SAMPLE_RATES
+                number = int_in_range(value, low, high)
+                valid, rule = number is not None or value is field.default, f"a whole number from {low} to {high}"
+                object.__setattr__(self, name, number)  # a NumPy integer becomes an int
+            if not valid:
+                faults.append(f"{name} = {shorten(value)}, but it is {rule}")
+        if faults:
             raise UsageError(
-                f"what the agent declares of itself makes no sense: {'; '.join(wrong)}\n"
-                "  fix: mend these attributes of the agent's class, or leave them out."
+                f"the agent's declarations are not valid: {'; '.join(faults)}\n"
+                "  fix: correct these attributes of the agent's class, or leave them out."
             )
         if self.source == "text" and self.target == "speech":
             raise UsageError("agents from text to speech cannot be run: the log of their delays would have no unit")
@@ -235,26 +235,26 @@ class Traits:
         return cls(**{**fields, "batched": callable(getattr(agent, "policies", None))})
 
 
-def whole(value: object, low: int, high: int) -> int | None:
-    """A value as an int, if it is a whole number in a range; a truth value is none.
+def int_in_range(value: object, low: int, high: int) -> int | None:
+    """A value as an int, if it is an integer in the range; a bool is not.
 
     Example:
-        >>> whole(3, 0, 10), whole(True, 0, 10), whole(3.0, 0, 10), whole(11, 0, 10)
+        >>> int_in_range(3, 0, 10), int_in_range(True, 0, 10), int_in_range(3.0, 0, 10), int_in_range(11, 0, 10)
         (3, None, None, None)
     """
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         return None
     return number if low <= (number := int(value)) <= high else None
 
 
-def short(value: object) -> str:
-    """A value, as a reason shows it."""
+def shorten(value: object) -> str:
+    """The repr of a value for a message, at most 80 characters long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 class _Function:
-    """A function of the state, as an agent."""
+    """A function of the state as an agent."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -267,7 +267,7 @@ def as_agent(agent: Any) -> Any:
     """An agent, from an agent or a function of the state.
 
     Raises:
-        UsageError: it has neither `policy` nor `policies`, and cannot be called.
+        UsageError: it has neither `policy` nor `policies`, and is not callable.
 
     Example:
         >>> def copy(state):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules of `lagging.policies` as agents: when to write is given by g(t), what to write by somebody else.
+"""The schedules of `lagging.policies` as agents: g(t) decides when to write, a model or the reference what.
 
-    Scheduled    what a model says comes next. The schedule must be one that can be followed without knowing how long
-                 source and translation will be: wait-K, wait-K-catchup=C, offline, prescient
-    Oracle       the words of the reference. It is told both lengths, so that it can follow every schedule, and shows
-                 what a latency metric says of it in the very loop that real agents run in
+    Scheduled    writes the tokens of a model. The schedule must not depend on the lengths of source and translation:
+                 wait-K, wait-K-catchup=C, offline, prescient
+    Oracle       writes the words of the reference. It knows both lengths, so that it can follow every schedule, and
+                 shows the latency of a schedule in the same loop as that of real agents
 
-Source tokens are read one at a time; if more are read at once, what is written waits for the end of what was read.
+Source tokens are read one at a time; if more are read at once, the agent writes after the whole read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TARGET_LEVELS = ("word", "char")
 
 
 class NextToken(Protocol):
-    """A model that says what comes next."""
+    """A model that predicts the next token."""
 
     def __call__(self, source: Sequence[str], target: Sequence[str], finished: bool, /) -> str | None:
         """The next target token, from the source so far, the target so far, and whether that is the whole source.
 
-        None if the translation ends here; the sentence then ends, also if there is more source.
+        None ends the sentence, even if there is more source.
         """
 
 
@@ -45,10 +45,10 @@ class Scheduled:
 
     Args:
         schedule: a policy, or its name.
-        model: what says what to write.
+        model: predicts the next token.
 
     Raises:
-        UsageError: nobody can follow this schedule who does not know the lengths of source and translation.
+        UsageError: the schedule depends on the lengths of source and translation.
 
     Example:
         >>> from lagging.agents import State
@@ -66,15 +66,15 @@ class Scheduled:
         self.schedule = policy(schedule) if isinstance(schedule, str) else schedule
         if not self.schedule.online:
             raise UsageError(
-                f"{self.schedule.name} cannot be followed while the sentence is under way: when it writes depends on "
-                "how long source and translation will have been\n  fix: take wait-K, wait-K-catchup=C or offline; or "
-                "an Oracle, which is told."
+                f"{self.schedule.name} cannot be followed online: when it writes depends on "
+                "the lengths of source and translation\n  fix: use wait-K, wait-K-catchup=C or offline; or "
+                "an Oracle, which knows the lengths."
             )
         self.model = model
         self.eager = self.schedule.due(1) < 1
 
     def policy(self, state: State) -> Write | None:
-        """Read on until the next token is due, then write it."""
+        """Read until the next token is due, then write it."""
         if not state.finished and len(state.source) < self.schedule.due(len(state.target) + 1):
             return None
         token = self.model(state.source, state.target, state.finished)
@@ -83,30 +83,30 @@ class Scheduled:
 
 @dataclass
 class _Task:
-    """Of a sentence under way: what to write, and when; and how far the last punctuation was, in what has been seen."""
+    """State of a sentence: the tokens and their delays; and the last punctuation mark in the source seen so far."""
 
     tokens: list[str]
     delays: Floats
     seen: int = 0
-    heard: int = 0
+    usable: int = 0
 
 
 class Oracle:
-    """The reference, written by a schedule: no translator, but a schedule that can be heard.
+    """Writes the reference by a schedule.
 
-    Its delays are those of `Policy.delays`, also where they are 0: it is asked before anything has been read.
+    Its delays are those of `Policy.delays`, including delays of 0: it is called before the first read.
 
     Args:
         schedule: a policy, or its name.
-        level: what is written at a time: "word", or "char" (for which the run has to join what is written as it is, and
-            count characters: `joined_by="none"`, `level="char"`).
+        level: the unit that is written: "word", or "char". For "char", the run has to join pieces unchanged and count
+            characters: `joined_by="none"`, `level="char"`.
 
     Example:
         >>> from lagging.agents.loop import drive
-        >>> from lagging.agents.sentence import Sentence, Traits, Written
+        >>> from lagging.agents.sentence import Sentence, Traits, TextSource
         >>> agent = Oracle("antagonist-4")
         >>> traits = Traits.of(agent)
-        >>> sentence = Sentence(Written(list("abcde")), traits, reference="the reference has five words")
+        >>> sentence = Sentence(TextSource(list("abcde")), traits, reference="the reference has five words")
         >>> drive(agent, sentence)
         >>> text, steps = sentence.hypothesis.finish()
         >>> text, [sentence.arrivals[step] for step in steps]
@@ -126,7 +126,7 @@ class Oracle:
         )  # a space goes with the character after it
 
     def policy(self, state: State) -> Write | None:
-        """Everything that is due."""
+        """Write all tokens that are due."""
         if state.memory is None:
             if state.reference is None or state.source_length is None:
                 raise UsageError(f"{self.schedule.name} writes the reference, and there is none")
@@ -134,28 +134,28 @@ class Oracle:
             state.memory = _Task(tokens, self._to_lengths.delays(int(state.source_length), len(tokens)))
         task: _Task = state.memory
         begin = len(state.target)
-        end = int(np.searchsorted(task.delays, self._heard(state, task), side="right"))
+        end = int(np.searchsorted(task.delays, self._usable_source(state, task), side="right"))
         finished = end == len(task.tokens)
         return Write(task.tokens[begin:end], finished=finished) if end > begin or finished else None
 
-    def _heard(self, state: State, task: _Task) -> int:
-        """Source tokens read; or, of a schedule that waits for punctuation, those up to the last of it."""
+    def _usable_source(self, state: State, task: _Task) -> int:
+        """Number of source tokens read; for a schedule that waits for punctuation, up to the last punctuation mark."""
         read = len(state.source)
         if not self.schedule.at_punctuation or state.finished:
             return read
-        for place in range(task.seen, read):
-            if state.source[place].endswith(PUNCTUATION):
-                task.heard = place + 1
+        for position in range(task.seen, read):
+            if state.source[position].endswith(PUNCTUATION):
+                task.usable = position + 1
         task.seen = read
-        return task.heard
+        return task.usable
 
 
 def from_name(name: str, options: Mapping[str, str]) -> Oracle:
-    """The agent that `lagging run wait-3` runs: an Oracle.
+    """The agent of `lagging run wait-3`: an Oracle.
 
     Args:
-        name: of a policy; see `lagging.policies.policy`.
-        options: `level`, if it is not to write word by word.
+        name: name of a policy; see `lagging.policies.policy`.
+        options: `level`, "word" by default.
 
     Example:
         >>> from_name("wait-3-catchup", {}).schedule.name

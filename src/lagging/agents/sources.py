@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent listens to: sentences of text or of speech, given out a piece at a time.
+"""Sources: sentences of text or of speech, read in pieces.
 
-Text is given out word by word (or by characters, or by the pieces of a SentencePiece model), speech in chunks of so
-many milliseconds. A sound file is read once, when its turn comes, into one array of float32; an agent sees the part of
-it that has been read.
+Text is read word by word (or by characters, or by the pieces of a SentencePiece model), speech in chunks of some
+milliseconds. A sound file is read once, when its turn comes, into one float32 array; an agent sees the part of it that
+has been read.
 """
 
 from __future__ import annotations
@@ -22,17 +22,27 @@ from lagging.agents.failures import Failure
 from lagging.data.tokens import load_spm, tokens
 from lagging.errors import UsageError, counted, optional
 
-__all__ = ["Speech", "Spoken", "Tape", "Text", "Written", "chunk_size", "lines_of", "open_source", "text_level"]
+__all__ = [
+    "SampleBuffer",
+    "SpeechSource",
+    "SpeechTestSet",
+    "TextSource",
+    "TextTestSet",
+    "chunk_size",
+    "open_source",
+    "read_text_lines",
+    "text_level",
+]
 
 SOURCE_LEVELS = ("word", "char", "spm")
-SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a")
+SOUND_SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a")
 
 
-def lines_of(path: str | Path) -> list[str]:
-    """The lines of a file of UTF-8, also if it is compressed.
+def read_text_lines(path: str | Path) -> list[str]:
+    """The lines of a UTF-8 file, which may be compressed with gzip.
 
     Raises:
-        UsageError: it cannot be read, or is not UTF-8.
+        UsageError: the file cannot be read, or is not UTF-8.
     """
     try:
         raw = Path(path).read_bytes()
@@ -41,23 +51,23 @@ def lines_of(path: str | Path) -> list[str]:
         raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8: byte {error.start + 1}") from None
-    lines = text.split("\n")  # and at nothing else: a text may hold other line ends of Unicode
+    lines = text.split("\n")  # only there: a text may contain other line ends of Unicode
     if lines and not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
 
 
-# ---- one sentence -------------------------------------------------------------------------------------------------
+# ---- a sentence ---------------------------------------------------------------------------------------------------
 
 
-class Written:
-    """A sentence of text, given out some units at a time.
+class TextSource:
+    """A source sentence of text.
 
     Attributes:
         seen: what has been read; the list that the agent sees.
-        read: how much that is, in source tokens.
+        read: the number of source tokens that have been read.
         length: |x|.
-        finished: whether that is all.
+        finished: whether all of it has been read.
     """
 
     __slots__ = ("_chunk", "_units", "finished", "length", "read", "seen")
@@ -72,21 +82,23 @@ class Written:
 
     @property
     def reads(self) -> int:
-        """How many reads the whole of it takes."""
+        """The number of reads that the whole source takes."""
         return -(-self.length // self._chunk)
 
     def advance(self) -> list[str]:
-        """Read on; what has been read."""
+        """Read the next chunk; returns all that has been read."""
         seen, read = self.seen, self.read
         seen += self._units[read : read + self._chunk]
         read += self._chunk
-        self.read = read = read if read < self.length else self.length  # not len(seen): an agent may have changed it
+        self.read = read = (
+            read if read < self.length else self.length
+        )  # not len(seen): an agent may have changed the list
         self.finished = read == self.length
         return seen
 
 
-class Spoken:
-    """A recording, given out some milliseconds at a time; the same attributes, in ms."""
+class SpeechSource:
+    """A recording; the same attributes as `TextSource`, in ms."""
 
     __slots__ = ("_at", "_chunk", "_samples", "finished", "length", "read", "sample_rate", "seen")
 
@@ -102,11 +114,11 @@ class Spoken:
 
     @property
     def reads(self) -> int:
-        """How many reads the whole of it takes."""
+        """The number of reads that the whole source takes."""
         return -(-len(self._samples) // self._chunk)
 
     def advance(self) -> Any:
-        """Read on; what has been read."""
+        """Read the next chunk; returns all that has been read."""
         self._at = min(self._at + self._chunk, len(self._samples))
         self.read = self._at * 1000 / self.sample_rate
         self.finished = self._at == len(self._samples)
@@ -114,37 +126,37 @@ class Spoken:
         return self.seen
 
 
-class Tape:
-    """Samples that come piece by piece: one array, made twice as long when it is full, so that few are copied.
+class SampleBuffer:
+    """Samples that arrive in pieces: one array, doubled when it is full, so that few samples are copied.
 
     Args:
-        most: how many samples may come; the array is not made longer.
+        max_samples: the largest number of samples that may arrive; the array does not grow beyond it.
 
     Example:
-        >>> tape = Tape()
+        >>> tape = SampleBuffer()
         >>> tape.add([1, 2])
         >>> tape.add([3])
-        >>> tape.heard
+        >>> tape.samples_so_far
         array([1., 2., 3.], dtype=float32)
     """
 
-    __slots__ = ("_end", "_most", "_room")
+    __slots__ = ("_end", "_max_samples", "_room")
 
-    def __init__(self, most: float = math.inf) -> None:
-        self._room, self._end, self._most = np.empty(0, np.float32), 0, most
+    def __init__(self, max_samples: float = math.inf) -> None:
+        self._room, self._end, self._max_samples = np.empty(0, np.float32), 0, max_samples
 
     def add(self, samples: Any) -> None:
-        """More of them."""
+        """Append samples."""
         begin, self._end = self._end, self._end + len(samples)
-        if self._end > len(self._room):  # what somebody has kept of the shorter one stays as it is
-            longer = np.empty(max(int(min(2 * len(self._room), self._most)), self._end), np.float32)
+        if self._end > len(self._room):  # views of the shorter array stay valid
+            longer = np.empty(max(int(min(2 * len(self._room), self._max_samples)), self._end), np.float32)
             longer[:begin] = self._room[:begin]
             self._room = longer
         self._room[begin : self._end] = samples
 
     @property
-    def heard(self) -> Any:
-        """All so far, for reading."""
+    def samples_so_far(self) -> Any:
+        """All samples so far, as a read-only view."""
         seen = self._room[: self._end]
         seen.flags.writeable = False
         return seen
@@ -154,13 +166,13 @@ class Tape:
 
 
 @dataclass(frozen=True)
-class Text:
-    """The sentences of a text file, one a line.
+class TextTestSet:
+    """The sentences of a text file, one per line.
 
     Attributes:
         lines: the sentences.
-        level: what is read at a time: "word", "char", or the pieces of a model ("spm-…").
-        chunk: how many of them.
+        level: the unit that is read: "word", "char", or the pieces of a model ("spm-…").
+        chunk: the number of units per read.
     """
 
     lines: Sequence[str]
@@ -174,24 +186,24 @@ class Text:
         """Number of sentences."""
         return len(self.lines)
 
-    def open(self, place: int) -> Written:
+    def open(self, index: int) -> TextSource:
         """A sentence, from its beginning."""
-        line = self.lines[place]
-        return Written(line.split() if self.level == "word" else tokens(line, self.level), self.chunk)
+        line = self.lines[index]
+        return TextSource(line.split() if self.level == "word" else tokens(line, self.level), self.chunk)
 
-    def shown(self, place: int) -> str:
-        """How the log names the source: by itself."""
-        return " ".join(self.lines[place].split()) if self.level == "word" else self.lines[place]
+    def log_entry(self, index: int) -> str:
+        """The source as the log has it: the text itself."""
+        return " ".join(self.lines[index].split()) if self.level == "word" else self.lines[index]
 
 
 @dataclass(frozen=True)
-class Speech:
-    """Sound files, one a line of a list.
+class SpeechTestSet:
+    """Sound files, one per line of a list.
 
     Attributes:
         paths: the files.
-        chunk: how many ms are read at a time.
-        home: where relative paths begin, wherever an agent may go.
+        chunk: ms per read.
+        home: the folder that relative paths start from, even if an agent changes the working directory.
     """
 
     paths: Sequence[str]
@@ -205,55 +217,55 @@ class Speech:
         """Number of recordings."""
         return len(self.paths)
 
-    def open(self, place: int) -> Spoken:
-        """A recording, read once."""
+    def open(self, index: int) -> SpeechSource:
+        """A recording, from its beginning."""
         soundfile = optional("soundfile", "speech")
         try:
-            samples, rate = soundfile.read(self.home / self.paths[place], dtype="float32")
+            samples, rate = soundfile.read(self.home / self.paths[index], dtype="float32")
         except (OSError, soundfile.SoundFileError) as error:
             raise Failure("unreadable", str(error)) from None
         if samples.ndim > 1:
-            raise Failure("unreadable", f"{self.paths[place]} has {samples.shape[1]} channels, agents hear one")
-        return Spoken(samples, rate, self.chunk)
+            raise Failure("unreadable", f"{self.paths[index]} has {samples.shape[1]} channels, agents hear one")
+        return SpeechSource(samples, rate, self.chunk)
 
-    def shown(self, place: int) -> list[str]:
-        """How the log names the source: its file, and what SimulEval's logs say of it."""
+    def log_entry(self, index: int) -> list[str]:
+        """The source as the log has it: the path, and what SimulEval's logs say of the file."""
         soundfile = optional("soundfile", "speech")
         try:
-            told = str(soundfile.info(self.home / self.paths[place]))
-        except (OSError, soundfile.SoundFileError):  # it was there when the run began; the line says that it failed
-            return [self.paths[place]]
-        return [self.paths[place], *told.split("\n")[1:]]
+            info = str(soundfile.info(self.home / self.paths[index]))
+        except (OSError, soundfile.SoundFileError):  # it could be read when the run began; the log line has the failure
+            return [self.paths[index]]
+        return [self.paths[index], *info.split("\n")[1:]]
 
-    def check(self, name: str, given: Sequence[str]) -> None:
-        """Look at the head of every file, and say at once what is wrong with any.
+    def check(self, name: str, names: Sequence[str]) -> None:
+        """Read the header of every file, and raise one error for all files that cannot be used.
 
         Args:
-            name: the list of them.
-            given: as they are called there.
+            name: path of the list.
+            names: the files as the list names them.
         """
         soundfile = optional("soundfile", "speech")
-        wrong = []
-        for number, (path, line) in enumerate(zip(self.paths, given, strict=True), 1):
-            if not _is_there(path):
-                wrong.append(f"{name}:{number}: no such file: {line}{f', nor {path}' if path != line else ''}")
+        faults = []
+        for number, (path, line) in enumerate(zip(self.paths, names, strict=True), 1):
+            if not _exists(path):
+                faults.append(f"{name}:{number}: no such file: {line}{f', nor {path}' if path != line else ''}")
                 continue
             try:
                 if (channels := soundfile.info(path).channels) != 1:
-                    wrong.append(f"{name}:{number}: {path} has {channels} channels; agents hear one: mix them first")
+                    faults.append(f"{name}:{number}: {path} has {channels} channels; agents hear one: mix them first")
             except (OSError, soundfile.SoundFileError) as error:
-                wrong.append(f"{name}:{number}: {error}")
+                faults.append(f"{name}:{number}: {error}")
             except UnicodeEncodeError:
-                wrong.append(f"{name}:{number}: {path}: a sound file whose name is not UTF-8 cannot be opened")
-        if len(wrong) == len(given) and not any(map(_is_there, self.paths)):
+                faults.append(f"{name}:{number}: {path}: a sound file whose name is not UTF-8 cannot be opened")
+        if len(faults) == len(names) and not any(map(_exists, self.paths)):
             raise UsageError(
-                f"{wrong[0]}; and so with every line: {counted(len(wrong), 'sound file')} cannot be found\n"
+                f"{faults[0]}; the same holds for every line: {counted(len(faults), 'sound file')} cannot be found\n"
                 f'  The agent declares source = "speech".\n  fix: is {name} a list of sound files, one path a line?'
             )
-        if wrong:
-            more = f"\n  and {len(wrong) - 10} more" if len(wrong) > 10 else ""
+        if faults:
+            more = f"\n  and {len(faults) - 10} more" if len(faults) > 10 else ""
             raise UsageError(
-                f"{counted(len(wrong), 'sound file')} cannot be used:\n  " + "\n  ".join(wrong[:10]) + more
+                f"{counted(len(faults), 'sound file')} cannot be used:\n  " + "\n  ".join(faults[:10]) + more
             )
 
 
@@ -265,52 +277,53 @@ def open_source(
     spm_model: str | Path | None = None,
     chunk: float | None = None,
     check: bool = True,
-) -> Text | Speech:
+) -> TextTestSet | SpeechTestSet:
     """The test set in a file: sentences of text, or a list of sound files.
 
     Args:
-        path: one sentence, or the path of one sound file, a line. Paths are as given, or else from where the list is.
+        path: a file with one sentence, or the path of one sound file, per line. Paths are taken as they are, or else
+            relative to the folder of the list.
         kind: "text" or "speech".
-        level: of text, what is read at a time: "word", "char", or "spm" with a model.
-        spm_model: the SentencePiece model.
-        chunk: how much is read at a time: source tokens (1 if not given), or ms (500).
-        check: whether to look at every sound file.
+        level: the unit in which text is read: "word", "char", or "spm" with a model.
+        spm_model: path of the SentencePiece model.
+        chunk: the size of a read: source tokens (default 1), or ms (default 500).
+        check: whether to check every sound file.
 
     Raises:
-        UsageError: a file cannot be read, or makes no sense.
+        UsageError: a file cannot be read, or an argument is not valid.
     """
-    lines, size = lines_of(path), chunk_size(kind, chunk)
+    lines, size = read_text_lines(path), chunk_size(kind, chunk)
     if not lines:
         raise UsageError(f"{path} is empty: there is nothing to translate")
     if kind == "speech":
         blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
         if blank:
             raise UsageError(f"{path}:{blank[0]}: there is no sound file on this line")
-        given = [line.strip() for line in lines]
-        speech = Speech([line if _is_there(line) else str(Path(path).parent / line) for line in given], size)
+        names = [line.strip() for line in lines]
+        speech = SpeechTestSet([line if _exists(line) else str(Path(path).parent / line) for line in names], size)
         if check:
-            speech.check(str(path), given)
+            speech.check(str(path), names)
         return speech
-    if check and all(line.strip().lower().endswith(SOUNDS) and _is_there(line.strip()) for line in lines):
+    if check and all(line.strip().lower().endswith(SOUND_SUFFIXES) and _exists(line.strip()) for line in lines):
         raise UsageError(
             f'every line of {path} is the path of a sound file, but the agent declares source = "text"\n'
             '  fix: write source = "speech" into the class of an agent that listens.'
         )
-    return Text(lines, text_level(level, spm_model), int(size))
+    return TextTestSet(lines, text_level(level, spm_model), int(size))
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
-    except OSError:  # a sentence is too long for the name of a file
+    except OSError:  # the text is too long for a file name
         return False
 
 
 def text_level(level: str, spm_model: str | Path | None = None) -> str:
-    """What of a text is read at a time, with the model by its name.
+    """The unit in which text is read, with the name of its model.
 
     Raises:
-        UsageError: there is no such level, or a model is missing, or there for nothing.
+        UsageError: the level is unknown, or a model is missing or superfluous.
     """
     if level not in SOURCE_LEVELS:
         raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
@@ -321,10 +334,10 @@ def text_level(level: str, spm_model: str | Path | None = None) -> str:
 
 
 def chunk_size(kind: str, chunk: float | None) -> float:
-    """How much is read at a time: source tokens (1 if not given), or ms (500).
+    """The size of a read: source tokens (default 1), or ms (default 500).
 
     Raises:
-        UsageError: it is nothing, or no number.
+        UsageError: it is not a valid number.
     """
     if kind == "speech":
         if chunk is not None and not 1 <= chunk < math.inf:
@@ -336,7 +349,7 @@ def chunk_size(kind: str, chunk: float | None) -> float:
 
 
 def as_floats(samples: Any) -> Any:
-    """Samples that an agent wrote, as one row of float32."""
+    """Samples that an agent wrote, as a float32 array of one dimension."""
     try:
         array = np.asarray(samples, dtype=np.float32)
     except (TypeError, ValueError) as error:

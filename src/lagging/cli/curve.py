@@ -29,14 +29,15 @@ from lagging.comparison.published import read_scores
 from lagging.comparison.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
 from lagging.comparison.regimes import REGIMES
 from lagging.curves import Setting, axis, check_axes, curves
-from lagging.curves.ranking import lines, ranking
+from lagging.curves.ranking import ranking
+from lagging.curves.slopes import lines
 from lagging.data.decimals import DECIMAL
 from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
 from lagging.render.curves import render_curves
-from lagging.render.disagreement import render_lines, render_ranking
+from lagging.render.ranking import render_lines, render_ranking
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
 from lagging.stats import CORRECTIONS
@@ -181,7 +182,7 @@ def command(
     if not settings:
         raise UsageError("there is nothing to draw: give logs, or --published")
     messages.print_differences(results)
-    drawn: dict[str, Any] = {"by": resample, "level": confidence / 100, "resamples": resamples, "seed": seed}
+    drawn: dict[str, Any] = {"resample": resample, "confidence": confidence / 100, "resamples": resamples, "seed": seed}
     look: dict[str, Any] = {"width": terminal_width(), "colour": has_colour() and output is None}
     draw: Callable[[str], None] | None = None
     if ranks is not None:
@@ -214,7 +215,7 @@ def command(
     if draws is not None:
         if draws.note is not None:
             messages.print(f"note: {draws.note}")
-        for name, ids in draws.joint.matched.unmatched.items():
+        for name, ids in draws.matched.unmatched.items():
             if ids:
                 sample = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
                 messages.print(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}")

@@ -17,7 +17,7 @@ from lagging.errors import UsageError
 from lagging.formats import ReadOptions, scan_log
 from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
-from lagging.render.documents import tsv_field
+from lagging.render.records import tsv_field
 from lagging.render.timeline import timeline
 from lagging.render.timeline_text import draw
 from lagging.scoring.log import score

@@ -70,7 +70,10 @@ class Messages:
         """With -v, print which segments have no score, and why."""
         for score in scores if self.verbose else ():
             for reason, ids in score.undefined.reasons.items():
-                self.print(f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}")
+                more = " …" * (score.undefined.counts[reason] > len(ids))
+                self.print(
+                    f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}{more}"
+                )
 
     def print_omissions(self, columns: list[str]) -> None:
         """Print what a format could not hold."""

@@ -24,7 +24,7 @@ from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
 from lagging.render import RENDERERS
 from lagging.scoring.signature import ALIGNERS
-from lagging.stats import CORRECTIONS, MOST, RESAMPLES, SEED, TESTS
+from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 
 __all__ = [
     "column_options",
@@ -94,13 +94,13 @@ def schema_options(command: Command) -> Command:
         strip: tuple[str, ...] = (),
         **rest: Any,
     ) -> Any:
-        options = ReadOptions.make(
+        options = ReadOptions(
             format=format_in,
             level=level,
             unit=unit,
             spm_model=spm_model,
-            repair=_split(repair),
-            strip=_split(strip),
+            repair=tuple(_split(repair)),
+            strip=tuple(_split(strip)),
             column_map=dict(_parse_column(text) for text in _split(column_map, keep_empty=True)),
         )
         return command(*args, options=options, **rest)
@@ -246,11 +246,11 @@ resample_option = click.option(
 RESAMPLING_OPTIONS = (
     click.option(
         "--resamples",
-        type=click.IntRange(FEWEST, MOST),
+        type=click.IntRange(FEWEST, MAX_RESAMPLES),
         default=RESAMPLES,
         show_default=True,
         metavar="N",
-        help=f"Number of resamples, from {FEWEST} to {MOST}.",
+        help=f"Number of resamples, from {FEWEST} to {MAX_RESAMPLES}.",
     ),
     click.option(
         "--seed",

@@ -14,7 +14,7 @@ from lagging.cli.segments import is_parquet
 from lagging.data.files import write_whole
 from lagging.errors import Fault, counted, optional
 from lagging.formats.quarantine import reason_of
-from lagging.render.documents import tsv_field
+from lagging.render.records import tsv_field
 
 __all__ = ["TABLE_NAME", "Quarantine"]
 

@@ -92,7 +92,7 @@ def command(
     results = [score(run, metrics, convention=convention) for run in runs]
     make_names_distinct(results, [path for _, path in systems])
     by_name = {scores.system: run for scores, run in zip(results, runs, strict=True)}
-    drawn: dict[str, Any] = {"by": resample, "resamples": resamples, "seed": seed}
+    drawn: dict[str, Any] = {"resample": resample, "resamples": resamples, "seed": seed}
     if len(runs) > 1:
         tested: dict[str, Any] = {"base": base, "correction": correction} | ({} if test is None else {"test": test})
         scored = {scores.system: scores for scores in results}

@@ -12,7 +12,7 @@ from lagging.data.files import write_whole
 from lagging.errors import UsageError
 from lagging.formats import FORMATS, ReadOptions, format_for, write
 from lagging.longform.cutting import Cutting
-from lagging.render.documents import moves_table
+from lagging.render.records import moves_table
 
 __all__ = ["command"]
 

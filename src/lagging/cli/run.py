@@ -24,64 +24,109 @@ from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
 from lagging.cli.messages import Messages, emit, has_colour, print_message, terminal_width
-from lagging.cli.options import message_options, parse_metrics
+from lagging.cli.options import convention_option, format_option, message_options, metric_option, parse_metrics
 from lagging.data.run import Run
 from lagging.errors import UsageError, counted
 from lagging.formats import ReadOptions
 from lagging.metrics import Metric
-from lagging.metrics.conventions import CONVENTIONS
 from lagging.policies import policy
-from lagging.render import RENDERERS, render
+from lagging.render import render
 from lagging.scoring.log import Log, score
 from lagging.scoring.plan import Plan
 
 __all__ = ["command"]
 
-EVERY = 60
-"""Seconds between two lines of progress where there is no terminal."""
+PROGRESS_SECONDS = 60
+"""Seconds between two lines of progress, if standard error is not a terminal."""
 
-WIDE = 90
-"""Columns of a terminal that has room for a bar."""
+BAR_COLUMNS = 90
+"""Columns that a terminal needs for a progress bar."""
 
 
 @click.command("run")
 @click.argument("agent", required=False, metavar="[AGENT.py[:CLASS]]")
-@click.option("--source", required=True, metavar="FILE", help="Sentences, or paths of sound files, one a line.")
-@click.option("--reference", "--target", metavar="FILE", help="Reference translations, one a line.")
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where log and scores go; a run goes on there.")
-@click.option("-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the agent.")
-@click.option("--simuleval", is_flag=True, help="The agent is one of SimulEval's.")
-@click.option("--remote", metavar="URL", help="The agent is served elsewhere: ws://127.0.0.1:8765.")
-@click.option("--chunk", "--source-segment-size", type=float, help="Source tokens (1) or ms (500) for each read.")
-@click.option("--source-level", type=click.Choice(SOURCE_LEVELS), default="word", help="What a text is read by.")
-@click.option("--spm-model", metavar="FILE", help="The SentencePiece model of --source-level spm.")
 @click.option(
-    "--joined-by", type=click.Choice(list(JOINTS)), default="word", help="How what it writes joins to a text."
+    "--source", required=True, metavar="FILE", help="File with one sentence, or one path of a sound file, per line."
 )
-@click.option("--level", type=click.Choice(LEVELS), default="word", help="What of the target gets a delay.")
-@click.option("--workers", type=int, default=1, help="Processes, each with an agent of its own.")
-@click.option("--batch", type=int, default=1, help="Sentences at once, for an agent with `policies`.")
-@click.option("--realtime", is_flag=True, help="Give the source out at its own pace, by the clock on the wall.")
-@click.option("--pace", type=float, metavar="N", help="Of text in real time: tokens a second.")
-@click.option("--step-limit", type=float, default=300.0, metavar="S", help="Seconds for one answer (300).")
-@click.option("--sentence-limit", type=float, default=3600.0, metavar="S", help="Seconds for a sentence (3600).")
+@click.option("--reference", "--target", metavar="FILE", help="File with one reference translation per line.")
 @click.option(
-    "--token-limit", type=click.IntRange(1), metavar="N", help="Tokens of a sentence (1000, and 10 per source token)."
+    "-o",
+    "--output",
+    required=True,
+    metavar="FOLDER",
+    help="Folder of log and scores; an unfinished run in it is resumed.",
 )
 @click.option(
-    "--call-limit", type=click.IntRange(1), metavar="N", help="Calls for a sentence (one per read, two per token)."
+    "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
 )
-@click.option("--byte-limit", type=click.IntRange(1), metavar="N", help="Bytes of a translation (16 MiB of text).")
+@click.option(
+    "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
+)
+@click.option("--remote", metavar="URL", help="Use the agent that `lagging serve` serves at this address.")
+@click.option(
+    "--chunk",
+    "--source-segment-size",
+    type=float,
+    help="Size of each read, in source tokens (default 1) or ms (default 500).",
+)
+@click.option(
+    "--source-level", type=click.Choice(SOURCE_LEVELS), default="word", help="Unit in which source text is read."
+)
+@click.option("--spm-model", metavar="FILE", help="SentencePiece model for --source-level spm.")
+@click.option(
+    "--joined-by",
+    type=click.Choice(list(JOINTS)),
+    default="word",
+    help="How the pieces that the agent writes are joined.",
+)
+@click.option("--level", type=click.Choice(LEVELS), default="word", help="Target unit that gets a delay.")
+@click.option("--workers", type=int, default=1, help="Number of worker processes, each with its own agent.")
+@click.option("--batch", type=int, default=1, help="Number of sentences per call, for an agent with `policies`.")
+@click.option("--realtime", is_flag=True, help="Read the source at its own pace, in real time.")
+@click.option("--pace", type=float, metavar="N", help="Pace of source text in real time, in tokens per second.")
+@click.option(
+    "--step-limit", type=float, default=300.0, metavar="S", help="Time limit for one answer, in seconds (default 300)."
+)
+@click.option(
+    "--sentence-limit",
+    type=float,
+    default=3600.0,
+    metavar="S",
+    help="Time limit for a sentence, in seconds (default 3600).",
+)
+@click.option(
+    "--token-limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Largest number of tokens of a translation (default 1000 + 10 per source token).",
+)
+@click.option(
+    "--call-limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Largest number of calls for a sentence (default one per read + two per token).",
+)
+@click.option(
+    "--byte-limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Largest size of a translation, in bytes (default 16 MiB of text).",
+)
 @click.option("--strict", is_flag=True, help="Stop at the first sentence that fails.")
-@click.option("--retry-failed", is_flag=True, help="Try again what failed before.")
+@click.option("--retry-failed", is_flag=True, help="Translate again the sentences that failed before.")
 @click.option(
-    "--first", type=click.IntRange(1), metavar="N", help="Only the first N sentences; the rest may follow later."
+    "--first",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Translate only the first N sentences; a later run can continue.",
 )
-@click.option("--no-times", is_flag=True, help="Leave out what was measured: the same log to the byte, every time.")
-@click.option("-m", "--metric", "names", multiple=True, metavar="LIST", help="Metrics of the scores at the end.")
-@click.option("-f", "--format", "form", type=click.Choice(RENDERERS), default="table", help="How to print the scores.")
-@click.option("--convention", "named", type=click.Choice(list(CONVENTIONS)), default="paper", help="Whose counting.")
-@click.option("--no-scores", is_flag=True, help="Only the log.")
+@click.option(
+    "--no-times", is_flag=True, help="Leave measured times out of the log, which is then the same every time."
+)
+@metric_option
+@format_option
+@convention_option
+@click.option("--no-scores", is_flag=True, help="Write the log, but compute no scores.")
 @message_options
 def command(
     agent: str | None,
@@ -103,16 +148,16 @@ def command(
     byte_limit: int | None,
     names: tuple[str, ...],
     form: str,
-    named: str,
+    convention: str,
     no_scores: bool,
     messages: Messages,
     **settings: Any,
 ) -> int:
-    """Take an agent over a test set, and score what it did.
+    """Run an agent over a test set, and score its output.
 
-    Every finished sentence is in the log at once: after a crash, the same command goes on. What the agent does wrong
-    costs it the sentence, not the run. AGENT is a Python file with a class that has `policy(self, state)`, or a policy
-    (wait-3, antagonist-4, …) that writes the reference.
+    Every finished sentence is in the log at once: after a crash, the same command resumes the run. A failure of the
+    agent costs one sentence, not the run. AGENT is a Python file with a class that has `policy(self, state)`, or the
+    name of a policy (wait-3, antagonist-4, …) that writes the reference.
 
     \b
     lagging run my_agent.py --source test.de --reference test.en -o out/
@@ -120,7 +165,7 @@ def command(
     lagging run --simuleval agent.py -a waitk=3 --source wavs.txt --reference test.en -o out/
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
     """
-    asked = parse_metrics(names)
+    metrics = parse_metrics(names)
     if not output:
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
@@ -128,10 +173,10 @@ def command(
         spec(agent, simuleval, remote, options), source, reference, output,
         Settings(limits=limits, times=not no_times, **settings),
     )  # fmt: skip
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
-    go_on = f"to go on: {shlex.join(['lagging', *sys.argv[1:]])}"
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM is handled like Ctrl-C
+    resume_hint = f"to resume: {shlex.join(['lagging', *sys.argv[1:]])}"
     try:
-        with _watched(messages) as progress:
+        with _reporting(messages) as progress:
             result = run_job(
                 job,
                 workers=workers,
@@ -140,106 +185,106 @@ def command(
                 retry_failed=retry_failed,
                 arguments=sys.argv[1:],
                 progress=progress,
-                ready=_can_be_scored(asked, named, reference) if asked and not no_scores else None,
+                ready=_can_be_scored(metrics, convention, reference) if metrics and not no_scores else None,
             )
-    except KeyboardInterrupt:  # before there was anything to finish
-        messages.print(f"interrupted; {go_on}")
+    except KeyboardInterrupt:  # before the first sentence
+        messages.print(f"interrupted; {resume_hint}")
         return 130
-    _say(result, messages)
+    _report_result(result, messages)
     if result.interrupted:
-        messages.print(f"interrupted; {go_on}")
+        messages.print(f"interrupted; {resume_hint}")
         return 130
     if not no_scores and result.done == len(result.failed):
         messages.print("every sentence failed: there are no scores")
     elif not no_scores:
-        _score(result, asked, named, form, messages)
+        _score(result, metrics, convention, form, messages)
     return 1 if result.failed else 0
 
 
 def _above_0(seconds: float) -> float:
     if not 0 < seconds < math.inf:
-        raise UsageError(f"a limit is a number of seconds above 0, but got {seconds:g}")
+        raise UsageError(f"a time limit must be a number of seconds above 0, but got {seconds:g}")
     return seconds
 
 
 def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
-    """Which agent is meant."""
+    """The agent that the command line describes."""
     pairs = []
     for text in options:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"cannot read -a {text!r}; write it like k=3")
+            raise UsageError(f"-a {text!r} is not NAME=VALUE\n  fix: write it like -a k=3.")
         pairs.append((name, value))
     if remote is not None:
         if agent is not None:
-            raise UsageError("--remote says itself which agent it is; leave the file out")
+            raise UsageError("--remote already names the agent\n  fix: leave out the file.")
         if simuleval:
-            raise UsageError("--remote is told what its agent is; give --simuleval to lagging serve, which makes it")
+            raise UsageError("--simuleval does not go with --remote\n  fix: give --simuleval to lagging serve instead.")
         return Spec("remote", remote, tuple(pairs))
     if agent is None:
-        raise UsageError("give the file of an agent, the name of a policy, or --remote")
+        raise UsageError("no agent was given\n  fix: give the file of an agent, the name of a policy, or --remote.")
     if simuleval:
         return Spec("simuleval", agent, tuple(pairs))
     if agent.partition(":")[0].endswith(".py") or Path(agent).exists():
         return Spec("file", agent, tuple(pairs))
-    policy(agent)  # a wrong name is told here
+    policy(agent)  # raises for an unknown name
     return Spec("policy", agent, tuple(pairs))
 
 
-def _say(result: Result, messages: Messages) -> None:
-    """How it ended."""
+def _report_result(result: Result, messages: Messages) -> None:
+    """Report how the run ended."""
     if result.torn:
-        messages.print(f"mended: {counted(result.torn, 'line')} had broken off; kept in torn.txt, and translated again")
+        messages.print(f"repaired: {counted(result.torn, 'partial line')} moved to torn.txt, and translated again")
     if result.before == result.done and result.finished:
-        messages.print("there was nothing left to do")
+        messages.print("nothing was left to do")
     elif result.before:
-        messages.print(f"went on after {counted(result.before, 'sentence')}")
+        messages.print(f"resumed after {counted(result.before, 'sentence')}")
     messages.print(
         f"{result.log.parent}: {result.done} of {counted(result.total, 'sentence')}, {len(result.failed)} failed"
     )
     kinds: dict[str, list[int]] = {}
-    for place, kind in result.failed.items():
-        kinds.setdefault(kind, []).append(place)
-    for kind, places in kinds.items():
-        shown = ", ".join(map(str, sorted(places)[:5])) + (" …" if len(places) > 5 else "")
-        first = f", sentence {min(places)}" if len(places) > 1 else ""
-        messages.print(f"failed: {counted(len(places), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
+    for index, kind in result.failed.items():
+        kinds.setdefault(kind, []).append(index)
+    for kind, indices in kinds.items():
+        shown = ", ".join(map(str, sorted(indices)[:5])) + (" …" if len(indices) > 5 else "")
+        first = f", sentence {min(indices)}" if len(indices) > 1 else ""
+        messages.print(f"failed: {counted(len(indices), 'sentence')} ({shown}){first}: {result.reasons[kind]}")
         if kind in REMEDIES:
             messages.print(f"  fix: {REMEDIES[kind]}.")
     if not result.finished and not result.interrupted:
-        messages.print("stopped at the first failure, as --strict says")
+        messages.print("stopped at the first failure, because of --strict")
     if result.failed and messages.quiet:
         print_message(f"error: {len(result.failed)} of {counted(result.total, 'sentence')} failed")
 
 
-def _can_be_scored(asked: list[Metric] | None, named: str, reference: str | None) -> Callable[[Traits], None]:
-    """A look at whether the metrics can be had of what such an agent leaves, before it has worked all night."""
+def _can_be_scored(metrics: list[Metric] | None, convention: str, reference: str | None) -> Callable[[Traits], None]:
+    """A function that checks, before the run, that the metrics can be computed from the agent's output."""
 
-    def look(traits: Traits) -> None:
-        speech, sound = traits.source == "speech", traits.target == "speech"
-        more: dict[str, Any] = (
-            {"durations": [[1, 1]]} if sound else {"prediction": ["a b"], "erased": [0], "revisions": [0]}
+    def check(traits: Traits) -> None:
+        speech_in, speech_out = traits.source == "speech", traits.target == "speech"
+        columns: dict[str, Any] = (
+            {"durations": [[1, 1]]} if speech_out else {"prediction": ["a b"], "erased": [0], "revisions": [0]}
         )
-        more |= {"elapsed": [[1, 2]]} if speech else {}
+        columns |= {"elapsed": [[1, 2]]} if speech_in else {}
         run = Run.from_delays(
             [[1, 2]],
             source_length=[2],
             reference=None if reference is None else ["a b"],
-            unit="ms" if speech else "token",
-            level="token" if sound else "word",
+            unit="ms" if speech_in else "token",
+            level="token" if speech_out else "word",
             arrivals=[[1, 2]],
             compute=[[0, 0]],
             steps=[[0, 1]],
-            **more,
+            **columns,
         )
-        score(run, asked, convention=named)
+        score(run, metrics, convention=convention)
 
-    return look
+    return check
 
 
-def _score(result: Result, asked: list[Metric] | None, named: str, form: str, messages: Messages) -> None:
-    """Score the log, print the scores, and keep them beside it."""
-    plan = Plan.make(asked, named, keep="sums")
+def _score(result: Result, metrics: list[Metric] | None, convention: str, form: str, messages: Messages) -> None:
+    """Score the log, print the scores, and write them to `scores.json`."""
+    plan = Plan.make(metrics, convention, keep="sums")
     (accumulator,) = Log(str(result.log), ReadOptions()).score(plan, on_first=messages.announce)
     scores = accumulator.scores(accumulator.system)
     messages.print_notes(scores.notes, scores.system)
@@ -249,22 +294,22 @@ def _score(result: Result, asked: list[Metric] | None, named: str, form: str, me
 
 
 @contextmanager
-def _watched(messages: Messages) -> Iterator[Callable[[Progress], None] | None]:
-    """How far it is: a bar on a terminal, else a line a minute."""
+def _reporting(messages: Messages) -> Iterator[Callable[[Progress], None] | None]:
+    """Report progress: a bar on a terminal, else a line per minute."""
     if messages.quiet or not messages.progress:
         yield None
         return
     if not sys.stderr.isatty():
-        told, asked = time.monotonic(), False
+        last, announced = time.monotonic(), False
 
-        def line(far: Progress) -> None:
-            nonlocal told, asked
-            if far.stopping and not asked:
-                asked = True
-                messages.print("stopping when what is under way is over; asked again, at once")
-            if time.monotonic() - told >= EVERY:
-                told = time.monotonic()
-                messages.print(far.said())
+        def line(progress: Progress) -> None:
+            nonlocal last, announced
+            if progress.stopping and not announced:
+                announced = True
+                messages.print("stopping after the sentences in progress; press Ctrl-C again to stop at once")
+            if time.monotonic() - last >= PROGRESS_SECONDS:
+                last = time.monotonic()
+                messages.print(progress.describe())
 
         yield line
         return
@@ -274,10 +319,15 @@ def _watched(messages: Messages) -> Iterator[Callable[[Progress], None] | None]:
     from rich.table import Column
 
     console = Console(stderr=True)
-    said = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-    look: list[ProgressColumn] = [MofNCompleteColumn(table_column=Column(min_width=WIDE // 10, no_wrap=True)), said]
-    if console.width >= WIDE:  # else words come before pictures
-        look = [BarColumn(), *look, TimeRemainingColumn()]
-    with Bar(*look, console=console, transient=True) as bar:
+    description = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    columns: list[ProgressColumn] = [
+        MofNCompleteColumn(table_column=Column(min_width=BAR_COLUMNS // 10, no_wrap=True)),
+        description,
+    ]
+    if console.width >= BAR_COLUMNS:  # a narrow terminal shows only text
+        columns = [BarColumn(), *columns, TimeRemainingColumn()]
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("making the agent", total=None)
-        yield lambda far: bar.update(task, completed=far.done, total=far.total, description=far.said(short=True))
+        yield lambda progress: bar.update(
+            task, completed=progress.done, total=progress.total, description=progress.describe(short=True)
+        )

@@ -26,7 +26,7 @@ from lagging.cli.options import (
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.segments import segments_file, write_segments
-from lagging.cli.spark import Engine, engine_options, parse_spark_systems, score_on_spark
+from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
 from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, judge, regime
@@ -40,14 +40,14 @@ from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
-from lagging.render.cells import signatures as list_signatures
+from lagging.render.scores import signature_lines
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
 from lagging.scoring.plan import IntervalSettings, Keep, Plan
 from lagging.scoring.processes import MOST
 from lagging.scoring.scores import Score, Scores
 from lagging.scoring.signature import Settings, Signature, settings
-from lagging.stats import RESAMPLES, check_drawn
+from lagging.stats import RESAMPLES, check_confidence
 
 __all__ = ["command"]
 
@@ -131,15 +131,14 @@ def command(
     check_names(gates, request.metrics or [])
     if request.interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
-    if engine.spark and (cutting.requested or task is not None):
-        raise UsageError("--engine spark takes segments as they are; leave --segmentation and --regime out")
+    engine.check(logs, cutting, task, jobs)
     columns = _parse_columns(by)
     adds_up = bool(columns) or engine.spark or (request.interval is not None and request.interval.method == "poisson")
     if adds_up:
         _check_groups(request.cutting, task, request.interval)
     systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
-    if not engine.spark:
-        refuse_overwrite(systems, output, segment_scores, quarantine.file, inputs=request.cutting.files)
+    local = find_local_systems(systems) if engine.spark else systems
+    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=request.cutting.files)
     keeps_values = request.interval is not None or task is not None or segment_scores is not None or messages.verbose
     plan = Plan.make(
         request.metrics,
@@ -154,7 +153,7 @@ def command(
     results: list[list[Scores]]
     if engine.spark:
         paths, results = score_on_spark(
-            systems, plan, request.interval, request.options, segment_scores, quarantine, engine
+            systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
     else:
         groups = group_paths(systems) if columns else [(name, [path]) for name, path in systems]
@@ -182,7 +181,7 @@ def command(
                     verdicts.append(verdict)
                     results.append([scores if request.interval is None else add_intervals(scores, request.interval)])
             if table is not None:
-                table.signatures = list_signatures([scores for group in results for scores in group], segments=True)
+                table.signatures = signature_lines([scores for group in results for scores in group], segments=True)
     _name_and_describe(results, paths, messages)
     every = [scores for group in results for scores in group]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -197,7 +196,7 @@ def command(
     summary = [quarantine.summary] if quarantine.summary else []
     more = {} if quarantine.record is None else {"quarantine": quarantine.record}
     colour = has_colour() and output is None
-    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, said=summary, more=more)
+    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, notes=summary, fields=more)
     emit(text, output)
     return report_failed_gates(broken)
 
@@ -249,7 +248,7 @@ class _Request:
         interval = self.interval
         if first.interval is not None:
             resamples = first.interval.resamples
-            check_drawn(first.interval.confidence, RESAMPLES if resamples is None else resamples)
+            check_confidence(first.interval.confidence, RESAMPLES if resamples is None else resamples)
             interval = first.interval
         return replace(
             self,
@@ -278,14 +277,12 @@ def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptio
     both_pieces = is_spm(options.level or "") and is_spm(level or "")
     if both_pieces and level != options.level:
         raise UsageError(f"the model given is {options.level}, but {level} is needed")
-    return ReadOptions.make(
-        format=options.format,
+    return replace(
+        options,
         level=level if options.level in (None, "spm") else options.level,
-        unit=options.unit,
         unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
         repair=(*options.repair, *first.repair),
         strip=(*options.strip, *first.strip),
-        column_map=options.column_map,
     )
 
 

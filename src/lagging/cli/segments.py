@@ -14,8 +14,8 @@ from lagging.data.run import Run
 from lagging.errors import optional
 from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
-from lagging.render.cells import columns, signatures
-from lagging.render.documents import segment_table, tsv_field
+from lagging.render.records import tsv_field
+from lagging.render.scores import metrics_and_units, segment_table, signature_lines
 from lagging.scoring.part import Part
 from lagging.scoring.scores import Scores
 
@@ -36,10 +36,10 @@ def write_segments(path: str, results: Sequence[Scores]) -> None:
             file.writelines(segment_table(results))
         return
     with segments_file(path, ()) as segments:
-        segments.metrics = [metric for metric, _ in columns(results)]
+        segments.metrics = [metric for metric, _ in metrics_and_units(results)]
         for scores in results:
             segments.add(None, scores, scores.system)
-        segments.signatures = signatures(results, segments=True)
+        segments.signatures = signature_lines(results, segments=True)
 
 
 class Segments:

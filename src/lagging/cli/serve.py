@@ -27,19 +27,35 @@ COUNT, SECONDS = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 
 @click.command("serve")
 @click.argument("agent", metavar="AGENT.py[:CLASS]")
-@click.option("-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the agent.")
-@click.option("--simuleval", is_flag=True, help="The agent is one of SimulEval's.")
-@click.option("--host", default="127.0.0.1", help="Where to listen; what others can reach needs a token (127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="Where to listen; 0 finds a free one (8765).")
-@click.option("--token-file", metavar="FILE", help=f"The token that clients must show; or in {TOKEN}.")
-@click.option("--agents", type=COUNT, default=1, help="How many agents to make; one sentence at a time for each (1).")
-@click.option("--idle", type=SECONDS, default=DEFAULT.idle, help="Seconds that a client may be silent (60).")
-@click.option("--wait", type=SECONDS, default=DEFAULT.wait, help="Seconds that a client waits for an agent (60).")
-@click.option("--max-connections", type=COUNT, default=DEFAULT.connections, help="Clients at once (32).")
-@click.option("--max-message", type=COUNT, default=DEFAULT.message // MiB, help="MiB of a message (1).")
-@click.option("--max-sentence", type=COUNT, help="MiB held of a sentence (256, or what --max-memory has room for).")
-@click.option("--max-memory", type=COUNT, default=DEFAULT.memory // MiB, help="MiB held for all clients (768).")
-@click.option("--deadline", type=SECONDS, default=DEFAULT.deadline, help="Seconds that a sentence may take (3600).")
+@click.option(
+    "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
+)
+@click.option(
+    "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
+)
+@click.option("--host", default="127.0.0.1", help="Address to listen on; any but 127.0.0.1 needs a token.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, help="Port to listen on (default 8765); 0 for any free port."
+)
+@click.option("--token-file", metavar="FILE", help=f"File with the token that clients must show; else {TOKEN}.")
+@click.option("--agents", type=COUNT, default=1, help="Number of agents, each for one sentence at a time (default 1).")
+@click.option("--idle", type=SECONDS, default=DEFAULT.idle, help="Seconds that a client may be silent (default 60).")
+@click.option(
+    "--wait", type=SECONDS, default=DEFAULT.wait, help="Seconds that a client waits for an agent (default 60)."
+)
+@click.option(
+    "--max-connections", type=COUNT, default=DEFAULT.connections, help="Largest number of clients (default 32)."
+)
+@click.option("--max-message", type=COUNT, default=DEFAULT.message // MiB, help="Largest message, in MiB (default 1).")
+@click.option(
+    "--max-sentence", type=COUNT, help="Memory per sentence, in MiB (default 256, or as --max-memory allows)."
+)
+@click.option(
+    "--max-memory", type=COUNT, default=DEFAULT.memory // MiB, help="Memory for all clients, in MiB (default 768)."
+)
+@click.option(
+    "--deadline", type=SECONDS, default=DEFAULT.deadline, help="Seconds that a sentence may take (default 3600)."
+)
 @message_options
 def command(
     agent: str,
@@ -58,10 +74,10 @@ def command(
     deadline: float,
     messages: Messages,
 ) -> None:
-    """Show an agent to others, who run it with `lagging run --remote`: on another machine, or in another environment.
+    """Serve an agent to `lagging run --remote`, on another machine or in another environment.
 
-    It listens on this machine only, unless --host says otherwise, and then there must be a token. A client that hangs
-    up, falls silent or sends nonsense harms no other. Ctrl-C ends it.
+    It listens on this machine only, unless --host is given; that needs a token. A client that disconnects, falls
+    silent or sends invalid data does not affect the others. Ctrl-C stops the server.
 
     \b
     lagging serve my_agent.py
@@ -69,12 +85,14 @@ def command(
     lagging serve --simuleval agent.py --agents 2
     LAGGING_TOKEN=… lagging serve my_agent.py --host 0.0.0.0
     """
-    made = spec(agent, simuleval, None, options)
-    told = made.fingerprint()
+    described = spec(agent, simuleval, None, options)
+    fingerprint = described.fingerprint()
     server = AgentServer(
-        [made.make] * agents,
-        Path(made.name).name,
-        identity=hashlib.sha256(json.dumps(told | {"name": Path(made.name).name}, sort_keys=True).encode()).hexdigest(),
+        [described.make] * agents,
+        Path(described.name).name,
+        identity=hashlib.sha256(
+            json.dumps(fingerprint | {"name": Path(described.name).name}, sort_keys=True).encode()
+        ).hexdigest(),
         host=host,
         port=port,
         token=read_token(token_file, os.environ),
@@ -87,22 +105,22 @@ def command(
             wait=wait,
             deadline=deadline,
         ),
-        tell=lambda line, wrong: messages.print(line) if wrong or messages.verbose else None,
+        tell=lambda line, fault: messages.print(line) if fault or messages.verbose else None,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends jobs politely is treated as Ctrl-C is
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM is handled like Ctrl-C
     try:
-        print_message(f"serving {made.name}, {counted(agents, 'agent')}: {server.address}")
+        print_message(f"serving {described.name}, {counted(agents, 'agent')}: {server.address}")
         server.run()
     except KeyboardInterrupt:
         _stop(server, messages)
 
 
 def _stop(server: AgentServer, messages: Messages) -> None:
-    """Let the agents finish what they are doing, unless somebody is in a hurry."""
+    """Wait for the current steps of the agents, unless Ctrl-C is pressed again."""
     try:
         if server.busy:
-            messages.print("an agent is at work, and may finish its step; Ctrl-C again ends it at once")
+            messages.print("waiting for the current step of an agent; press Ctrl-C again to stop at once")
         server.stop()
     except KeyboardInterrupt:
-        os._exit(130)  # an agent that is stuck cannot be ended otherwise
+        os._exit(130)  # a hanging agent cannot be stopped otherwise
     messages.print(f"stopped, after {counted(server.sentences, 'sentence')}")

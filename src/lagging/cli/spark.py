@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
+import glob
 import re
+from collections.abc import Iterable, Sequence
 from functools import wraps
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
+from lagging.cli.messages import Messages
 from lagging.cli.options import Command
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.systems import group_paths, parse_system
-from lagging.data.tokens import is_spm
 from lagging.errors import DataError, Fault, UsageError
-from lagging.formats import ReadOptions, system_name
-from lagging.formats.source import resolve
-from lagging.scoring.intervals import group_notes
+from lagging.formats import ReadOptions
+from lagging.longform.cutting import Cutting
+from lagging.scoring.intervals import finish_scores
 from lagging.scoring.plan import IntervalSettings, Plan
 from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Scores
 
-__all__ = ["Engine", "engine_options", "parse_spark_systems", "score_on_spark"]
+__all__ = ["Engine", "engine_options", "find_local_systems", "parse_spark_systems", "score_on_spark"]
 
 REMOTE = re.compile(r"(?:(?P<name>[^=/:]+)=)?(?P<path>[A-Za-z][\w+.-]*://.+)")
 
@@ -39,6 +41,20 @@ class Engine:
         if master is not None and name != "spark":
             raise UsageError("--master says where Spark runs; give --engine spark too")
         self.spark, self.master = name == "spark", master
+
+    def check(self, logs: Sequence[str], cutting: Cutting, task: str | None, jobs: int | None) -> None:
+        """Refuse options that Spark cannot follow."""
+        if not self.spark:
+            return
+        if cutting.requested or task is not None:
+            raise UsageError(
+                "--engine spark takes segments as they are; leave --segmentation, --reference, --hypothesis, --source "
+                "and --regime out"
+            )
+        if jobs is not None:
+            raise UsageError("--jobs is the number of processes on this machine; with --engine spark leave it out")
+        if "-" in logs:
+            raise UsageError("--engine spark reads files, and not standard input")
 
 
 def engine_options(command: Command) -> Command:
@@ -67,6 +83,11 @@ def parse_spark_systems(arguments: tuple[str, ...]) -> list[tuple[str | None, st
     return [(m["name"], m["path"]) if m else parse_system(text) for m, text in matches]
 
 
+def find_local_systems(systems: Iterable[tuple[str | None, str]]) -> list[tuple[str | None, str]]:
+    """The systems whose logs are files on this machine, which must not be written over."""
+    return [(name, path) for name, path in systems if not _for_spark(path) and glob.glob(path)]
+
+
 def score_on_spark(
     systems: list[tuple[str | None, str]],
     plan: Plan,
@@ -75,50 +96,40 @@ def score_on_spark(
     segment_scores: str | None,
     quarantine: Quarantine,
     engine: Engine,
+    messages: Messages,
 ) -> tuple[list[str], list[list[Scores]]]:
     """Score each system on Spark: the first path of each, and the Scores of its groups."""
-    from lagging.scoring.spark import score_files, session
+    from lagging.scoring.spark import session
+    from lagging.scoring.spark.files import score_paths
+    from lagging.scoring.spark.frames import SparkOptions
+    from lagging.scoring.spark.scored import check_options
 
-    if options.strip:
-        raise UsageError("--strip is not for --engine spark")
-    if options.level is not None and is_spm(options.level):
-        raise UsageError("--spm-model is not for --engine spark")
-    if options.format not in (None, "parquet"):
-        raise UsageError(f"--engine spark reads Parquet, not {options.format}")
+    check_options(options)
     groups = _group_paths(systems) if plan.group_by else [(name, [path]) for name, path in systems]
     if segment_scores is not None and len(groups) > 1:
         raise UsageError("--segment-scores on Spark is a directory of Parquet, for one system")
-    spark = session(engine.master)
+    if segment_scores is not None and Path(segment_scores).exists():
+        raise UsageError(f"--segment-scores on Spark writes a new directory, but {segment_scores} exists")
     settings = interval or IntervalSettings()
+    spark_options = SparkOptions(
+        on_error="fail" if quarantine.add is None else "quarantine",
+        confidence=settings.confidence,
+        resamples=settings.resamples or RESAMPLES,
+    )
+    spark = session(engine.master)
     results: list[list[Scores]] = []
-    for name, paths in groups:
-        result = score_files(
-            spark,
-            paths,
-            plan.metrics,
-            group_by=plan.group_by,
-            convention=plan.convention,
-            columns=options.column_map,
-            unit=options.unit,
-            level=options.level,
-            repair=options.repair,
-            on_error="fail" if quarantine.add is None else "quarantine",
-            seed=plan.seed,
-            confidence=settings.confidence,
-            resamples=settings.resamples or RESAMPLES,
-        )
+    for label, paths in groups:
+        name = label or (_name(paths[0]) if _for_spark(paths[0]) else None)
+        result = score_paths(spark, paths, plan, options, spark_options, name=name, on_first=messages.announce)
         if quarantine.add is not None:
             for fault in result.faults():
                 quarantine.add(fault)
-        if not result.scores:
+        scores = finish_scores(result.accumulator, result.accumulator.system, interval)
+        if not scores:
             raise DataError(Fault("nothing-left" if quarantine.summary else "nothing-given"))
-        system = name or (_name(paths[0]) if _for_spark(paths[0]) else system_name(resolve(paths[0])[0]))
-        for scores in result.scores:
-            scores.system = system
-        result.scores[0].notes = (*result.notes, *(group_notes(result.scores) if interval is not None else ()))
         if segment_scores is not None:
             result.segments.write.parquet(segment_scores)
-        results.append(result.scores)
+        results.append(scores)
     return [paths[0] for _, paths in groups], results
 
 

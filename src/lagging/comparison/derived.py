@@ -1,49 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers made of several scores (a quality at some latency, an area, a slope): intervals and tests on joint resamples.
+"""Numbers derived from several scores (quality at a latency, an area, a slope): intervals and tests.
 
-Scores are functions of sums over segments, or documents, and so is what is made of them. Therefore such a number gets
-the interval that a score gets: all that it is made of is drawn together.
+Scores are functions of sums over segments, or documents, and so are numbers that are derived from them. Such a number
+therefore gets the interval that a score gets: all scores that it is derived from are resampled together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from lagging.comparison.match import Matched, on_common_segments
 from lagging.data.ragged import Floats
 from lagging.errors import Note, UsageError, counted
 from lagging.metrics import Metric
-from lagging.scoring.scores import Score, Scores
-from lagging.stats import DEFAULTS, RESAMPLES, SEED, Interval
-from lagging.stats.estimators import Estimator, Quantile, Sums, linear
-from lagging.stats.intervals import check, constant, finish, signed_by, tails
-from lagging.stats.joint import Joint, bootstrap
-from lagging.stats.match import on_common_segments
+from lagging.scoring.scores import Scores, sign_interval
+from lagging.stats import RESAMPLES, SEED, Estimator, Interval, JointEstimators, Quantile, default_method
+from lagging.stats.estimators import Sums, linear
+from lagging.stats.intervals import check_options, interval_from_resamples, is_constant, tails
+from lagging.stats.joint import bootstrap
 from lagging.stats.wild import Wild, wild
 
-__all__ = ["Derived", "Draws"]
+__all__ = ["Derived", "Draws", "Function"]
 
 Function = Callable[[Floats], Floats]
-"""Values of systems and metrics, along the last two axes, to a number."""
+"""From the values of systems and metrics, along the last two axes, to a number."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """Stands for what is made of pooled percentiles: no function of sums, so that its interval is a percentile one."""
+    """Marks a number derived from pooled percentiles: no function of sums, so its interval is a percentile interval."""
 
     first: Quantile
 
 
 Item = tuple[Estimator | Pooled | str, float, Floats]
-"""What a number is a function of, its value, and that of each resample."""
+"""The estimator of a number, its value, and its value in each resample."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A number, how sure it is, and whether it could be 0.
+    """A number with its interval, and with the p-value of its being 0.
 
     Attributes:
         value: of the whole test set; NaN where it is undefined.
@@ -64,132 +63,153 @@ class Draws:
     """The values of several systems and metrics on the same resamples of the segments that all of them have.
 
     Attributes:
-        joint: the scores, and what they are functions of.
+        matched: the scores of these segments, and the segments that were left out.
+        joint: the estimators of these scores.
         values: resamples × systems × metrics; NaN where a resample has no value.
-        made: how intervals are made.
+        template: an Interval without ends, which says how intervals are made.
     """
 
-    joint: Joint
+    matched: Matched
+    joint: JointEstimators
     values: Floats
-    made: Interval
+    template: Interval
 
     @classmethod
     def make(
         cls,
         systems: Mapping[str, Scores],
-        metrics: Iterable[str | Metric],
+        metrics: Iterable[str | Metric] | None = None,
         *,
-        by: str = "segment",
-        level: float = 0.95,
+        resample: str = "segment",
+        confidence: float = 0.95,
         method: str | None = None,
         resamples: int = RESAMPLES,
         seed: int = SEED,
     ) -> Draws:
-        """Match the systems, and draw.
+        """Match the segments of the systems, and resample them.
 
         Args:
-            systems: scores by system; one is enough.
-            metrics: which of them.
-            by: what is drawn: "segment" or "document".
-            level: of the intervals.
+            systems: Scores by system; one is enough.
+            metrics: the metrics to resample; all that every system has, by default.
+            resample: "segment" or "document".
+            confidence: the confidence level of the intervals: 0.95 for 95 %.
             method: "percentile", "bca" or "wild"; by default "bca" for segments and "wild" for documents.
-            resamples, seed: how many, and of which random numbers.
+            resamples, seed: the number of resamples, and the seed of the random numbers.
+
+        Example:
+            >>> import lagging
+            >>> def scores(k):
+            ...     delays = [[min(k + t, x) for t in range(x)] for x in (4, 5, 6, 9)]
+            ...     return lagging.score(lagging.Run.from_delays(delays, source_length=[4, 5, 6, 9]), ["AP", "DAL"])
+            >>> draws = Draws.make({"wait-1": scores(1), "wait-3": scores(3)}, resamples=1000)
+            >>> draws.values.shape
+            (1000, 2, 2)
+            >>> bool((draws.values[:, 0] < draws.values[:, 1]).all())  # wait-1 is earlier in all resamples, by both
+            True
         """
-        method = DEFAULTS.get(by, "") if method is None else method
-        check(method, by, level, resamples)
+        method = default_method(resample) if method is None else method
+        check_options(method, resample, confidence, resamples)
         if method not in ("percentile", "bca", "wild"):
-            raise UsageError(f"the interval of a number made of several scores is not {method}, but bca or wild")
-        joint = Joint.make(on_common_segments(systems, metrics, by=by), by)
-        values = bootstrap(joint.units.n, resamples, seed, {"values": joint.values_of})["values"]
-        return cls(joint, values, Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n))
+            raise UsageError(
+                f"a number derived from several scores has a percentile, bca or wild interval, not {method}"
+            )
+        matched = on_common_segments(systems, metrics, resample=resample)
+        joint = matched.estimators(resample)
+        values = bootstrap(joint.units.n, resamples, seed, {"values": joint.values})["values"]
+        template = Interval(np.nan, np.nan, method, resample, confidence, resamples, seed, joint.units.n)
+        return cls(matched, joint, values, template)
 
     @property
     def too_few(self) -> str:
-        """Why nothing can be said of other sentences, in words; empty otherwise."""
-        return f"{counted(self.made.clusters, self.made.by)}: too few" if self.made.clusters < 2 else ""
+        """Why there are no intervals at all, in words: fewer than two units; empty otherwise."""
+        clusters = self.template.clusters
+        return f"{counted(clusters, self.template.resample)}: too few" if clusters < 2 else ""
 
     @property
     def note(self) -> Note | None:
-        """What is to be said of intervals from so few segments, or documents, that they are too narrow."""
-        valued = [e.some for row in self.joint.table for e in row if not isinstance(e, str) and e.some > 1]
-        return replace(self.made, low=0.0, valued=min(valued)).too_few if valued else None
+        """A note if intervals are from so few segments, or documents, that they are too narrow."""
+        estimators = [e for row in self.joint.table for e in row if not isinstance(e, str)]
+        n_defined = [e.n_defined for e in estimators if e.n_defined > 1]
+        return replace(self.template, low=0.0, n_defined=min(n_defined)).too_few if n_defined else None
 
     @property
     def value(self) -> Floats:
-        """Systems × metrics: of the whole test set."""
-        return np.array([[score.value for score in scores] for scores in self.joint.matched.scores])
+        """Systems × metrics: the values of the whole test set."""
+        return self.joint.observed
 
     def scores(self) -> list[Scores]:
-        """Of each system, the scores of the common segments, with intervals."""
-        matched = self.joint.matched
-        cells = [(s, m) for s in range(len(matched.systems)) for m in range(len(matched.metrics))]
-        parts = [self.joint.table[m][s] for s, m in cells]
-        found = self._judge([(part, self.value[c], self.values[:, *c]) for part, c in zip(parts, cells, strict=True)])
-        out = iter(found)
+        """The scores of each system on the common segments, with intervals."""
+        cells = [(s, m) for s in range(len(self.matched.systems)) for m in range(len(self.matched.metrics))]
+        derived = iter(
+            self._derive([(self.joint.table[m][s], float(self.value[s, m]), self.values[:, s, m]) for s, m in cells])
+        )
         return [
-            Scores([self._signed(score, next(out)) for score in scores], system)
-            for system, scores in zip(matched.systems, matched.scores, strict=True)
+            Scores([sign_interval(score, self._interval(next(derived))) for score in scores], system)
+            for system, scores in zip(self.matched.systems, self.matched.scores, strict=True)
         ]
 
-    def _signed(self, score: Score, found: Derived) -> Score:
-        if found.low is None or found.high is None:
-            return score
-        return signed_by(score, replace(self.made, low=found.low, high=found.high))
+    def _interval(self, derived: Derived) -> Interval:
+        if derived.low is None or derived.high is None:
+            return self.template
+        return replace(self.template, low=derived.low, high=derived.high)
 
     def derive(self, functions: Sequence[tuple[Function, Sequence[int]]]) -> list[Derived]:
-        """Of each function of the values of some systems, by number: its value, interval and p-value."""
+        """The value, interval and p-value of each function of the values of some systems, given by index."""
         items: list[Item] = []
-        for function, which in functions:
-            some = list(which)
-            parts = [self.joint.table[m][s] for s in some for m in range(len(self.joint.table))]
-            estimator = _combined(parts, function, len(some))
-            items.append((estimator, float(function(self.value[some])), function(self.values[:, some])))
-        return self._judge(items)
+        for function, systems in functions:
+            rows = list(systems)
+            parts = [self.joint.table[m][s] for s in rows for m in range(len(self.joint.table))]
+            estimator = _combine(parts, function, len(rows))
+            items.append((estimator, float(function(self.value[rows])), function(self.values[:, rows])))
+        return self._derive(items)
 
-    def _judge(self, items: Sequence[Item]) -> list[Derived]:
-        parts: list[Sums | None] = [None] * len(items)
-        for place, (e, value, _) in enumerate(items):
-            if self.made.method == "wild" and isinstance(e, Sums | Quantile) and e.some > 1 and np.isfinite(value):
-                parts[place] = linear(e)
-        weighted = iter(wild([(e, None) for e in parts if e is not None], self.made.resamples, self.made.seed))
-        more = [None if e is None else next(weighted) for e in parts]
-        return [self._one(*item, weights) for item, weights in zip(items, more, strict=True)]
+    def _derive(self, items: Sequence[Item]) -> list[Derived]:
+        sums: list[Sums | None] = [None] * len(items)
+        for row, (e, value, _) in enumerate(items):
+            if self.template.method == "wild" and isinstance(e, Sums | Quantile) and e.n_defined > 1:
+                sums[row] = linear(e) if np.isfinite(value) else None
+        weighted = iter(wild([(e, None) for e in sums if e is not None], self.template.resamples, self.template.seed))
+        tests = [None if e is None else next(weighted) for e in sums]
+        return [self._derive_item(*item, test) for item, test in zip(items, tests, strict=True)]
 
-    def _one(self, e: Estimator | Pooled | str, value: float, values: Floats, more: Wild | None) -> Derived:
+    def _derive_item(self, e: Estimator | Pooled | str, value: float, values: Floats, test: Wild | None) -> Derived:
         if isinstance(e, str):
             return Derived(value, reason=e)
         if not np.isfinite(value):
             return Derived(value, reason="it has no value")
-        lost = float(np.isnan(values).mean())
-        if lost > tails(self.made.level)[0]:
-            return Derived(value, reason=f"{100 * lost:.2g} % of the resamples have no value: too many")
-        made, unit = (replace(self.made, method="percentile"), e.first) if isinstance(e, Pooled) else (self.made, e)
-        ends = finish(made, value, unit, values, more)
-        if np.isnan(ends.low):
-            return Derived(value, reason=ends.reason)
+        undefined = float(np.isnan(values).mean())
+        if undefined > tails(self.template.confidence)[0]:
+            return Derived(value, reason=f"{100 * undefined:.2g} % of the resamples have no value: too many")
+        if isinstance(e, Pooled):
+            template, estimator = replace(self.template, method="percentile"), e.first
+            interval = interval_from_resamples(template, value, estimator, values, test)
+        else:
+            interval = interval_from_resamples(self.template, value, e, values, test)
+        if np.isnan(interval.low):
+            return Derived(value, reason=interval.reason)
         values = values[~np.isnan(values)]
-        if more is not None and isinstance(e, Sums) and not constant(values, float(np.abs(values).max())):
-            p = more.p()
+        if test is not None and isinstance(e, Sums) and not is_constant(values, float(np.abs(values).max())):
+            p = test.p()
         else:
             p = float((np.count_nonzero(np.abs(values - value) >= abs(value)) + 1) / (len(values) + 1))
-        return Derived(value, ends.low, ends.high, p, ends.reason)
+        return Derived(value, interval.low, interval.high, p, interval.reason)
 
 
-def _combined(parts: Sequence[Estimator | str], function: Function, systems: int) -> Sums | Pooled | str:
-    """A function of scores as a function of all their sums; or why it is none."""
+def _combine(parts: Sequence[Estimator | str], function: Function, systems: int) -> Sums | Pooled | str:
+    """The estimator of a function of several scores, from all their sums; or the reason why there is none."""
     for part in parts:
         if isinstance(part, str):
             return part
     pooled = [part for part in parts if isinstance(part, Quantile)]
     if pooled:
         return Pooled(pooled[0])
-    sums: list[Any] = [part for part in parts if isinstance(part, Sums)]
+    sums = [part for part in parts if isinstance(part, Sums)]
     ends = np.cumsum([part.width for part in sums])
     counts = np.max([part.rows[:, -1] for part in sums], axis=0)
 
-    def of_sums(total: Floats) -> Floats:
-        split = np.split(total[..., : ends[-1]], ends[:-1], axis=-1)
-        values = [part.function(some) for part, some in zip(sums, split, strict=True)]
+    def values_from_sums(total: Floats) -> Floats:
+        columns = np.split(total[..., : ends[-1]], ends[:-1], axis=-1)
+        values = [part.function(column) for part, column in zip(sums, columns, strict=True)]
         return function(np.stack(values, axis=-1).reshape(*total.shape[:-1], systems, -1))
 
-    return Sums(np.column_stack([*(part.rows for part in sums), counts]), of_sums)
+    return Sums(np.column_stack([*(part.rows for part in sums), counts]), values_from_sums)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of segments that something else computed (COMET, human ratings), from a file, beside those of a log."""
+"""Columns: scores of segments that another tool computed (COMET, human ratings), read from a file."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +15,11 @@ from lagging.data.decimals import decimal
 from lagging.data.ragged import Floats
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, MetricNameError, UsageError, counted
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.longform.entries import read_lines
 from lagging.metrics import Metric, metric
 from lagging.metrics.registry import CALL
+from lagging.scoring.hashes import short_hash
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
 from lagging.version import __version__
@@ -39,12 +39,12 @@ class Column:
     """A score per segment of one system.
 
     Attributes:
-        name: of the metric, such as COMET; not one of those that are computed here.
-        system: whose output was scored.
+        name: the name of the metric, such as COMET; not one of those that lagging computes.
+        system: the system whose output was scored.
         values: the scores; NaN where there is none.
-        ids: of the segments; None if the scores are in the order of the log.
-        higher_is_better: direction.
-        path, lines: where each was read; None for values that come from Python.
+        ids: the ids of the segments; None if the scores are in the order of the log.
+        higher_is_better: whether a higher score is better.
+        path, lines: the file, and the line of each score; None for values that come from Python.
 
     Example:
         >>> import lagging
@@ -66,7 +66,7 @@ class Column:
 
     @property
     def metric(self) -> Metric:
-        """The record of a metric whose values are given, not computed."""
+        """A Metric whose values are read, not computed."""
         call = CALL.fullmatch(self.name)
         if call is None or call["params"] is not None:
             raise UsageError(f"a column cannot be called {self.name!r}: no spaces, brackets, or any of = , | :")
@@ -75,7 +75,7 @@ class Column:
         except MetricNameError:
             return Metric(
                 name=self.name,
-                compute=_given,
+                compute=_refuse,
                 unit="score",
                 higher_is_better=self.higher_is_better,
                 summary="A score per segment, from a file.",
@@ -84,55 +84,54 @@ class Column:
         raise UsageError(f"a column cannot be called {self.name}: that is {known!r}, which is computed from the log")
 
     def score(self, scores: Scores) -> Score:
-        """The mean of the column, of the segments of some scores; its signature has a hash of its values.
+        """The mean of the column over the segments of a system's scores; the signature has a hash of its values.
 
         Raises:
             DataError: not as many values as segments, or other ids.
         """
-        of, first = self.metric, next(iter(scores))
-        rows = self._matched([str(name) for name in first.ids.tolist()])[:, None]
+        metric, first = self.metric, next(iter(scores))
+        rows = self._in_order([str(name) for name in first.ids.tolist()])[:, None]
         without = tuple(first.ids[np.isnan(rows[:, 0])].tolist())
         known: dict[str, str | None] = {"seg": first.signature.get("seg"), "mean": "segment"}
-        text = "\n".join(repr(value) for value in rows[:, 0].tolist())
-        said = (("column", hashlib.sha256(text.encode()).hexdigest()[:8]),)
+        fields = (("column", short_hash(repr(value) for value in rows[:, 0].tolist())),)
         return Score(
-            metric=of,
-            value=of.corpus(rows),
+            metric=metric,
+            value=metric.corpus(rows),
             statistics=rows,
             ids=first.ids,
             undefined=Undefined({NO_SCORE: without} if without else {}),
             unit="score",
-            signature=Signature.make(of.name_with_params, known, said, len(rows) - len(without), __version__),
-            resolved=of,
+            signature=Signature.make(metric.name_with_params, known, fields, len(rows) - len(without), __version__),
+            resolved=metric,
             documents=first.documents,
         )
 
-    def _matched(self, names: list[str]) -> Floats:
+    def _in_order(self, names: list[str]) -> Floats:
         """The values in the order of the segments."""
         values = np.array(self.values, dtype=np.float64)
-        here = f"{counted(len(values), 'score')}, but {counted(len(names), 'segment')} in {self.system}"
+        counts = f"{counted(len(values), 'score')}, but {counted(len(names), 'segment')} in {self.system}"
         if self.ids is None:
             if len(values) != len(names):
-                raise DataError(Fault("scores-count", f"{self.name}: {here}", self.path))
+                raise DataError(Fault("scores-count", f"{self.name}: {counts}", self.path))
             return values
         faults = Faults()
-        place: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         known = set(names)
         for row, name in enumerate(map(str, self.ids)):
             line = None if self.lines is None else self.lines[row]
-            if name in place or name not in known:
-                what = "scored twice" if name in place else f"not a segment of {self.system}"
-                faults.add(Fault("scores-ids", f"{self.name}: {what} ({here})", self.path, line, name))
-            place.setdefault(name, row)
+            if name in row_of or name not in known:
+                what = "scored twice" if name in row_of else f"not a segment of {self.system}"
+                faults.add(Fault("scores-ids", f"{self.name}: {what} ({counts})", self.path, line, name))
+            row_of.setdefault(name, row)
         for name in names:
-            if name not in place:
-                faults.add(Fault("scores-ids", f"{self.name}: without a score ({here})", self.path, segment=name))
+            if name not in row_of:
+                faults.add(Fault("scores-ids", f"{self.name}: without a score ({counts})", self.path, segment=name))
         if faults:
             raise DataError(faults)
-        return np.asarray(values[[place[name] for name in names]])
+        return np.asarray(values[[row_of[name] for name in names]])
 
 
-def _given(*_: object) -> Floats:
+def _refuse(*_: object) -> Floats:
     raise MetricNameError("it is read from a file, not computed")
 
 
@@ -157,29 +156,29 @@ def read_column(path: str | Path, name: str, system: str, *, higher_is_better: b
         >>> column.values, column.ids
         (array([0.8125,    nan]), ('7', '9'))
     """
-    options = Options()
-    where, lines = read_lines(path, options)
-    faults = options.faults
-    values, ids, at = [], [], []
-    for line, row_id, value in _rows(where, lines, name, faults):
+    report = ReadReport()
+    file, texts = read_lines(path, report)
+    faults = report.faults
+    values, ids, lines = [], [], []
+    for line, row_id, value in _rows(file, texts, name, faults):
         if isinstance(value, str) and not value.strip():
-            faults.add(Fault("not-a-column", "an empty line; `nan` is a segment without a score", where, line, row_id))
+            faults.add(Fault("not-a-column", "an empty line; `nan` is a segment without a score", file, line, row_id))
             continue
         number = _number(value)
         if number is None:
-            faults.add(Fault("bad-score", f"{name}: {str(value)[:40]}", where, line, row_id))
+            faults.add(Fault("bad-score", f"{name}: {str(value)[:40]}", file, line, row_id))
             continue
         values.append(number)
         ids.append(row_id)
-        at.append(line)
-    some = [one for one in ids if one is not None]
-    if some and len(some) < len(ids):
-        faults.add(Fault("not-a-column", "an `id` on some lines, and none on others", where, at[ids.index(None)]))
+        lines.append(line)
+    known = [row_id for row_id in ids if row_id is not None]
+    if known and len(known) < len(ids):
+        faults.add(Fault("not-a-column", "an `id` on some lines, and none on others", file, lines[ids.index(None)]))
     if not values and not faults:
-        faults.add(Fault("not-a-column", "there is nothing in it", where))
+        faults.add(Fault("not-a-column", "there is nothing in it", file))
     if faults:
         raise DataError(faults)
-    return Column(name, system, np.array(values), tuple(some) if some else None, higher_is_better, where, tuple(at))
+    return Column(name, system, np.array(values), tuple(known) if known else None, higher_is_better, file, tuple(lines))
 
 
 def _rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Row]:
@@ -199,27 +198,27 @@ def _json_rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterat
     for line, text in enumerate(lines, 1):
         repeated: list[str] = []
         try:
-            found = read_json(text, repeated)
+            record = read_json(text, repeated)
         except ValueError:
             faults.add(Fault("not-json", text.strip()[:40], path, line))
             continue
         faults.add(*(Fault("repeated-key", key, path, line) for key in repeated))
-        if not isinstance(found, dict):
+        if not isinstance(record, dict):
             faults.add(Fault("not-an-object", text.strip()[:40], path, line))
             continue
-        keys = {key.lower(): key for key in found}
+        keys = {key.lower(): key for key in record}
         score = _first(keys, (name.lower(), *SCORES))
         if score is None:
-            faults.add(Fault("not-a-column", f"no `score` among {', '.join(found) or 'nothing'}", path, line))
+            faults.add(Fault("not-a-column", f"no `score` among {', '.join(record) or 'nothing'}", path, line))
             continue
         named = _first(keys, IDS)
-        yield line, None if named is None else str(found[keys[named]]), found[keys[score]]
+        yield line, None if named is None else str(record[keys[named]]), record[keys[score]]
 
 
 def _table_rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Row]:
     separator = max(SEPARATORS, key=lines[0].count)
     head = _cells(lines[0], separator)
-    keys = {text.strip().lower(): place for place, text in enumerate(head)}
+    keys = {text.strip().lower(): column for column, text in enumerate(head)}
     score, named = _first(keys, (name.lower(), *SCORES)), _first(keys, IDS)
     start = 1
     if score is None and len(head) == 2 and decimal(head[1].strip(), NAN) is not None:
@@ -243,20 +242,20 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _first(keys: dict[str, Any], names: Sequence[str]) -> str | None:
-    return next((one for one in names if one in keys), None)
+    return next((name for name in names if name in keys), None)
 
 
 def _number(value: object) -> float | None:
-    """A finite number, or NaN where there is none; None for what is neither."""
+    """A finite number, or NaN where there is none; None if it is neither."""
     if value is None:
         return np.nan
     if isinstance(value, str):
-        found = np.inf if (number := decimal(value.strip(), NAN)) is None else number
+        number = decimal(value.strip(), NAN)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            found = float(value)
-        except OverflowError:  # a whole number of hundreds of digits
+            number = float(value)
+        except OverflowError:  # an integer of hundreds of digits
             return None
     else:
         return None
-    return None if np.isinf(found) else found
+    return None if number is None or np.isinf(number) else number

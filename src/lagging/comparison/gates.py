@@ -3,9 +3,9 @@
 
     [SYSTEM:]METRIC[.low|.high|.undefined] >|>=|<|<= NUMBER
 
-A gate names what must not be. Numbers are in the unit of the log (milliseconds for speech). Without a system it is of
-all of them. `.low` and `.high` are the ends of the interval, `.undefined` is the number of segments without a value.
-What is undefined never passes a gate.
+A gate is a condition that must not be true. Numbers are in the unit of the log (milliseconds for speech). Without a
+system it holds for all of them. `.low` and `.high` are the ends of the interval, `.undefined` is the number of segments
+without a value. A score that is undefined fails every gate.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lagging.comparison.paired import Pair, verdict
 from lagging.data.units import COUNTED
 from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring.scores import Score, Scores
-from lagging.stats import Pair, verdict
 
 __all__ = ["Gate", "failed", "gate", "worse"]
 
 GATE = re.compile(r"(?:(?P<system>.+):)?(?P<metric>\s*+[^\s:<>][^:<>]*+)(?P<sign>[<>]=?+)(?P<limit>[^<>=]++)")
 PARTS = ("low", "high", "undefined")
-"""What of a score a gate may be about, if not about its value."""
+"""The parts of a score that a gate may be about, other than its value."""
 SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -40,137 +40,144 @@ class Gate:
     """A condition under which a result fails.
 
     Attributes:
-        metric: its name, as it is written.
-        of: "value", "low", "high" or "undefined".
+        metric: the name of the metric, as it is written.
+        part: "value", "low", "high" or "undefined".
         sign, limit: the comparison that must not be true.
-        system: whose; None for all systems.
+        system: the name of the system; None for all systems.
     """
 
     metric: str
-    of: str
+    part: str
     sign: str
     limit: float
     system: str | None = None
 
     def __str__(self) -> str:
-        """As it is written."""
-        whose = "" if self.system is None else f"{self.system}:"
-        return f"{whose}{self.metric}{'' if self.of == 'value' else '.' + self.of}{self.sign}{self.limit:.15g}"
+        """The gate as it is written."""
+        system = "" if self.system is None else f"{self.system}:"
+        return f"{system}{self._name}{self.sign}{self.limit:.15g}"
+
+    @property
+    def _name(self) -> str:
+        """The metric, and the part of its score."""
+        return self.metric if self.part == "value" else f"{self.metric}.{self.part}"
 
     @property
     def needs_interval(self) -> bool:
         """Whether it is about an end of the interval."""
-        return self.of in ("low", "high")
+        return self.part in ("low", "high")
 
     def find(self, metrics: Sequence[Metric]) -> Metric:
-        """Its metric among those that were scored, which need not be registered.
+        """The metric of the gate among those that were scored, which need not be registered.
 
         Raises:
             UsageError: it is not among them.
         """
-        found = metric_among(self.metric, metrics)
-        if found not in metrics:
-            there = ", ".join(map(repr, metrics))
-            raise UsageError(f"the gate {self} is about {found!r}, which was not scored; these were: {there}")
-        return found
+        metric = metric_among(self.metric, metrics)
+        if metric not in metrics:
+            scored = ", ".join(map(repr, metrics))
+            raise UsageError(f"the gate {self} is about {metric!r}, which was not scored; these were: {scored}")
+        return metric
 
     def failure(self, score: Score, system: str) -> str | None:
         """Why a score fails, in a sentence; None if it passes."""
-        what = f"{self.metric}{'' if self.of == 'value' else '.' + self.of} of {system}"
-        value = {"value": score.value, "low": score.low, "high": score.high, "undefined": int(score.undefined)}[self.of]
+        subject = f"{self._name} of {system}"
+        values = {"value": score.value, "low": score.low, "high": score.high, "undefined": int(score.undefined)}
+        value = values[self.part]
         if value is None or math.isnan(value):
-            return f"{self}: {what} is undefined, and what is undefined passes no gate"
+            return f"{self}: {subject} is undefined, and an undefined score fails every gate"
         if not SIGNS[self.sign](value, self.limit):
             return None
-        unit = "" if self.of == "undefined" else COUNTED.get(score.unit, "")
-        return f"{self}: {what} is {value:.6g} {unit}".rstrip()
+        unit = "" if self.part == "undefined" else COUNTED.get(score.unit, "")
+        return f"{self}: {subject} is {value:.6g} {unit}".rstrip()
 
 
 def gate(text: str) -> Gate:
-    """The gate written as `text`.
+    """Parse a gate.
 
     Example:
         >>> gate("DAL>5"), gate("base:AL(length=reference).high >= 2e3").system
-        (Gate(metric='DAL', of='value', sign='>', limit=5.0, system=None), 'base')
+        (Gate(metric='DAL', part='value', sign='>', limit=5.0, system=None), 'base')
 
     Raises:
-        UsageError: it is not written like a gate.
+        UsageError: the text is not a gate.
     """
-    found = GATE.fullmatch(text.strip())
+    match = GATE.fullmatch(text.strip())
     try:
-        limit = float(found["limit"]) if found is not None else math.nan
+        limit = float(match["limit"]) if match is not None else math.nan
     except ValueError:
         limit = math.nan
-    if found is None or not math.isfinite(limit):
+    if match is None or not math.isfinite(limit):
         raise UsageError(
             f"cannot read the gate {text!r}\n"
             "  It looks like 'DAL>5', 'AL.high>2000', 'BLEU<20' or 'new:DAL.undefined>0'; quote it in the shell."
         )
-    name, _, of = found["metric"].strip().rpartition(".")
-    name, of = (name.rstrip(), of) if name and of in PARTS else (found["metric"].strip(), "value")
-    return Gate(name, of, found["sign"], limit, found["system"])
+    name, _, part = match["metric"].strip().rpartition(".")
+    if not name or part not in PARTS:
+        name, part = match["metric"].strip(), "value"
+    return Gate(name.rstrip(), part, match["sign"], limit, match["system"])
 
 
 def failed(gates: Iterable[Gate], results: Sequence[Scores]) -> list[str]:
     """A sentence for each gate and system that fails.
 
     Raises:
-        UsageError: a gate is about a metric that was not scored, or a system that there is not.
+        UsageError: a gate is about a metric that was not scored, or a system that does not exist.
 
     Example:
         >>> import lagging
         >>> run = lagging.Run.from_delays([[4, 4, 4, 4, 5], []], source_length=[5, 5], name="new")
-        >>> for said in failed([gate("AL>2"), gate("DAL>5"), gate("DAL.undefined>0")], [lagging.score(run)]):
-        ...     print(said)
+        >>> for sentence in failed([gate("AL>2"), gate("DAL>5"), gate("DAL.undefined>0")], [lagging.score(run)]):
+        ...     print(sentence)
         AL>2: AL of new is 2.2 tokens
         DAL.undefined>0: DAL.undefined of new is 1
     """
-    said = []
+    failures = []
     names = [scores.system for scores in results]
-    for one in gates:
-        if one.system is not None and one.system not in names:
-            raise UsageError(f"the gate {one} is about a system that there is not.{did_you_mean(one.system, names)}")
+    for each in gates:
+        if each.system is not None and each.system not in names:
+            raise UsageError(f"the gate {each} is about an unknown system.{did_you_mean(each.system, names)}")
         for scores in results:
-            if one.system in (None, scores.system):
-                of = one.find([score.metric for score in scores])
-                said.append(one.failure(scores[of], scores.called))
-    return [sentence for sentence in said if sentence is not None]
+            if each.system in (None, scores.system):
+                m = each.find([score.metric for score in scores])
+                failures.append(each.failure(scores[m], scores.called))
+    return [sentence for sentence in failures if sentence is not None]
 
 
 def worse(pairs: Iterable[Pair], alpha: float) -> list[str]:
     """A sentence for each pair whose b is significantly worse than its a, or could not be tested.
 
     Args:
-        pairs: what systems are against a base, such as `Comparison.against` gives.
-        alpha: below which a corrected p-value is significant.
+        pairs: the systems compared with a base, as `Comparison.against` returns them.
+        alpha: a corrected p-value is significant below it.
     """
-    said = []
+    sentences = []
     for pair in pairs:
         if pair.metric.higher_is_better is None:
             continue
-        found = verdict(pair, alpha)
+        result = verdict(pair, alpha)
         values = f"{pair.value_b:.6g}, not {pair.value_a:.6g}; corrected p = {pair.p_adjusted:.4g}"
-        if found == "worse":
-            said.append(f"{pair.b} is significantly worse than {pair.a} in {pair.metric!r}: {values}")
-        elif found == "untested":
-            why = pair.reason or "no p-value"
-            said.append(f"{pair.b} could not be tested against {pair.a} in {pair.metric!r}: {why}")
-    return said
+        if result == "worse":
+            sentences.append(f"{pair.b} is significantly worse than {pair.a} in {pair.metric!r}: {values}")
+        elif result == "untested":
+            reason = pair.reason or "no p-value"
+            sentences.append(f"{pair.b} could not be tested against {pair.a} in {pair.metric!r}: {reason}")
+    return sentences
 
 
-def check_names(gates: Iterable[Gate], asked: Sequence[str | Metric] = (), columns: Iterable[str] = ()) -> None:
+def check_names(gates: Iterable[Gate], requested: Sequence[str | Metric] = (), columns: Iterable[str] = ()) -> None:
     """Refuse, before a log is read, gates about metrics that do not exist, or will not be scored.
 
     Args:
         gates: the gates.
-        asked: the metrics that were asked for; none if the log decides.
-        columns: names of metrics that come from files.
+        requested: the metrics that were requested; none if the log decides.
+        columns: the names of metrics that are read from files.
     """
-    given, metrics = set(columns), [metric(m) for m in asked]
-    for one in gates:
-        if one.metric not in given:
+    read, metrics = set(columns), [metric(m) for m in requested]
+    for each in gates:
+        if each.metric not in read:
             try:
-                found = metric(one.metric)
+                named = metric(each.metric)
             except MetricNameError as error:
-                raise UsageError(f"the gate {one}: {error}") from None
-            one.find(metrics or [found])
+                raise UsageError(f"the gate {each}: {error}") from None
+            each.find(metrics or [named])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who differs from whom, as letters: two systems share one unless they differ (Piepho 2004)."""
+"""The compact letter display: two systems share a letter unless they differ (Piepho 2004)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ __all__ = ["compact_letters"]
 
 
 def compact_letters(names: Sequence[str], differ: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The compact letter display of some names, by insertion and absorption.
+    """The compact letter display of several names, by insertion and absorption.
 
-    All names begin with one letter. For each pair that differs, a group that has both is parted into two, each without
-    one of them; a group inside another is dropped, and so is one whose pairs all share another letter.
+    All names begin in one group. For each pair that differs, a group that has both is split into two, each without one
+    of them. A group inside another is dropped, and so is one whose pairs all share another group. Each group is a
+    letter.
 
     Args:
-        names: in the order in which letters are given out, the best first.
+        names: the names in the order in which letters are assigned, the best first.
         differ: the pairs that differ; in either order.
 
     Example:
@@ -25,27 +26,26 @@ def compact_letters(names: Sequence[str], differ: Iterable[tuple[str, str]]) -> 
         {'new': 'a', 'base': 'ab', 'old': 'b'}
     """
     groups = [frozenset(names)]
-    for one, other in differ:
-        parted = [some for group in groups for some in _part(group, one, other)]
-        unique = list(dict.fromkeys(parted))
+    for a, b in differ:
+        unique = list(dict.fromkeys(part for group in groups for part in _split(group, a, b)))
         groups = [group for group in unique if not any(group < larger for larger in unique)]
-    place = {name: at for at, name in enumerate(names)}
-    groups.sort(key=lambda group: sorted(place[name] for name in group))
+    rank = {name: index for index, name in enumerate(names)}
+    groups.sort(key=lambda group: sorted(rank[name] for name in group))
     for group in list(groups):
-        others = [some for some in groups if some is not group]
-        if all(any({*pair} <= some for some in others) for pair in _pairs(group)):
-            groups = others
-    return {name: "".join(_letter(at) for at, group in enumerate(groups) if name in group) for name in names}
+        rest = [other for other in groups if other is not group]
+        if all(any({*pair} <= other for other in rest) for pair in _pairs(group)):
+            groups = rest
+    return {name: "".join(_letter(index) for index, group in enumerate(groups) if name in group) for name in names}
 
 
-def _part(group: frozenset[str], one: str, other: str) -> list[frozenset[str]]:
-    return [group - {one}, group - {other}] if one in group and other in group else [group]
+def _split(group: frozenset[str], a: str, b: str) -> list[frozenset[str]]:
+    return [group - {a}, group - {b}] if a in group and b in group else [group]
 
 
 def _pairs(group: frozenset[str]) -> list[tuple[str, ...]]:
-    """All that the group says: which two are alike; of one name, that it is there."""
+    """The pairs of a group, which do not differ; for a group of one name, that name."""
     return [*combinations(group, 2)] if len(group) > 1 else [(name,) for name in group]
 
 
-def _letter(at: int) -> str:
-    return ascii_letters[at] if at < len(ascii_letters) else f"({at + 1})"
+def _letter(index: int) -> str:
+    return ascii_letters[index] if index < len(ascii_letters) else f"({index + 1})"

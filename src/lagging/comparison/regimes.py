@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regimes of shared tasks: which latency a system must keep to, by whose metric, and whether it surely does.
+"""Regimes of shared tasks: the bands of latency, the metric that counts, and the band of a system.
 
 iwslt26        unsegmented speech: LongYAAL as OmniSTEval computes it, low up to 2 s, high up to 4 s
 iwslt25        unsegmented speech: StreamLAAL as FBK computes it, en-de and cs-en: up to 2 s, up to 4 s
@@ -13,22 +13,22 @@ import math
 from dataclasses import dataclass
 
 from lagging.errors import UsageError, did_you_mean
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Score, Scores
-from lagging.stats import with_intervals
 
 __all__ = ["REGIMES", "Regime", "Verdict", "judge", "regime"]
 
 
 @dataclass(frozen=True)
 class Regime:
-    """The latency that a shared task asks for.
+    """The bands of latency of a shared task.
 
     Attributes:
-        name: as given to `--regime`.
-        metric: what counts.
-        aligner, convention: how streams are cut, and how is counted.
-        limits: name and upper limit of each band, in ms, from the lowest.
-        source: where that was read.
+        name: the name that `--regime` takes.
+        metric: the metric that counts.
+        aligner, convention: the aligner that cuts streams, and the convention of the metric.
+        limits: the name and the upper limit of each band, in ms, from the lowest.
+        source: where this is published.
     """
 
     name: str
@@ -76,14 +76,14 @@ def regime(name: str) -> Regime:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where a system stands in a regime.
+    """The band of a system in a regime.
 
     Attributes:
         regime: the regime.
         score: the score, with its interval.
-        band: the band that its value lies in; None above all of them, or without a value.
-        sure: the band that its whole interval lies in, "above" if that is above all bands; None where it reaches into
-            another, or where there is none.
+        band: the band of its value; None above all bands, or without a value.
+        sure: the band of its whole interval, "above" if that is above all bands; None where the interval reaches into
+            another band, or where there is none.
     """
 
     regime: Regime
@@ -97,22 +97,22 @@ class Verdict:
         if math.isnan(s.value):
             return f"{s.metric!r} is undefined: no regime"
         ends = "no interval" if s.low is None or s.high is None else f"{s.low / 1000:.3f}, {s.high / 1000:.3f}"
-        said = f"{s.metric!r} {s.value / 1000:.3f} s [{ends}]: "
+        text = f"{s.metric!r} {s.value / 1000:.3f} s [{ends}]: "
         if self.band is None:
-            said += f"above {self.regime.limits[-1][0]} (up to {self.regime.limits[-1][1] / 1000:g} s)"
+            text += f"above {self.regime.limits[-1][0]} (up to {self.regime.limits[-1][1] / 1000:g} s)"
         else:
-            said += f"in {self.band} (up to {dict(self.regime.limits)[self.band] / 1000:g} s)"
-        return said + (", but not surely" if self.sure != (self.band or ABOVE) else "")
+            text += f"in {self.band} (up to {dict(self.regime.limits)[self.band] / 1000:g} s)"
+        return text + (", but not surely" if self.sure != (self.band or ABOVE) else "")
 
 
 ABOVE = "above"
 
 
 def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
-    """The scores with an interval of what counts in a regime, and where the system stands.
+    """The scores with an interval of the metric that counts in a regime, and the band of the system.
 
-    The interval is by recording where there are several, since another test set would have other recordings, else by
-    segment. A system is surely in a band if the whole interval is.
+    Recordings are resampled where there are several, since another test set would have other recordings; else segments.
+    A system is surely in a band if its whole interval is.
 
     Example:
         >>> import lagging
@@ -128,14 +128,14 @@ def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
     score = scores[chosen.metric]
     documents = set() if score.documents is None else set(score.documents.tolist())
     several = len(documents) > 1 and None not in documents
-    found = with_intervals(Scores([score], scores.system), by="document" if several else "segment")
-    judged = next(iter(found))
+    with_interval = with_intervals(Scores([score], scores.system), resample="document" if several else "segment")
+    judged = next(iter(with_interval))
     ends = [judged.low, judged.high] if judged.low is not None else [None]
     bands = {_band(chosen, end) for end in ends}
     sure = bands.pop() if len(bands) == 1 else None
     band = _band(chosen, judged.value)
     rest = [judged if s.metric == judged.metric else s for s in scores]
-    return Scores(rest, scores.system, (*scores.notes, *found.notes)), Verdict(
+    return Scores(rest, scores.system, (*scores.notes, *with_interval.notes)), Verdict(
         chosen, judged, None if band == ABOVE else band, sure
     )
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality against latency: several settings per system, joined to a curve.
 
-A curve joins its settings by straight lines, in the order of latency. Of settings that are equally late, the best
-counts. Nothing is extrapolated: beyond its first and last setting, a curve has no quality.
+A curve joins its settings by straight lines, in the order of latency. Of settings with the same latency, the best
+counts. Nothing is extrapolated: before its first and after its last setting, a curve has no quality.
 """
 
 from __future__ import annotations
 
 from lagging.curves.estimates import Curves
-from lagging.curves.joining import Setting, axis, check_axes, curves, joined, scores_of
+from lagging.curves.joining import Setting, axis, check_axes, curves, join_settings, score_setting
 from lagging.curves.points import NO_LOG, Area, At, Axis, Curve, OnFront, Point, values_of
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "axis",
     "check_axes",
     "curves",
-    "joined",
-    "scores_of",
+    "join_settings",
+    "score_setting",
     "values_of",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the settings of several systems, logs or publications, to their curves."""
+"""Make the curves of several systems from their settings: logs, or published numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lagging.scoring.plan import default_resample
 from lagging.scoring.scores import Score, Scores
 from lagging.stats import RESAMPLES, SEED
 
-__all__ = ["Setting", "axis", "check_axes", "curves", "joined", "scores_of"]
+__all__ = ["Setting", "axis", "check_axes", "curves", "join_settings", "score_setting"]
 
 Setting = Run | Scores | PublishedRow
 
@@ -33,8 +33,8 @@ def curves(
     quality: str | Metric = "BLEU",
     *,
     convention: str | Convention = "paper",
-    by: str | None = None,
-    level: float = 0.95,
+    resample: str | None = None,
+    confidence: float = 0.95,
     method: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -42,17 +42,17 @@ def curves(
     """Join the settings of each system to a curve of quality against latency, with intervals on both axes.
 
     Args:
-        settings: by system, the name of each setting, and its Run, or Scores, or what was published of it.
+        settings: by system, the name of each setting, and its Run, its Scores, or its published numbers.
         latency, quality: the metrics of the two axes.
-        convention: how Runs are counted.
-        by: what is resampled: "segment" or "document"; recordings where segments were cut from several, by default.
-        level, method, resamples, seed: of the intervals; see `lagging.stats.interval`.
+        convention: the convention by which Runs are scored.
+        resample: "segment" or "document"; by default documents where segments were cut from several recordings.
+        confidence, method, resamples, seed: options of the intervals; see `lagging.stats.intervals`.
 
     Returns:
-        Curves, whose logs are scored on the segments that all of them have.
+        Curves; the logs are scored on the segments that all of them have.
 
     Raises:
-        UsageError: no setting, or two of one name, or latencies in different units, or a metric without direction.
+        UsageError: no setting, two settings of one name, latencies in different units, or a metric without direction.
 
     Example:
         >>> import lagging
@@ -61,145 +61,156 @@ def curves(
         ...     delays = [[min(k + t, 6) for t in range(6)]] * 8
         ...     return lagging.Run.from_delays(
         ...         delays, source_length=[6] * 8, prediction=texts, reference=["a b c d e f"] * 8)
-        >>> found = curves({"wait-k": [("k=1", run(1, 4)), ("k=3", run(3, 6)), ("k=5", run(5, 8))]}, resamples=1000)
-        >>> [(p.setting, p.latency.value, round(p.quality.value, 1)) for p in found[0].points]
+        >>> result = curves({"wait-k": [("k=1", run(1, 4)), ("k=3", run(3, 6)), ("k=5", run(5, 8))]}, resamples=1000)
+        >>> [(p.setting, p.latency.value, round(p.quality.value, 1)) for p in result[0].points]
         [('k=1', 1.0, 69.2), ('k=3', 3.0, 85.1), ('k=5', 5.0, 100.0)]
-        >>> at = found.quality_at(2)[0]
+        >>> at = result.quality_at(2)[0]
         >>> round(at.value, 1), round(at.low, 1), round(at.high, 1)
         (77.2, 54.2, 92.6)
-        >>> found.quality_at(6)[0].reason
+        >>> result.quality_at(6)[0].reason
         'its latency goes from 1 to 5 tokens'
-        >>> [one.setting for one in found.front() if one.on]
+        >>> [setting.setting for setting in result.front() if setting.on]
         ['k=1', 'k=3', 'k=5']
     """
     x, y = axis(latency), axis(quality)
     check_axes(x, y)
-    how: dict[str, Any] = {"by": by, "level": level, "method": method, "resamples": resamples, "seed": seed}
-    return joined(settings, x, y, convention=convention, **how)
+    return join_settings(
+        settings,
+        x,
+        y,
+        convention=convention,
+        resample=resample,
+        confidence=confidence,
+        method=method,
+        resamples=resamples,
+        seed=seed,
+    )
 
 
-def joined(
+def join_settings(
     settings: Mapping[str, Sequence[tuple[str, Setting]]],
     x: Metric,
     y: Metric,
     *,
     convention: str | Convention = "paper",
-    by: str | None = None,
-    **how: Any,
+    resample: str | None = None,
+    **options: Any,
 ) -> Curves:
-    """Two metrics of the settings of each system, on the same segments and resamples, whatever the metrics are."""
+    """Join the settings of each system by any two metrics, on the same segments and resamples; see `curves`."""
     if x == y:
         raise UsageError(f"{x!r} cannot be on both axes")
     if not isinstance(settings, Mapping):
         raise UsageError("settings are given by system: {'wait-k': [('k=3', run), …]}")
     if not settings or not all(settings.values()):
         raise UsageError("a curve needs at least one setting")
-    known: dict[tuple[str, str], Scores | PublishedRow] = {}
-    for system, some in settings.items():
-        for setting, given in _settings(system, some):
-            if (system, setting) in known:
+    results: dict[tuple[str, str], Scores | PublishedRow] = {}
+    for system, pairs in settings.items():
+        for setting, value in _check_settings(system, pairs):
+            if (system, setting) in results:
                 raise UsageError(f"{system} has the setting {setting!r} twice")
-            known[system, setting] = scores_of(_called(system, setting), given, [x, y], convention)
+            results[system, setting] = score_setting(_full_name(system, setting), value, [x, y], convention)
     logs: dict[str, Scores] = {}
-    for name, given in known.items():
-        if _called(*name) in logs:
-            raise UsageError(f"two settings are called {_called(*name)!r}")
-        if isinstance(given, Scores):
-            logs[_called(*name)] = given
-    draws, drawn = None, {}
+    for name, result in results.items():
+        if _full_name(*name) in logs:
+            raise UsageError(f"two settings are called {_full_name(*name)!r}")
+        if isinstance(result, Scores):
+            logs[_full_name(*name)] = result
+    draws, scored = None, {}
     if logs:
-        by = default_resample(*logs.values()) if by is None else by
-        draws = Draws.make(logs, [x, y], by=by, **how)
-        drawn = {scores.system: (place, scores) for place, scores in enumerate(draws.scores())}
-    found, places = [], []
-    for system, some in settings.items():
+        resample = default_resample(*logs.values()) if resample is None else resample
+        draws = Draws.make(logs, [x, y], resample=resample, **options)
+        scored = {scores.system: (index, scores) for index, scores in enumerate(draws.scores())}
+    points_of, indices = {}, []
+    for system, pairs in settings.items():
         points = []
-        for setting, _ in some:
-            given = known[system, setting]
-            if isinstance(given, PublishedRow):
-                points.append((Point(setting, Axis(given.value(x)), Axis(given.value(y))), -1))
+        for setting, _ in pairs:
+            result = results[system, setting]
+            if isinstance(result, PublishedRow):
+                points.append((Point(setting, Axis(result.value(x)), Axis(result.value(y))), -1))
             else:
-                place, scores = drawn[_called(system, setting)]
-                points.append((Point(setting, _of(scores[x]), _of(scores[y]), scores), place))
+                index, scores = scored[_full_name(system, setting)]
+                points.append((Point(setting, _axis_of(scores[x]), _axis_of(scores[y]), scores), index))
         points.sort(key=lambda pair: (np.isnan(pair[0].latency.value), pair[0].latency.value))
-        found.append((system, tuple(point for point, _ in points)))
-        places.append(tuple(place for _, place in points))
-    unit, quality_unit = (_unit(known, m) for m in (x, y))
+        points_of[system] = tuple(point for point, _ in points)
+        indices.append(tuple(index for _, index in points))
+    unit, quality_unit = (_unit(results, m) for m in (x, y))
     return Curves(
-        curves=tuple(Curve(system, points, x, y, unit) for system, points in found),
+        curves=tuple(Curve(system, points, x, y, unit) for system, points in points_of.items()),
         latency=x,
         quality=y,
         unit=unit,
         quality_unit=quality_unit,
         draws=draws,
-        places=tuple(places),
-        unmatched={} if draws is None else draws.joint.matched.unmatched,
+        indices=tuple(indices),
+        unmatched={} if draws is None else draws.matched.unmatched,
         published={
-            system: tuple(dict.fromkeys(row.path for _, row in some if isinstance(row, PublishedRow)))
-            for system, some in settings.items()
-            if any(isinstance(row, PublishedRow) for _, row in some)
+            system: tuple(dict.fromkeys(row.path for _, row in pairs if isinstance(row, PublishedRow)))
+            for system, pairs in settings.items()
+            if any(isinstance(row, PublishedRow) for _, row in pairs)
         },
     )
 
 
 def axis(name: str | Metric) -> Metric:
-    """A metric, or a quality that is only known from publications."""
+    """The metric of an axis; it may be a quality that is only published, such as COMET."""
     if isinstance(name, str) and name in (*QUALITY, "SacreBLEU"):
         return published_metric(name) or metric(name)
     return metric(name)
 
 
-def scores_of(
-    name: str, given: Setting, metrics: Sequence[Metric], convention: str | Convention
+def score_setting(
+    name: str, setting: Setting, metrics: Sequence[Metric], convention: str | Convention
 ) -> Scores | PublishedRow:
-    """What a setting has by some metrics: a Run is scored."""
-    if isinstance(given, Scores | PublishedRow):
-        return given
-    if not isinstance(given, Run):
-        raise UsageError(f"{name} is a {type(given).__name__}, and not a Run, Scores, or a row that was published")
+    """Score a setting if it is a Run; return Scores and published numbers as they are."""
+    if isinstance(setting, Scores | PublishedRow):
+        return setting
+    if not isinstance(setting, Run):
+        raise UsageError(f"{name} must be a Run, Scores, or a published row, but is a {type(setting).__name__}")
     check_ours(metrics)
-    return score(given, metrics, convention=convention)
+    return score(setting, metrics, convention=convention)
 
 
-def _settings(system: str, some: Sequence[tuple[str, Setting]]) -> Sequence[tuple[str, Setting]]:
-    if isinstance(some, Setting | str) or not all(isinstance(one, tuple | list) and len(one) == 2 for one in some):
+def _check_settings(system: str, pairs: Any) -> Sequence[tuple[str, Setting]]:
+    if isinstance(pairs, Setting | str) or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs):
         raise UsageError(f"{system} needs settings with their names: {{{system!r}: [('k=3', run), …]}}")
-    return some
+    checked: Sequence[tuple[str, Setting]] = pairs
+    return checked
 
 
 def check_axes(x: Metric, y: Metric) -> None:
-    """Refuse what is no latency, or no quality."""
+    """Refuse an x that is no latency, or a y that is no quality."""
     if x.higher_is_better is not False:
-        raise UsageError(f"{x!r} is no latency: less of it is not better")
-    if not _timed(x):
+        raise UsageError(f"{x!r} is no latency: lower is not better")
+    if not _is_time(x):
         raise UsageError(f"{x!r} is no latency: it is not about time")
     if y.higher_is_better is None:
-        raise UsageError(f"{y!r} is no quality: neither more nor less of it is better")
-    if _timed(y) and y != x:
-        against = f"`--against {x!r},{y!r}`, or `lagging.curves.ranking.lines`"
+        raise UsageError(f"{y!r} is no quality: neither higher nor lower is better")
+    if _is_time(y) and y != x:
+        against = f"`--against {x!r},{y!r}`, or `lagging.curves.slopes.lines`"
         raise UsageError(f"{y!r} is no quality, but about time\n  fix: {against}.")
 
 
-def _timed(m: Metric) -> bool:
+def _is_time(m: Metric) -> bool:
     return m.unit in ("time", "drift") or m.has("clock")
 
 
-def _called(system: str, setting: str) -> str:
+def _full_name(system: str, setting: str) -> str:
     return f"{system} {setting}".strip()
 
 
-def _of(one: Score) -> Axis:
-    return Axis(one.value, one.low, one.high)
+def _axis_of(score: Score) -> Axis:
+    return Axis(score.value, score.low, score.high)
 
 
-def _unit(known: Mapping[tuple[str, str], Scores | PublishedRow], m: Metric) -> str:
-    """What all settings measure a metric in: the metric says it, unless that is a time."""
+def _unit(results: Mapping[tuple[str, str], Scores | PublishedRow], m: Metric) -> str:
+    """The unit of a metric: that of the metric itself; of times, that of all settings."""
     if m.unit not in ("time", "drift"):
         return m.unit
     units = {
-        name: given.unit_of(m) if isinstance(given, PublishedRow) else given[m].unit for name, given in known.items()
+        name: result.unit_of(m) if isinstance(result, PublishedRow) else result[m].unit
+        for name, result in results.items()
     }
     if len(set(units.values())) > 1:
-        said = ", ".join(f"{unit or 'nothing'} ({_called(*name)})" for name, unit in units.items())
-        raise UsageError(f"latencies in different units cannot be on one axis: {said}")
+        listed = ", ".join(f"{unit or 'nothing'} ({_full_name(*name)})" for name, unit in units.items())
+        raise UsageError(f"latencies in different units cannot be on one axis: {listed}")
     return next(iter(units.values()))

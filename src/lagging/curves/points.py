@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What curves are made of, and what is said about them."""
+"""The points of curves, and the results that are computed from curves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Point:
     Attributes:
         setting: its name, such as "k=3".
         latency, quality: where it lies; quality is None where there is none.
-        scores: of the log; None where the numbers were published without one.
+        scores: the scores of the log; None where the numbers were published without one.
     """
 
     setting: str
@@ -55,7 +55,7 @@ class Curve:
         system: its name.
         points: its settings, by rising latency.
         latency, quality: the metrics of the two axes.
-        unit: of latency: "token", "ms" or "ratio".
+        unit: the unit of latency: "token", "ms" or "ratio".
     """
 
     system: str
@@ -67,12 +67,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class At:
-    """Where a curve is at a given latency, or quality.
+    """The quality of a curve at a latency, or its latency at a quality.
 
     Attributes:
-        system: of the curve.
-        at: what was given.
-        value: the quality at that latency, or the latency at that quality; NaN where the curve does not get there.
+        system: the system of the curve.
+        at: the latency, or the quality, that was asked for.
+        value: the quality at that latency, or the latency at that quality; NaN where the curve does not reach it.
         low, high: ends of its interval; None where there is none.
         reason: why there is no value, or no interval; empty otherwise.
     """
@@ -90,9 +90,9 @@ class OnFront:
     """Whether a setting is on the Pareto front of all settings of all systems.
 
     Attributes:
-        system, setting: which.
-        on: whether no other is as early and as good, and earlier or better.
-        share: in which share of the resamples it is so; None where the numbers were published without a log, or there
+        system, setting: the system, and its setting.
+        on: whether it is on the front: no other setting is as early and as good, and earlier or better.
+        share: the share of the resamples in which it is; None where the numbers were published without a log, or there
             is only one segment, or document.
     """
 
@@ -104,7 +104,7 @@ class OnFront:
 
 @dataclass(frozen=True)
 class Area:
-    """By how much one curve is above another, on average over the latencies that both have.
+    """The mean difference of quality of two curves over the latencies that both have.
 
     Attributes:
         a, b: the systems.
@@ -126,7 +126,7 @@ class Area:
     reason: str
 
 
-def values_of(some: Sequence[Curve]) -> Floats:
-    """Points × latency and quality."""
-    points = [point for curve in some for point in curve.points]
+def values_of(curves: Sequence[Curve]) -> Floats:
+    """The values of all points of the curves: points × latency and quality."""
+    points = [point for curve in curves for point in curve.points]
     return np.array([[p.latency.value, np.nan if p.quality is None else p.quality.value] for p in points])

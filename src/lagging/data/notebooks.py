@@ -16,6 +16,6 @@ def html(shown: object) -> str:
         >>> html(lagging.Run.from_delays([[1, 2]], source_length=[2]))[:40]
         '<table class="lagging"><caption>Run(1 se'
     """
-    written = importlib.import_module("lagging.render.html").written(shown)
-    assert isinstance(written, str)
-    return written
+    table = importlib.import_module("lagging.render.html").render_html(shown)
+    assert isinstance(table, str)
+    return table

@@ -38,7 +38,7 @@ from lagging.data.tokens import (
     detect_level,
     ends_in_eos,
     noun,
-    settle_level,
+    resolve_level,
     text_level,
 )
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, did_you_mean, merge_notes, optional
@@ -206,7 +206,7 @@ class Run:
               AL, LAAL and DAL need non-decreasing delays.
               fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
         """
-        level = settle_level(level, spm_model)
+        level = resolve_level(level, spm_model)
         check_units(unit, level)
         g = as_rows(delays, "delays-not-a-list")
         strange = [name for name in more if name not in (*LISTS, *NUMBERS)]

@@ -38,7 +38,7 @@ __all__ = [
     "load_spm",
     "noun",
     "pieces_at",
-    "settle_level",
+    "resolve_level",
     "spans",
     "text_level",
     "tokens",
@@ -406,11 +406,11 @@ def check_untimed_level(level: str, where: str = "") -> None:
         )
 
 
-def settle_level(level: str | None, spm_model: str | Path | None) -> str | None:
+def resolve_level(level: str | None, spm_model: str | Path | None) -> str | None:
     """The level that a level and a model name together; a level that names its model must be given that one.
 
     Example:
-        >>> settle_level("word", None), settle_level(None, None)
+        >>> resolve_level("word", None), resolve_level(None, None)
         ('word', None)
     """
     if spm_model is not None:

@@ -29,11 +29,12 @@ from msgspec import UNSET
 from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import LISTS, TEXTS, Run
 from lagging.data.trees import read_json
-from lagging.errors import counted
+from lagging.errors import Fault, counted
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import UNREAD, Line, name_of, shown
-from lagging.formats.options import Options, Trouble
-from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, wanted
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
+from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, is_requested
 from lagging.formats.source import Source, first_line
 from lagging.formats.tables import (
     COUNTS,
@@ -91,22 +92,22 @@ def _names(line: str, separator: str) -> list[str]:
 # ---- reading ----------------------------------------------------------------------------------------------------
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The segments of a table, in parts; faults go into `options.faults`."""
-    decoder = _Decoder(source, options)
-    return restored(collect(source, options, decoder), decoder.said)
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The segments of a table, in parts; faults go into `report.faults`."""
+    decoder = _Decoder(source, options, report)
+    return restored(collect(source, options, report, decoder), decoder.said)
 
 
 class _Decoder:
     """Rows of text to rows of values."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
+        self.source, self.options, self.report = source, options, report
         self.said: dict[str, Any] = {}
-        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not wanted(c, options, "ms"))
+        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not is_requested(c, options, "ms"))
         self._line = 0
         self._blank = 0
-        self._place = options.placed
+        self._place = report.placed
         self._cut = False
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
@@ -118,8 +119,8 @@ class _Decoder:
         lines = self._lines()
         header = next((line for line in lines if line.strip()), "")
         names, separator = self._header(header)
-        matched = match(names, self.options.column_map, self.options.by)
-        if not names or not usable(matched, names, self.options, self.source.path, self._line):
+        matched = match(names, self.options.column_map, self.options.group_by)
+        if not names or not usable(matched, names, self.options.column_map, self.report, self.source.path, self._line):
             return
         table = csv.reader(lines, delimiter=separator, strict=True)
         more = True
@@ -132,7 +133,7 @@ class _Decoder:
             finally:
                 csv.field_size_limit(usual)
             yield chunk
-        self.options.skipped(self.source, self._blank)
+        self.report.note_blank_lines(self.source, self._blank)
 
     def _lines(self) -> Iterator[str]:
         """The lines of the file; bytes that are no text are marked, to be told of with the row they are in."""
@@ -149,10 +150,10 @@ class _Decoder:
         try:
             names = next(csv.reader([line], delimiter=separator, strict=True), [])
         except csv.Error as error:
-            self._tell(None, self._line, [("not-csv", _said(error), None)])
+            self._tell(None, self._line, [Fault("not-csv", _said(error))])
             return [], separator
         if NO_TEXT.search(line):
-            self._tell(None, self._line, [("not-utf8", f"byte {_byte(line)}", None)])
+            self._tell(None, self._line, [Fault("not-utf8", f"byte {_byte(line)}")])
             return [], separator
         return names, separator
 
@@ -166,16 +167,16 @@ class _Decoder:
                 return False
             except csv.Error as error:
                 unclosed = _said(error) == UNCLOSED
-                self._tell(None, line, [("truncated" if unclosed and self._cut else "not-csv", _said(error), None)])
+                self._tell(None, line, [Fault("truncated" if unclosed and self._cut else "not-csv", _said(error))])
                 if "field larger" in str(error):
                     return False  # no more than a part of what is in quotes was read: the rest would be taken for rows
                 continue
             if not "".join(cells).strip() and len(cells) <= 1:
                 self._blank += 1
                 continue
-            row, trouble = self._row(cells, matched, width)
-            if trouble:
-                self._tell(name_of(row), line, trouble)
+            row, faults = self._row(cells, matched, width)
+            if faults:
+                self._tell(name_of(row), line, faults)
             else:
                 chunk.rows.append(row)
                 chunk.lines.append(line)
@@ -185,22 +186,22 @@ class _Decoder:
             self._place += 1
         return True
 
-    def _tell(self, name: int | str | None, line: int, trouble: list[Trouble]) -> None:
+    def _tell(self, name: int | str | None, line: int, faults: list[Fault]) -> None:
         """Record the faults of a row, which is left out."""
-        if not self.options.tolerates(trouble, self.source, line):
-            self.options.refuse(trouble, self.source, line, name)
+        if not self.report.leave_out_torn(faults, self.source, line, self.options.repair):
+            self.report.refuse(faults, self.source, line, name)
 
-    def _row(self, cells: list[str], matched: Matched, width: int) -> tuple[Line, list[Trouble]]:
+    def _row(self, cells: list[str], matched: Matched, width: int) -> tuple[Line, list[Fault]]:
         """One row, and what is wrong with it."""
         row = Line()
-        trouble: list[Trouble] = []
+        faults: list[Fault] = []
         if len(cells) != width:
             kind = "truncated" if self._cut and len(cells) < width else "not-csv"
-            return row, [(kind, f"{counted(len(cells), 'cell')}, but {width} columns", None)]
+            return row, [Fault(kind, f"{counted(len(cells), 'cell')}, but {width} columns")]
         for column, at in matched.places.items():
             cell = cells[at]
             if not cell.isascii() and NO_TEXT.search(cell):
-                trouble.append(("not-utf8", f"{column} has the byte {_byte(cell)}", None))
+                faults.append(Fault("not-utf8", f"{column} has the byte {_byte(cell)}"))
             elif column in self._unwanted:
                 setattr(row, column, UNREAD if cell else UNSET)
             elif column == "id":
@@ -211,24 +212,24 @@ class _Decoder:
             elif column in SETTINGS:
                 setattr(row, column, UNSET if cell in ("", NOTHING) else cell)
             elif column in ("name", *COUNTS):
-                trouble += self._say(column, cell)
+                faults += self._say(column, cell)
             else:
                 reader = listed if column in LISTS or column == "delays" else number
                 value, wrong = reader("" if cell == NOTHING else cell, column)
-                trouble += wrong
+                faults += wrong
                 setattr(row, column, value)
-        return row, trouble
+        return row, faults
 
-    def _say(self, column: str, cell: str) -> list[Trouble]:
+    def _say(self, column: str, cell: str) -> list[Fault]:
         """Take note of what holds for the whole table."""
         value: Any = _text(cell) or ""
         if column in COUNTS:
             with suppress(ValueError):  # what is no JSON is told as it stands
                 value = read_json(value or "{}")
-            if trouble := strange(column, value):
-                return trouble
+            if faults := strange(column, value):
+                return faults
         if self.said.setdefault(column, value) != value:
-            return [("several-systems", f"{column} {shown(value)}, but {shown(self.said[column])} before", None)]
+            return [Fault("several-systems", f"{column} {shown(value)}, but {shown(self.said[column])} before")]
         return []
 
 

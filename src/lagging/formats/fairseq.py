@@ -51,7 +51,8 @@ from lagging.formats import rw
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
-from lagging.formats.options import Options, Trouble
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 from lagging.formats.tables import listed, number
 
@@ -77,9 +78,9 @@ def _bare(line: bytes) -> bytes:
     return line.rstrip(b"\r\n").rpartition(b"\r")[2]
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The sentences of a file, in the order in which they are first named; faults go into `options.faults`."""
-    return collect(source, options, _Decoder(source, options))
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The sentences of a file, in the order in which they are first named; faults go into `report.faults`."""
+    return collect(source, options, report, _Decoder(source, report))
 
 
 @dataclass
@@ -122,8 +123,8 @@ class _Sentence:
 class _Decoder:
     """Lines to rows, all of them at the end of the file."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, report: ReadReport) -> None:
+        self.source, self.report = source, report
         self.skipped = 0
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
@@ -134,7 +135,7 @@ class _Decoder:
         sentences = self._sentences()
         if self.skipped:
             text = f"that tell of no sentence: skipped, in {self.source.path}"
-            self.options.notes.append(Note("other lines", text, self.skipped, noun="line"))
+            self.report.notes.append(Note("other lines", text, self.skipped, noun="line"))
         rows = Rows()
         for sentence, line in self._understood(sentences):
             rows.rows.append(line)
@@ -194,13 +195,13 @@ class _Decoder:
         if "][" in re.sub(r"[\s,]", "", inner):
             self._wrong("delays-not-a-list", "several lists in one", sentence.line, sentence)
             return
-        values, trouble = listed(inner, "delays")
-        for kind, what, token in trouble:
-            self._wrong(kind, what, sentence.line, sentence, token)
-        sentence.delays = values if values is not None or trouble else []
+        values, faults = listed(inner, "delays")
+        for fault in faults:
+            self._wrong(fault.kind, fault.detail, sentence.line, sentence, fault.token)
+        sentence.delays = values if values is not None or faults else []
 
     def _wrong(self, kind: str, detail: str, line: int, sentence: _Sentence, token: int | None = None) -> None:
-        self.options.faults.add(Fault(kind, detail, self.source.path, line, sentence.name, token))
+        self.report.faults.add(Fault(kind, detail, self.source.path, line, sentence.name, token))
 
     # ---- sentences to rows ------------------------------------------------------------------------------------
 
@@ -209,14 +210,12 @@ class _Decoder:
         foreign = [s for s in sentences if not s.literal and s.delays]
         habits = _Habits.of(foreign)
         if habits.marked:
-            self.options.notes.append(Note(EOS, "a token to this log, with the last delay of its own", len(foreign)))
+            self.report.notes.append(Note(EOS, "a token to this log, with the last delay of its own", len(foreign)))
         for sentence in sentences:
             told = {"Delay", "RW"} & set(sentence.texts)
-            length, trouble = _length(sentence, habits)
-            for kind, what, token in trouble:
-                self._wrong(kind, what, sentence.line, sentence, token)
-            if trouble or (told and sentence.delays is None):
-                self.options.refused.append((sentence.name, sentence.line, self.source.path))
+            length, faults = _length(sentence, habits)
+            if faults or (told and sentence.delays is None):
+                self.report.refuse(faults, self.source, sentence.line, sentence.name)
                 continue
             row = _as_written(sentence) if sentence.literal else self._row(sentence, habits)
             row.source_length = length
@@ -290,7 +289,7 @@ def _words(sentence: _Sentence) -> int:
     return len(without_eos(sentence.texts["S"]).split())
 
 
-def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Trouble]]:
+def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fault]]:
     """|x|; or None, and why it cannot be told."""
     if sentence.literal:
         return number(sentence.latency["source_length"], "source_length")
@@ -302,19 +301,19 @@ def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Tr
     if "BS" in sentence.texts:
         return float(len(without_eos(sentence.texts["BS"]).split()) + 1), []
     if "S" not in sentence.texts:
-        return None, [("missing-source-length", "neither S-, RW- nor AP in L-", None)]
+        return None, [Fault("missing-source-length", "neither S-, RW- nor AP in L-")]
     words, last = _words(sentence) + habits.read_on, max(sentence.delays or [0])
     if last <= words:
         return float(words), []
     why = f"delays go up to {last:g}, but S- has {words} tokens: it is not in the tokens that they count"
-    return None, [("missing-source-length", why, None)]
+    return None, [Fault("missing-source-length", why)]
 
 
 def _implied(sentence: _Sentence, decimals: int) -> float | None:
     """The source length that AP was divided by; None if AP has too few digits to tell."""
-    proportion, trouble = number(sentence.latency.get("AP", ""), "AP")
+    proportion, faults = number(sentence.latency.get("AP", ""), "AP")
     delays = sentence.delays or []
-    if trouble or not proportion or not np.isfinite(proportion) or not sum(delays) > 0:
+    if faults or not proportion or not np.isfinite(proportion) or not sum(delays) > 0:
         return None
     length = sum(delays) / (proportion * len(delays))
     unsure = length * max(0.5 * 10.0**-decimals / proportion, 2.0**-24)  # these programs compute in single precision

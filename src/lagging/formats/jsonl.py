@@ -24,10 +24,20 @@ from lagging.data.columns import no_times
 from lagging.data.ragged import Ragged
 from lagging.data.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.data.tokens import count_tokens, unknown_pieces
-from lagging.errors import Note, UsageError
+from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
-from lagging.formats.options import Options, Trouble
-from lagging.formats.schema import KEYS, OPTIONAL, SAMPLE, SETTINGS, Facts, counts_space, settle
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
+from lagging.formats.schema import (
+    KEYS,
+    OPTIONAL,
+    SAMPLE,
+    SETTINGS,
+    LogSchema,
+    Sample,
+    counts_space,
+    resolve_schema,
+)
 from lagging.formats.source import Batch, Source
 from lagging.formats.tables import joined_labels, label
 from lagging.formats.values import are_numbers, compact, labels, numbers, ragged
@@ -35,6 +45,8 @@ from lagging.formats.values import are_numbers, compact, labels, numbers, ragged
 __all__ = ["Decoder", "Reader", "Rows", "collect", "labels", "scan"]
 
 SEGMENTS_PER_PART = 1 << 14
+NOTHING: tuple[Any, ...] = (UNSET, None, [])
+"""The values of a column that has none in a row."""
 
 
 @dataclass
@@ -61,44 +73,41 @@ class Decoder(Protocol):
         """The rows, some at a time; faults and notes go into the options."""
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The segments of a log, in parts; faults go into `options.faults`."""
-    decoder = _Decoder(source, options)
-    return collect(source, options, decoder) if source.stretch is None else _collect_stretch(source, options, decoder)
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The segments of a log, in parts; faults and notes go to the report."""
+    decoder = _Decoder(source, options, report)
+    collector = collect if source.portion is None else _collect_portion
+    return collector(source, options, report, decoder)
 
 
-def _collect_stretch(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
-    """The segments of some lines, in parts; the first rows of the file settle what it is, if that is not known yet."""
-    if source.told is None:
+def _collect_portion(source: Source, options: ReadOptions, report: ReadReport, decoder: Decoder) -> Iterator[Run]:
+    """The segments of a portion of a file, in parts; the first rows of the file give its schema, if it has none yet."""
+    if source.schema is None:
         sample = _sample(decoder.chunks())
         if not sample.rows:
             return
-        facts = _settled(source, options, sample)
-        reader = Reader(source, options, facts)
-        reader._has_late(sample.rows[:1], sample.places[:1])
-        source.told = facts, reader.usual
-    facts, usual = source.told
-    decoder.only(facts.columns, facts.absent)
-    source.enter()
-    yield from _in_parts(Reader(source, options, facts, usual=usual), decoder.chunks())
+        source.schema = _resolve_schema(source, options, report, sample)
+    decoder.only(source.schema.columns, source.schema.absent)
+    source.seek_portion()
+    yield from _in_parts(Reader(source, options, report, source.schema), decoder.chunks())
 
 
-def collect(source: Source, options: Options, decoder: Decoder) -> Iterator[Run]:
-    """The segments of a file, in parts: its first rows settle what it is; faults go into `options.faults`."""
+def collect(source: Source, options: ReadOptions, report: ReadReport, decoder: Decoder) -> Iterator[Run]:
+    """The segments of a file, in parts; its first rows give its schema. Faults and notes go to the report."""
     chunks = decoder.chunks()
     sample = _sample(chunks)
     if not sample.rows:
         return
-    facts = _settled(source, options, sample)
-    decoder.only(facts.columns, facts.absent)
-    reader = Reader(source, options, facts)
+    schema = _resolve_schema(source, options, report, sample)
+    decoder.only(schema.columns, schema.absent)
+    reader = Reader(source, options, report, schema)
     reader.hold(sample)
     del sample
     yield from _in_parts(reader, chunks)
 
 
 def _sample(chunks: Iterator[Rows]) -> Rows:
-    """The first rows, so many that they tell what the log is."""
+    """The first rows: as many as a schema can be resolved from."""
     sample = Rows()
     for rows in chunks:
         for column in ("rows", "lines", "places", "groups"):
@@ -108,12 +117,11 @@ def _sample(chunks: Iterator[Rows]) -> Rows:
     return sample
 
 
-def _settled(source: Source, options: Options, sample: Rows) -> Facts:
-    written = [
-        place for place, row in enumerate(sample.rows) if row.delays
-    ]  # what nothing was written in tells nothing
+def _resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sample: Rows) -> LogSchema:
+    """The schema by the first rows, and by the first in which something was written: empty rows do not show it."""
+    written = [place for place, row in enumerate(sample.rows) if row.delays]
     places = sorted({*range(min(SAMPLE, len(sample.rows))), *written[:SAMPLE]})
-    return settle(source, options, [sample.rows[place] for place in places])
+    return resolve_schema(source, options, report, Sample.from_rows([sample.rows[place] for place in places]))
 
 
 def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
@@ -130,13 +138,13 @@ def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
 class _Decoder:
     """Lines of JSON to rows."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
+        self.source, self.options, self.report = source, options, report
         self.fields = frozenset(Line.__struct_fields__)
         self.keys = _keys(options)
         called = {key: name for name in self.fields for key in (name, self.keys.get(name, name))}
-        self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.by)]
-        self._labels = {f: n for f, n in zip(self._by, options.by, strict=True) if f not in self.fields}
+        self._by = [called.get(name, f"by_{place}") for place, name in enumerate(options.group_by)]
+        self._labels = {f: n for f, n in zip(self._by, options.group_by, strict=True) if f not in self.fields}
         self._json = self._decoder()
         self._bare: msgspec.json.Decoder[Any] | None = None
         self._blank = 0
@@ -166,7 +174,7 @@ class _Decoder:
         """The rows of each batch; at the end it is said what was skipped."""
         for batch in self.source.batches():
             yield self.decode(batch)
-        self.options.skipped(self.source, self._blank)
+        self.report.note_blank_lines(self.source, self._blank)
 
     def decode(self, batch: Batch) -> Rows:
         """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
@@ -178,7 +186,7 @@ class _Decoder:
                 return self._one_by_one(batch)
             self._bare = None  # what was absent is there, or is an empty list: from now on rows are looked at
         first = batch.first
-        places = first - 1 - self._blank + self.options.placed
+        places = first - 1 - self._blank + self.report.placed
         lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
         return Rows(rows, lines, at, self._groups(rows), bare)
 
@@ -190,11 +198,11 @@ class _Decoder:
                 self._blank += 1
                 continue
             readers = {key: FIELDS[name] for key, name in names.items()}
-            values, trouble = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
+            values, faults = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
             labels = [None if values is None else values.pop(key, None) for key in self._labels.values()]
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
-            place = number - 1 - self._blank + self.options.placed
-            if not trouble and row is not None:
+            place = number - 1 - self._blank + self.report.placed
+            if not faults and row is not None:
                 found.rows.append(row)
                 found.lines.append(number)
                 found.places.append(place)
@@ -202,8 +210,8 @@ class _Decoder:
                     own = dict(zip(self._labels, labels, strict=True))
                     found.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
                 continue
-            if not self.options.tolerates(trouble, self.source, number):
-                self.options.refuse(trouble, self.source, number, None if row is None else name_of(row))
+            if not self.report.leave_out_torn(faults, self.source, number, self.options.repair):
+                self.report.refuse(faults, self.source, number, None if row is None else name_of(row))
             if row is not None:
                 self._look_further(row, number)
         return found
@@ -220,7 +228,7 @@ class _Decoder:
             line=np.array([line]),
             origin=Origin(self.source.path),
         )
-        self.options.faults.add(*check(alone))
+        self.report.faults.add(*check(alone))
 
 
 def _failed(row: Any) -> Note:
@@ -230,7 +238,7 @@ def _failed(row: Any) -> Note:
     return Note("failed", f"{what}; nothing of it counts", 1, () if name is None else (name,))
 
 
-def _keys(options: Options) -> dict[str, str]:
+def _keys(options: ReadOptions) -> dict[str, str]:
     """What the lines call the fields that have another name in them."""
     keys = {**KEYS.get(options.format or "", {}), **options.column_map}
     given = set(options.column_map.values())
@@ -243,42 +251,43 @@ def _keys(options: Options) -> dict[str, str]:
 
 @dataclass
 class Reader:
-    """How rows become a Run, under what was settled about the log.
+    """Turns the rows of a log into Runs, by its schema.
 
     Attributes:
-        source, options, facts: the log, how to read it, what it is.
+        source, options, report, schema: the log, how to read it, what was found, what it is.
         held: rows that are in no Run yet, by column.
-        usual: what a row has of the columns that the first rows did not have, one way or another nothing.
+        empty: the values of a row that has nothing in the absent columns: most rows are like it.
     """
 
     source: Source
-    options: Options
-    facts: Facts
+    options: ReadOptions
+    report: ReadReport
+    schema: LogSchema
     held: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    usual: list[Any] = field(default_factory=list)
+    empty: list[Any] = field(default_factory=list)
 
     def hold(self, decoded: Rows) -> None:
         """Take rows over into columns, but for those that lack what a segment must have."""
-        facts, held = self.facts, self.held
+        schema, held = self.schema, self.held
         rows, lines = decoded.rows, decoded.lines
-        if facts.origin.format == "omnisteval":  # it leaves the length out where it is not above 0
+        if schema.origin.format == "omnisteval":  # it leaves the length out where it is not above 0
             for row in rows:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
         names = [row.index if row.index is not UNSET else row.id for row in rows]
-        self.options.notes += [_failed(row) for row in rows if row.failed]
+        self.report.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
         sizes = [row.source_length for row in rows]
         texts = [row.prediction for row in rows]
-        mixed = UNSET in names if facts.has_id else any(name is not UNSET for name in names)
+        mixed = UNSET in names if schema.has_id else any(name is not UNSET for name in names)
         for setting in SETTINGS:
-            if setting in facts.columns:
-                said = [getattr(row, setting) for row in rows]
-                mixed |= said.count(UNSET) + said.count(getattr(facts, setting)) < len(rows)
+            if setting in schema.columns:
+                declared = [getattr(row, setting) for row in rows]
+                mixed |= declared.count(UNSET) + declared.count(getattr(schema, setting)) < len(rows)
         mixed |= not decoded.bare and self._has_late(rows, decoded.places)
         mixed |= any(not are_numbers((getattr(row, c) for row in rows), c) for c in self._lists)
-        checked = ((delays, list), (sizes, float), (texts, str))[: 3 if facts.has_text else 2]
-        if facts.untimed:
+        checked = ((delays, list), (sizes, float), (texts, str))[: 3 if schema.has_text else 2]
+        if schema.untimed:
             mixed |= any(type(row) is list for row in delays)
             delays, sizes, checked = [[]] * len(rows), [math.nan] * len(rows), ((texts, str),)
         if mixed or any(list(map(type, column)).count(kind) < len(rows) for column, kind in checked):
@@ -286,7 +295,7 @@ class Reader:
             rows, lines, names, sizes, texts, places = (
                 [column[r] for r in kept] for column in (rows, lines, names, sizes, texts, decoded.places)
             )
-            delays = [[] if facts.untimed else row.delays or [] for row in rows]
+            delays = [[] if schema.untimed else row.delays or [] for row in rows]
             groups = [decoded.groups[r] for r in kept] if decoded.groups else []
         else:
             places, groups = decoded.places, decoded.groups
@@ -295,26 +304,27 @@ class Reader:
         held["length"] += lengths
         held["line"] += lines
         held["group"] += groups
-        held["id"] += names if facts.has_id else places
+        held["id"] += names if schema.has_id else places
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
-        for column in set(facts.columns) - set(SETTINGS):
+        for column in set(schema.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
 
     def _has_late(self, rows: list[Any], places: list[int]) -> bool:
-        """Whether rows say late how they are to be read. Other columns that the first rows had not are left out."""
-        if not self.facts.absent or not rows:
+        """Whether rows declare late how they are to be read. Other columns that the first rows lack are left out."""
+        absent = self.schema.absent
+        if not absent or not rows:
             return False
-        get = attrgetter(*self.facts.absent)
-        found = list(map(get, rows))
-        self.usual = self.usual or found[:1]
-        if found.count(self.usual[0]) == len(rows):
+        values = list(map(attrgetter(*absent), rows))
+        if not self.empty and all(getattr(rows[0], column) in NOTHING for column in absent):
+            self.empty = values[:1]
+        if self.empty and values.count(self.empty[0]) == len(rows):
             return False
         late: dict[str, list[int | str]] = {}
-        for row, place in ((rows[r], places[r]) for r in range(len(rows)) if found[r] != self.usual[0]):
-            for column in self.facts.absent:
-                if getattr(row, column) not in (UNSET, None, []):
+        for row, place in zip(rows, places, strict=True):
+            for column in absent:
+                if getattr(row, column) not in NOTHING:
                     name = name_of(row)
                     late.setdefault(column, []).append(place if name is None else name)
         for column in late:
@@ -325,104 +335,104 @@ class Reader:
         """Say which segments have a column that is not read, because the first rows do not have it."""
         if names and column not in SETTINGS:
             text = f"{column}: not in the first {SAMPLE} rows"
-            self.options.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
+            self.report.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
 
     @cached_property
     def _lists(self) -> tuple[str, ...]:
         """The columns of lists that are read and can be used; elapsed times cannot beside source tokens."""
-        return tuple(c for c in LISTS if c in self.facts.columns and (c != "elapsed" or self.facts.unit == "ms"))
+        return tuple(c for c in LISTS if c in self.schema.columns and (c != "elapsed" or self.schema.unit == "ms"))
 
     def refuse(self, row: Any, line: int) -> bool:
         """Whether a row lacks what a segment must have; the faults are recorded."""
-        facts, name = self.facts, name_of(row)
+        schema, name = self.schema, name_of(row)
         empty = row.prediction is None or (isinstance(row.prediction, str) and not row.prediction.strip())
-        wrong: list[Trouble] = []
-        if facts.has_id != (name is not None):
-            wrong.append(("missing-id" if facts.has_id else "extra-id", "", None))
-        if facts.untimed and type(row.delays) is list:
-            wrong.append(("extra-delays", "", None))
-        if not facts.untimed and (row.delays is UNSET or row.delays is None) and not empty:
-            wrong.append(("missing-delays", "", None))
-        if facts.has_text and row.prediction in (UNSET, None) and (row.delays or (facts.untimed and not empty)):
-            wrong.append(("missing-prediction", "", None))
-        if not facts.untimed and (row.source_length is UNSET or row.source_length is None):
-            wrong.append(("missing-source-length", "", None))
+        wrong: list[Fault] = []
+        if schema.has_id != (name is not None):
+            wrong.append(Fault("missing-id" if schema.has_id else "extra-id"))
+        if schema.untimed and type(row.delays) is list:
+            wrong.append(Fault("extra-delays"))
+        if not schema.untimed and (row.delays is UNSET or row.delays is None) and not empty:
+            wrong.append(Fault("missing-delays"))
+        if schema.has_text and row.prediction in (UNSET, None) and (row.delays or (schema.untimed and not empty)):
+            wrong.append(Fault("missing-prediction"))
+        if not schema.untimed and (row.source_length is UNSET or row.source_length is None):
+            wrong.append(Fault("missing-source-length"))
         for setting in SETTINGS:
-            said = getattr(row, setting)
-            settled = getattr(facts, setting)
-            if said not in (UNSET, None, settled) and getattr(self.options, setting, None) is None:
-                wrong.append((f"mixed-{setting}", f"{said}, not {settled}", None))
+            declared = getattr(row, setting)
+            resolved = getattr(schema, setting)
+            if declared not in (UNSET, None, resolved) and getattr(self.options, setting, None) is None:
+                wrong.append(Fault(f"mixed-{setting}", f"{declared}, not {resolved}"))
         for column in self._lists:
             if not are_numbers([value := getattr(row, column)], column):
                 kind = WRONG.get(column, "bad-column")
-                wrong.append((kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}", None))
+                wrong.append(Fault(kind, shown(value) if kind in WRONG.values() else f"{column}: {shown(value)}"))
         if wrong:
-            self.options.refuse(wrong, self.source, line, name)
+            self.report.refuse(wrong, self.source, line, name)
         return bool(wrong)
 
     def part(self) -> Run:
         """A Run of what is held, checked."""
-        held, facts = self.held, self.facts
+        held, schema = self.held, self.schema
         self.held = defaultdict(list)
         predictions = held["prediction"]
-        if not facts.has_text and not facts.speech_out:
+        if not schema.has_text and not schema.speech_out:
             self.left_out("prediction", [name for name, text in zip(held["id"], predictions, strict=True) if text])
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
         flat = np.concatenate(held["delays"], dtype=np.float64)
         return self.checked(
             held["prediction_spm"],
-            delays=no_times(predictions, facts.level) if facts.untimed else Ragged.from_lengths(flat, held["length"]),
+            delays=no_times(predictions, schema.level) if schema.untimed else Ragged.from_lengths(flat, held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
             prediction=make_texts(predictions) if self.keeps_prediction else None,
             reference=self.references(held),
-            source=labels(held["source"]) if "source" in facts.columns else None,
-            document=labels(held["document"]) if "document" in facts.columns else None,
+            source=labels(held["source"]) if "source" in schema.columns else None,
+            document=labels(held["document"]) if "document" in schema.columns else None,
             line=np.array(held["line"], dtype=np.int64),
             group=np.array(held["group"], dtype=object) if held["group"] else None,
-            **{column: ragged(held[column], column) for column in LISTS if column in facts.columns},
-            **{column: numbers(held[column]) for column in NUMBERS if column in facts.columns},
+            **{column: ragged(held[column], column) for column in LISTS if column in schema.columns},
+            **{column: numbers(held[column]) for column in NUMBERS if column in schema.columns},
         )
 
     @property
     def keeps_prediction(self) -> bool:
         """Whether predictions are texts that can be counted, or paths of sound files that are wanted."""
-        return self.facts.has_text or (self.facts.speech_out and self.options.columns is None)
+        return self.schema.has_text or (self.schema.speech_out and self.options.columns is None)
 
     def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
         """A Run of these columns, repaired as asked, checked, and with notes; `pieces` are those that the log shows."""
-        options, facts = self.options, self.facts
-        run = Run(**columns, unit=facts.unit, level=facts.level, seg=facts.seg, origin=facts.origin)
+        report, schema = self.report, self.schema
+        run = Run(**columns, unit=schema.unit, level=schema.level, seg=schema.seg, origin=schema.origin)
         # which of several lines counts is known only when all have been read
-        run = repair(run, [name for name in options.repair if name not in ("first", "last")])
-        texts = run.prediction if facts.has_text else None
-        counts = None if texts is None else count_tokens(texts.tolist(), facts.level, run.delays.lengths)
+        run = repair(run, [name for name in self.options.repair if name not in ("first", "last")])
+        texts = run.prediction if schema.has_text else None
+        counts = None if texts is None else count_tokens(texts.tolist(), schema.level, run.delays.lengths)
         if counts is not None and len(pieces):  # a system need not cut its words as the model does
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
-            strange = [isinstance(p, list) and unknown_pieces(p, facts.level) for p in pieces]
-            options.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
-        if texts is not None and counts is not None and facts.level == "char":
+            strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
+            report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
+        if texts is not None and counts is not None and schema.level == "char":
             spaced = np.zeros(len(run), dtype=bool)
             for row in np.flatnonzero(counts != run.delays.lengths).tolist():
                 spaced[row] = counts_space(texts[row], int(run.delays.lengths[row]))
             counts = np.where(spaced, run.delays.lengths, counts)
-            options.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
-        options.faults.add(*check(run, token_counts=counts))
-        options.notes.extend(remark(run))
+            report.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
+        report.faults.add(*check(run, token_counts=counts))
+        report.notes.extend(remark(run))
         return run
 
     def references(self, held: dict[str, list[Any]]) -> Texts | None:
         """References. Where some lines of a SimulEval log lack the key, SimulEval reads an empty one; so do we."""
         texts = held["reference"]
-        if not self.facts.has_reference:
+        if not self.schema.has_reference:
             self.left_out("reference", [n for n, text in zip(held["id"], texts, strict=True) if isinstance(text, str)])
             return None
         if UNSET not in texts:
             return make_texts(texts)
         missing = [name for name, text in zip(held["id"], texts, strict=True) if text is UNSET]
-        filled = "" if self.facts.origin.format == "simuleval" else None
+        filled = "" if self.schema.origin.format == "simuleval" else None
         read_as = "an empty reference, as SimulEval reads it" if filled == "" else "no reference"
         text = f"no `reference` key, where other lines have one: read as {read_as}"
-        self.options.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
+        self.report.notes.append(Note("missing reference", text, len(missing), tuple(missing[:5])))
         return make_texts([filled if text is UNSET else text for text in texts])

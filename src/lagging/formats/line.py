@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 from lagging.data.run import LISTS, NUMBERS, WRONG
 from lagging.data.tokens import is_torn
 from lagging.data.trees import json_decoder
+from lagging.errors import Fault
 from lagging.formats.keys import has_repeated_keys
-from lagging.formats.options import Trouble
 from lagging.formats.source import Batch
 
 __all__ = [
@@ -88,7 +88,7 @@ JSON = json.JSONEncoder(ensure_ascii=False, default=str, check_circular=False)
 LONGEST = 60
 """Characters of a value that a message shows."""
 
-Read = Callable[[str, Any], tuple[Any, list[Trouble]]]
+Read = Callable[[str, Any], tuple[Any, list[Fault]]]
 """From a key and its value to what is taken for it, and what is wrong with it."""
 
 Row = TypeVar("Row")
@@ -126,51 +126,49 @@ def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None
     return rows if len(rows) == len(batch.starts) else None
 
 
-def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | None, list[Trouble]]:
+def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | None, list[Fault]]:
     """What one line has under the given keys, and what is wrong with it; None if it is no object."""
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         if error.end == len(line) and error.reason == "unexpected end of data":  # no line break: cut within a letter
-            return None, [("truncated", f"within a letter, at byte {error.start + 1}", None)]
-        return None, [("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}", None)]
+            return None, [Fault("truncated", f"within a letter, at byte {error.start + 1}")]
+        return None, [Fault("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}")]
     repeated: list[str] = []
     try:
         found = json_decoder(repeated).decode(text)
     except json.JSONDecodeError as error:
-        cut = not line.endswith(b"\n")
-        return None, [
-            ("truncated" if cut else "not-json", f"{error.msg.removesuffix(' at')} at column {error.pos + 1}", None)
-        ]
+        kind = "not-json" if line.endswith(b"\n") else "truncated"
+        return None, [Fault(kind, f"{error.msg.removesuffix(' at')} at column {error.pos + 1}")]
     except RecursionError:
-        return None, [("not-json", "nested too deeply", None)]
+        return None, [Fault("not-json", "nested too deeply")]
     except ValueError as error:  # an integer of more than 4300 digits
-        return None, [("not-json", str(error).partition(";")[0], None)]
+        return None, [Fault("not-json", str(error).partition(";")[0])]
     if not isinstance(found, dict):
-        return None, [("not-an-object", shown(found), None)]
+        return None, [Fault("not-an-object", shown(found))]
     values: dict[str, Any] = {}
-    trouble: list[Trouble] = [("repeated-key", shown(key), None) for key in dict.fromkeys(repeated)]
+    faults = [Fault("repeated-key", shown(key)) for key in dict.fromkeys(repeated)]
     for key, read in readers.items():
         if key in found:
             values[key], wrong = read(key, found[key])
-            trouble += wrong
-    return values, trouble
+            faults += wrong
+    return values, faults
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 
-def torn(key: str) -> Trouble:
+def torn(key: str) -> Fault:
     """The fault of a text that no file can hold."""
-    return "not-utf8", f"half of a surrogate pair in {key}", None
+    return Fault("not-utf8", f"half of a surrogate pair in {key}")
 
 
-def read_as_is(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+def read_as_is(key: str, value: Any) -> tuple[Any, list[Fault]]:
     """What is looked at later."""
     return value, []
 
 
-def _read_aside(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+def _read_aside(key: str, value: Any) -> tuple[Any, list[Fault]]:
     """What enters no score is never a fault; a text that no file can hold is made one that a file can."""
     first = value[:1] if isinstance(value, list) else [value]
     if any(isinstance(part, str) and is_torn(part) for part in first):
@@ -178,7 +176,7 @@ def _read_aside(key: str, value: Any) -> tuple[Any, list[Trouble]]:
     return value, []
 
 
-def read_id(key: str, value: object) -> tuple[Any, list[Trouble]]:
+def read_id(key: str, value: object) -> tuple[Any, list[Fault]]:
     """A whole number, or a text."""
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
@@ -186,19 +184,19 @@ def read_id(key: str, value: object) -> tuple[Any, list[Trouble]]:
         return UNSET, [torn(key)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
-    return UNSET, [("bad-id", shown(value), None)]
+    return UNSET, [Fault("bad-id", shown(value))]
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _read_delays(key: str, value: object) -> tuple[Any, list[Trouble]]:
+def _read_delays(key: str, value: object) -> tuple[Any, list[Fault]]:
     if value is None:
         return None, []
     if not isinstance(value, list):
-        return UNSET, [("delays-not-a-list", shown(value), None)]
-    wrong: list[Trouble] = [("bad-delay", shown(v), t) for t, v in enumerate(value, 1) if not _is_number(v)]
+        return UNSET, [Fault("delays-not-a-list", shown(value))]
+    wrong = [Fault("bad-delay", shown(v), token=t) for t, v in enumerate(value, 1) if not _is_number(v)]
     return (UNSET, wrong[:1]) if wrong else ([_float(v) for v in value], [])
 
 
@@ -212,21 +210,21 @@ def _float(value: Any) -> float:
 def read_number(kind: str) -> Read:
     """A reader of numbers; what is none is a fault of this kind."""
 
-    def read(key: str, value: object) -> tuple[Any, list[Trouble]]:
+    def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if value is None or _is_number(value):
             return None if value is None else _float(value), []
-        return UNSET, [(kind, _said(kind, key, value), None)]
+        return UNSET, [Fault(kind, _said(kind, key, value))]
 
     return read
 
 
 def _read_text(kind: str) -> Read:
-    def read(key: str, value: object) -> tuple[Any, list[Trouble]]:
+    def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if isinstance(value, str) and is_torn(value):
             return UNSET, [torn(key)]
         if value is None or isinstance(value, str):
             return value, []
-        return UNSET, [(kind, _said(kind, key, value), None)]
+        return UNSET, [Fault(kind, _said(kind, key, value))]
 
     return read
 

@@ -18,7 +18,7 @@ from lagging.data.strip import renoted
 from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats import Paths, read_parts
-from lagging.formats.options import Options, ReadOptions
+from lagging.formats.options import ReadOptions
 
 __all__ = ["merge", "merge_logs"]
 
@@ -66,19 +66,21 @@ def merge(
         >>> print(run.notes[0])
         duplicate: 1 segment (1): the same line again: kept once
     """
-    options = ReadOptions.make(
-        format=format, level=level, unit=unit, spm_model=spm_model, repair=repair, strip=strip, column_map=column_map
+    options = ReadOptions(
+        format=format,
+        level=level,
+        unit=unit,
+        spm_model=spm_model,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
     )
     return merge_logs(paths, options, name=name)
 
 
 def merge_logs(paths: Paths, options: ReadOptions, *, name: str | None = None) -> Run:
     """Several logs of one system as one Run, like `merge`, with all options in one object."""
-    parts = read_parts(
-        paths,
-        Options(options.format, options.level, options.unit, options.repair, column_map=options.column_map),
-        name,
-    )
+    parts = read_parts(paths, options, name)
     run = Run.concat(parts)
     run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)

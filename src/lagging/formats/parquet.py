@@ -3,14 +3,15 @@
 
 Columns are found by our names, or by the others that CSV may have. Numbers may be of any width, lists of any kind,
 texts plain or as a dictionary. What holds for the whole log (unit, level, name, repairs) is in the metadata of the
-schema, as JSON under `lagging`; a table without it is looked at as JSON lines are. Some rows are read at a time, and
-their lists go from Arrow's memory into a Run without a copy. The line of a segment is its row, from 1.
+schema, as JSON under `lagging`; where it is not, it is resolved from the first rows, as for JSON lines. Some rows are
+read at a time, and their lists go from Arrow's memory into a Run without a copy. The line of a segment is its row,
+from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,24 +19,32 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from lagging.data.columns import no_times
-from lagging.data.ragged import Floats, Ragged
-from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, Texts, make_ids, make_texts
+from lagging.data.ragged import Ints, Ragged
+from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 from lagging.data.trees import read_json
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.line import UNREAD, Line
-from lagging.formats.options import Options, Trouble
+from lagging.formats.arrow_arrays import join_groups, to_floats, to_python, to_ragged, type_faults
+from lagging.formats.line import Line
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.row_groups import Batches, opened, recognise
-from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, settle, wanted
+from lagging.formats.schema import (
+    OPTIONAL,
+    SAMPLE,
+    SETTINGS,
+    TELLING,
+    Sample,
+    first_texts,
+    is_requested,
+    resolve_schema,
+)
 from lagging.formats.source import Source
 from lagging.formats.tables import (
     COUNTS,
     NEEDED,
     SCALARS,
     WRONG_LIST,
-    WRONG_NUMBER,
-    joined_labels,
-    label,
     match,
     restored,
     strange,
@@ -45,11 +54,11 @@ from lagging.formats.tables import (
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["as_texts", "from_batches", "recognise", "scan"]
+__all__ = ["from_batches", "recognise", "scan"]
 
 KEY = b"lagging"
 SAMPLED_TABLES = 4
-"""How many parts are looked at for one in which something was written, before it is settled what the log is."""
+"""How many parts are searched for one in which something was written, to resolve the schema from."""
 
 
 def _arrow() -> Any:
@@ -59,99 +68,138 @@ def _arrow() -> Any:
 # ---- a file -----------------------------------------------------------------------------------------------------
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The segments of a file, in parts; faults go into `options.faults`."""
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The segments of a file, in parts; faults and notes go to the report."""
     pa = _arrow()
     try:
-        with opened(source, options) as (schema, batches):
-            said = _said(schema, source, options)
-            if source.stretch is not None and source.stretch.start:
-                said = {name: value for name, value in said.items() if name not in COUNTS}  # of the whole, counted once
-            yield from restored(_runs(source, options, schema, batches, said), said)
+        with opened(source, options, report) as (arrow_schema, batches):
+            declared = _read_metadata(arrow_schema, source, report)
+            if source.portion is not None and source.portion.start:  # counts are of the whole file: counted once
+                declared = {name: value for name, value in declared.items() if name not in COUNTS}
+            yield from restored(_scan_batches(source, options, report, arrow_schema, batches, declared), declared)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        options.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
+        report.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
 
 
-def from_batches(batches: Sequence[pyarrow.RecordBatch], source: Source, options: Options) -> Iterator[Run]:
-    """The segments of batches of one schema that are in memory; faults go into `options.faults`."""
-    schema = batches[0].schema
+def from_batches(
+    batches: Sequence[pyarrow.RecordBatch], source: Source, options: ReadOptions, report: ReadReport
+) -> Iterator[Run]:
+    """The segments of batches of one schema that are in memory; faults and notes go to the report."""
+    arrow_schema = batches[0].schema
 
-    def some(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
+    def slices(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
         size = jsonl.SEGMENTS_PER_PART
         chosen = (batch.select(names) for batch in batches)
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
-    said = _said(schema, source, options)
-    yield from restored(_runs(source, options, schema, some, said, whole=True), said)
+    declared = _read_metadata(arrow_schema, source, report)
+    yield from restored(
+        _scan_batches(source, options, report, arrow_schema, slices, declared, sample_all=True), declared
+    )
 
 
-def _said(schema: pyarrow.Schema, source: Source, options: Options) -> dict[str, Any]:
-    """What the metadata say of the whole table; faults are recorded."""
-    text = (schema.metadata or {}).get(KEY, b"{}")
+def _read_metadata(arrow_schema: pyarrow.Schema, source: Source, report: ReadReport) -> dict[str, Any]:
+    """What the metadata declare of the whole table; faults are recorded."""
+    text = (arrow_schema.metadata or {}).get(KEY, b"{}")
     try:
-        said = read_json(text.decode("utf-8"))
+        declared = read_json(text.decode("utf-8"))
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        options.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
+        declared = None
+    if not isinstance(declared, dict):
+        report.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
         return {}
-    wrong = {name: strange(name, value) for name, value in said.items() if name in SCALARS}
-    options.faults.add(*(Fault(kind, what, source.path) for found in wrong.values() for kind, what, _ in found))
-    return {name: said[name] for name, found in wrong.items() if not found}
+    wrong = {name: strange(name, value) for name, value in declared.items() if name in SCALARS}
+    report.faults.add(*(replace(fault, path=source.path) for faults in wrong.values() for fault in faults))
+    return {name: declared[name] for name, faults in wrong.items() if not faults}
 
 
-def _runs(
+def _scan_batches(
     source: Source,
-    options: Options,
-    schema: pyarrow.Schema,
+    options: ReadOptions,
+    report: ReadReport,
+    arrow_schema: pyarrow.Schema,
     batches: Batches,
-    said: dict[str, Any],
-    whole: bool = False,
+    declared: dict[str, Any],
+    *,
+    sample_all: bool = False,
 ) -> Iterator[Run]:
-    """The parts, once it is settled from the first of them, or from the whole, what the table is."""
-    matched = match(schema.names, options.column_map, options.by)
-    if not usable(matched, schema.names, options, source.path):
+    """The parts of a table; its first batches, or all if `sample_all`, give its schema."""
+    matched = match(arrow_schema.names, options.column_map, options.group_by)
+    if not usable(matched, arrow_schema.names, options.column_map, report, source.path):
         return
-    types = {column: schema.field(place).type for column, place in matched.places.items()}
-    misfits = [fault for column, kind in types.items() for fault in _misfit(column, kind, source.path)]
-    for field in (schema.field(place) for place in matched.by):
+    types = {column: arrow_schema.field(place).type for column, place in matched.places.items()}
+    misfits = [fault for column, kind in types.items() for fault in type_faults(column, kind, source.path)]
+    for field in (arrow_schema.field(place) for place in matched.by):
         if _arrow().types.is_nested(field.type):
             misfits.append(
                 Fault("bad-value", f"segments cannot be grouped by {field.name}, of {field.type}", source.path)
             )
     if misfits:
-        options.faults.add(*misfits)
+        report.faults.add(*misfits)
         return
-    asked = [c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or wanted(c, options, "ms"))]
-    names = {column: schema.names[matched.places[column]] for column in asked}
-    by = tuple(schema.names[place] for place in matched.by)
-    unread = tuple(column for column in types if column in LISTS and column not in asked)
-    stretch = source.stretch
+    requested = [
+        c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or is_requested(c, options, "ms"))
+    ]
+    names = {column: arrow_schema.names[matched.places[column]] for column in requested}
+    group_by = tuple(arrow_schema.names[place] for place in matched.by)
+    unread = frozenset(column for column in types if column in LISTS and column not in requested)
+    portion = source.portion
 
     def read(rows: int = 0, *, first: bool = False) -> Iterator[_Table]:
-        parts = _numbered(batches(list(dict.fromkeys((*names.values(), *by))), first=first), rows, source)
-        return (_Table(source, options, said, names, by, unread, row, batch) for row, batch in parts)
+        parts = _numbered(batches(list(dict.fromkeys((*names.values(), *group_by))), first=first), rows, source)
+        return (_Table(source, report, declared, names, group_by, row, batch) for row, batch in parts)
 
-    tables = read(0 if stretch is None else stretch.first - 1)
-    facts, sample = source.told, list[_Table]()
-    if facts is None:
-        for table in tables if stretch is None or stretch.first == 1 else read(first=True):
-            sample.append(table)
-            if not whole and (len(table.columns["delays"].values) or len(sample) == SAMPLED_TABLES):
+    tables = read(0 if portion is None else portion.first - 1)
+    schema, sampled = source.schema, list[_Table]()
+    if schema is None:
+        for table in tables if portion is None or portion.first == 1 else read(first=True):
+            sampled.append(table)
+            if not sample_all and (len(table.columns["delays"].values) or len(sampled) == SAMPLED_TABLES):
                 break
-        if not sample:
+        if not sampled:
             return
-        lines = [line for table in sample for line in table.sample(whole)]
-        facts = settle(source, options, lines)
-    if stretch is not None:
-        source.told = facts
-    if stretch is not None and stretch.first > 1:
-        sample.clear()  # it was only looked at
-    reader = jsonl.Reader(source, options, facts)
-    while sample:
-        yield from sample.pop(0).runs(reader)
+        schema = resolve_schema(source, options, report, _sample(sampled, declared, unread, sample_all))
+    if portion is not None:
+        source.schema = schema
+        if portion.first > 1:
+            sampled.clear()  # they are of another portion
+    reader = jsonl.Reader(source, options, report, schema)
+    while sampled:
+        yield from sampled.pop(0).runs(reader)
     for table in tables:
         yield from table.runs(reader)
+
+
+def _sample(tables: Sequence[_Table], declared: dict[str, Any], unread: frozenset[str], sample_all: bool) -> Sample:
+    """The first rows of tables, by column."""
+    rows = [(table, table.sample(sample_all)) for table in tables]
+
+    def values(column: str) -> list[Any]:
+        """The values of a column; UNSET where the file has none."""
+        return [value for table, numbers in rows for value in table.values(column, numbers)]
+
+    def defined(column: str) -> bool:
+        """Whether a column of lists or numbers is not null in some row."""
+        return any(column in table.missing and not table.missing[column][numbers].all() for table, numbers in rows)
+
+    def present(column: str) -> bool:
+        """Whether a column has a value in some row."""
+        return any(table.has_value(column)[numbers].any() for table, numbers in rows)
+
+    lengths = [int(n) for table, numbers in rows for n in table.columns["delays"].lengths[numbers]]
+    settings = {name: values(name) if name in tables[0].read else [declared.get(name)] for name in SETTINGS}
+    return Sample(
+        predictions=values("prediction"),
+        lengths=lengths,
+        sources=values("source"),
+        source_lengths=values("source_length"),
+        declared=first_texts(settings),
+        timed=defined("delays"),
+        has_durations=defined("durations"),
+        has_id=any(value is not UNSET and value is not None for value in values("id")),
+        has_reference=any(isinstance(text, str) for text in values("reference")),
+        present=frozenset((*unread, *first_texts(settings), *filter(present, tables[0].read))),
+    )
 
 
 def _numbered(
@@ -165,97 +213,6 @@ def _numbered(
             source.progress(batch.nbytes)
 
 
-# ---- types ------------------------------------------------------------------------------------------------------
-
-
-def _misfit(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Fault]:
-    """Why a column cannot be what its name says."""
-    types = _arrow().types
-
-    def numeric(kind: Any) -> bool:
-        return any(t(kind) for t in (types.is_integer, types.is_floating, types.is_decimal, types.is_null))
-
-    def textual(kind: Any) -> bool:
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
-        return any(t(kind) for t in tests)
-
-    def a_list(kind: Any, of: Callable[[Any], bool]) -> bool:
-        tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-        return any(t(kind) for t in tests) and of(kind.value_type)
-
-    if column == "delays" or column in LISTS:
-        fits, wrong = a_list(kind, numeric) or types.is_null(kind), WRONG_LIST.get(column, ("bad-column",))[0]
-    elif column == "source_length" or column in NUMBERS:
-        fits, wrong = numeric(kind), WRONG_NUMBER.get(column, "bad-column")
-    elif column == "id":
-        fits, wrong = textual(kind) or numeric(kind), "bad-id"
-    elif column in ("source", "document"):
-        fits, wrong = textual(kind) or types.is_integer(kind) or a_list(kind, textual), "bad-value"
-    else:
-        fits, wrong = textual(kind) or column in COUNTS, "bad-value"
-        wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)
-    if not fits:
-        yield Fault(wrong, f"the column {column} is of {kind}", path)
-
-
-def _floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Numbers, NaN where there is none, and where that is."""
-    pa = _arrow()
-    if array.type != pa.float64():
-        array = array.cast(pa.float64(), safe=False)
-    return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
-
-
-def _ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Lists, where there is none, and which of their entries are null."""
-    pa = _arrow()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_null(array.type):
-        return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
-    values, null = _floats(array.flatten())
-    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return Ragged.from_lengths(values, lengths), missing, null
-
-
-def _python(array: pyarrow.Array) -> list[Any]:
-    """Texts, numbers or lists of texts as Python has them; bytes that are no text stay bytes."""
-    pa = _arrow()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        try:
-            return list(array.to_pylist())
-        except UnicodeDecodeError:
-            array = array.cast(pa.large_binary())
-    return [_decoded(value) if isinstance(value, bytes) else value for value in array.to_pylist()]
-
-
-def as_texts(array: pyarrow.Array) -> list[str | None]:
-    """What some values are as names, or labels; None for null."""
-    return [label(value) for value in _python(array)]
-
-
-def _groups(columns: Sequence[pyarrow.Array]) -> Texts:
-    """What each row is labelled by; a label is made once, and not once per row."""
-    pa = _arrow()
-    codes, labels = np.zeros(len(columns[0]), dtype=np.int64), [()]
-    for column in columns:
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
-        own: list[str | None] = as_texts(coded.dictionary)
-        index = coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)
-        pairs, codes = np.unique(codes * (len(own) + 1) + index, return_inverse=True)
-        labels = [(*labels[pair // (len(own) + 1)], [*own, None][pair % (len(own) + 1)]) for pair in pairs.tolist()]
-    return np.array([joined_labels(of) for of in labels], dtype=object)[codes]
-
-
-def _decoded(value: bytes) -> str | bytes:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value
-
-
 # ---- some rows --------------------------------------------------------------------------------------------------
 
 
@@ -263,15 +220,20 @@ def _decoded(value: bytes) -> str | bytes:
 class _Table:
     """Some rows of a file, by column.
 
-    `read` says what the file calls each that is read, `by` those of the groups; `unread` are there, too.
+    Attributes:
+        source, report: the file, and what was found in it.
+        declared: what holds for the whole file.
+        read: the columns that are read, with the names that the file has for them.
+        group_by: the names that the file has for the columns of the groups.
+        before: the number of rows before these.
+        batch: the rows, in Arrow.
     """
 
     source: Source
-    options: Options
-    said: dict[str, Any]
+    report: ReadReport
+    declared: dict[str, Any]
     read: dict[str, str]
-    by: tuple[str, ...]
-    unread: tuple[str, ...]
+    group_by: tuple[str, ...]
     before: int
     batch: Any
 
@@ -279,11 +241,11 @@ class _Table:
         """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
-        self.faults: dict[int, list[Trouble]] = {}
+        self.faults: dict[int, list[Fault]] = {}
         for column, name in self.read.items():
             array = self.batch.column(name)
             if column == "delays" or column in LISTS:
-                ragged, self.missing[column], null = _ragged(array)
+                ragged, self.missing[column], null = to_ragged(array)
                 self.columns[column] = ragged
                 if null.any() and column != "shown":
                     rows, tokens = ragged.owner(np.flatnonzero(null))
@@ -291,18 +253,18 @@ class _Table:
                     for row, token in zip(rows.tolist(), tokens[first].tolist(), strict=True):
                         self._wrong(row, WRONG_LIST.get(column, ("", "bad-column"))[1], f"{column} null", token + 1)
             elif column == "source_length" or column in NUMBERS:
-                self.columns[column], self.missing[column] = _floats(array)
+                self.columns[column], self.missing[column] = to_floats(array)
             elif column == "id" and _arrow().types.is_signed_integer(array.type) and not array.null_count:
                 self.columns[column] = array.to_numpy().astype(np.int64, copy=False)
             else:
-                self.columns[column] = [self._text(row, column, v) for row, v in enumerate(_python(array))]
-        self.groups = _groups([self.batch.column(name) for name in self.by]) if self.by else None
+                self.columns[column] = [self._text(row, column, v) for row, v in enumerate(to_python(array))]
+        self.groups = join_groups([self.batch.column(name) for name in self.group_by]) if self.group_by else None
         for column in (c for c in NEEDED if c not in self.columns):
-            nothing = _ragged if column == "delays" else _floats
+            nothing = to_ragged if column == "delays" else to_floats
             self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
 
     def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:
-        self.faults.setdefault(row, []).append((kind, detail, token))
+        self.faults.setdefault(row, []).append(Fault(kind, detail, token=token))
 
     def _text(self, row: int, column: str, value: Any) -> Any:
         """A text, or a name, or what else is neither number nor list."""
@@ -312,8 +274,8 @@ class _Table:
             if value.is_integer():
                 return int(value)
             self._wrong(row, "bad-id", str(value))
-        elif column == "name" and value is not None and self.said.setdefault("name", value) != value:
-            self._wrong(row, "several-systems", f"{value!r}, but {self.said['name']!r} before")
+        elif column == "name" and value is not None and self.declared.setdefault("name", value) != value:
+            self._wrong(row, "several-systems", f"{value!r}, but {self.declared['name']!r} before")
         return value
 
     def __len__(self) -> int:
@@ -322,8 +284,7 @@ class _Table:
 
     def line(self, row: int) -> Line:
         """One row by itself."""
-        values: dict[str, Any] = {setting: self.said.get(setting, UNSET) for setting in SETTINGS}
-        values |= dict.fromkeys(self.unread, UNREAD)
+        values: dict[str, Any] = {setting: self.declared.get(setting, UNSET) for setting in SETTINGS}
         for column in self.read:
             value = self.columns[column][row]
             if column in self.missing:
@@ -333,13 +294,34 @@ class _Table:
                 values[column] = UNSET if value is None and column in ("id", *SETTINGS) else value
         return Line(**values)
 
-    def sample(self, whole: bool = False) -> list[Line]:
-        """The first rows, and the first in which something was written; of the whole, the first of every column too."""
+    def sample(self, of_every_column: bool) -> Ints:
+        """The numbers of the first rows, and of the first in which something was written.
+
+        With `of_every_column`, also the first row that has a value in each column.
+        """
         rows = set(range(min(len(self), SAMPLE)))
         rows |= set(np.flatnonzero(self.columns["delays"].lengths)[:SAMPLE].tolist())
-        for column in self.read if whole else ():
-            rows |= set(np.flatnonzero(self._there(column))[:1].tolist())
-        return [self.line(row) for row in sorted(rows - self.faults.keys())]
+        for column in self.read if of_every_column else ():
+            rows |= set(np.flatnonzero(self._is_filled(column))[:1].tolist())
+        return np.array(sorted(rows - self.faults.keys()), dtype=np.int64)
+
+    def values(self, column: str, rows: Ints) -> list[Any]:
+        """The values of a column of texts or numbers in some rows; None for null, UNSET without the column."""
+        if column not in self.read:
+            return [UNSET] * len(rows)
+        missing, values = self.missing.get(column), self.columns[column]
+        if missing is None:
+            return [values[row] for row in rows.tolist()]
+        return [None if missing[row] else values[row].item() for row in rows.tolist()]
+
+    def has_value(self, column: str) -> npt.NDArray[np.bool_]:
+        """Which rows have a value in a column, be it an empty text."""
+        values = self.columns[column]
+        if isinstance(values, Ragged):
+            return values.lengths > 0
+        if column in self.missing:
+            return ~self.missing[column]
+        return np.array([value is not None and value != [] for value in values], dtype=bool)
 
     def runs(self, reader: jsonl.Reader) -> Iterator[Run]:
         """The rows as a Run, without those that cannot be in one; nothing if none can."""
@@ -348,23 +330,23 @@ class _Table:
             return
         some = slice(None) if kept.all() else kept
         rows = np.arange(1, len(self) + 1) + self.before
-        facts = reader.facts
+        schema = reader.schema
         texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
-        ids = self.columns["id"] if facts.has_id else rows - 1 + self.options.placed
+        ids = self.columns["id"] if schema.has_id else rows - 1 + self.report.placed
         ids = ids if isinstance(ids, np.ndarray) else np.array([*ids, None], dtype=object)[:-1]
         names = ids[some]
-        for column in (*facts.absent, *(() if facts.has_text or facts.speech_out else ("prediction",))):
+        for column in (*schema.absent, *(() if schema.has_text or schema.speech_out else ("prediction",))):
             if column in self.columns:
-                reader.left_out(column, ids[self._there(column) & kept].tolist())
-        columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in facts.columns and c in self.columns}
+                reader.left_out(column, ids[self._is_filled(column) & kept].tolist())
+        columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in schema.columns and c in self.columns}
         columns |= {c: self.columns[c] for c in NEEDED}
         numbers = {c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()}
-        if facts.untimed:
+        if schema.untimed:
             written = texts.get("prediction", np.full(len(names), None))
-            numbers |= {"delays": no_times(written, facts.level), "source_length": np.full(len(names), np.nan)}
+            numbers |= {"delays": no_times(written, schema.level), "source_length": np.full(len(names), np.nan)}
         yield reader.checked(
             **numbers,
-            **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in facts.columns},
+            **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in schema.columns},
             id=names if names.dtype != object else make_ids(names.tolist()),
             prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
             reference=reader.references({"id": names.tolist(), "reference": texts["reference"].tolist()})
@@ -374,27 +356,26 @@ class _Table:
             group=None if self.groups is None else self.groups[some],
         )
 
-    def _there(self, column: str) -> npt.NDArray[np.bool_]:
-        """Which rows have something in a column."""
-        values = self.columns[column]
-        if isinstance(values, Ragged):
-            return values.lengths > 0
-        return ~self.missing[column] if column in self.missing else np.array([bool(value) for value in values])
+    def _is_filled(self, column: str) -> npt.NDArray[np.bool_]:
+        """Which rows have a value in a column that is not empty."""
+        if isinstance(self.columns[column], Ragged) or column in self.missing:
+            return self.has_value(column)
+        return np.array([bool(value) for value in self.columns[column]])
 
     def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
         """Which rows have what a segment must have; faults of the others are recorded."""
-        facts = reader.facts
+        schema = reader.schema
         missing = self.missing["delays"]
-        doubtful = ~missing if facts.untimed else missing | self.missing["source_length"]
-        for column in ("id", *SETTINGS, *(["prediction"] if facts.has_text else [])):
+        doubtful = ~missing if schema.untimed else missing | self.missing["source_length"]
+        for column in ("id", *SETTINGS, *(["prediction"] if schema.has_text else [])):
             if isinstance(self.columns.get(column), list):
-                settled = (None, getattr(facts, column)) if column in SETTINGS else ()
-                doubtful |= np.array([(v is None) if not settled else v not in settled for v in self.columns[column]])
+                allowed = (None, getattr(schema, column)) if column in SETTINGS else ()
+                doubtful |= np.array([(v is None) if not allowed else v not in allowed for v in self.columns[column]])
         kept = np.ones(len(self), dtype=bool)
         for row, wrong in self.faults.items():
             name = self.line(row).id
             known = None if isinstance(name, bytes | float) or name is UNSET else name
-            self.options.refuse(wrong, self.source, self.before + row + 1, known)
+            self.report.refuse(wrong, self.source, self.before + row + 1, known)
             kept[row] = False
         for row in np.flatnonzero(doubtful & kept).tolist():
             kept[row] = not reader.refuse(self.line(row), self.before + row + 1)

@@ -14,7 +14,8 @@ from lagging.errors import DataError, Fault, Faults, UsageError
 from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 
 __all__ = ["recognise", "scan", "write"]
@@ -25,18 +26,18 @@ def recognise(head: bytes) -> bool:
     return False
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
     """The lines of a file, in parts, each a segment; a blank line is an empty prediction."""
     if options.unit is not None:
         raise UsageError(f"{source.path}: plain text has no delays that could be in a unit\n  fix: leave --unit out.")
-    return collect(source, options, _Decoder(source, options))
+    return collect(source, options, report, _Decoder(source, report))
 
 
 class _Decoder:
     """Lines of text to rows."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, report: ReadReport) -> None:
+        self.source, self.report = source, report
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
         """There is nothing to skip."""
@@ -50,11 +51,11 @@ class _Decoder:
                     text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
                 except UnicodeDecodeError as error:
                     what = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
-                    self.options.refuse([("not-utf8", what, None)], self.source, number, None)
+                    self.report.refuse([Fault("not-utf8", what)], self.source, number, None)
                     continue
                 found.rows.append(Line(prediction=text, unit="none"))
                 found.lines.append(number)
-                found.places.append(number - 1 + self.options.placed)
+                found.places.append(number - 1 + self.report.placed)
             yield found
 
 

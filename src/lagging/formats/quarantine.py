@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows with faults are set aside, and named, while all others are read: `--on-error quarantine`."""
+"""Leave out rows with faults, and report each, while all others are read: `--on-error quarantine`."""
 
 from __future__ import annotations
 
@@ -9,71 +9,83 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.errors import DataError, Fault, UsageError
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 
-__all__ = ["drained", "each", "guarded", "reason_of", "without"]
+__all__ = ["assign_to_segments", "catch_unreadable", "drop_faulty", "flush_faults", "reason_of"]
 
 
-def guarded(parts: Callable[[], Iterable[Run]], source: Source, options: Options) -> Iterator[Run]:
-    """The parts of a file; what makes it unreadable is its fault, and not the end of all reading."""
+def catch_unreadable(parts: Callable[[], Iterable[Run]], source: Source, report: ReadReport) -> Iterator[Run]:
+    """The parts of a file; an error that ends the reading of this file is recorded as its fault."""
     try:
         yield from parts()
     except DataError as error:
-        options.faults.add(*error.faults)
+        report.faults.add(*error.faults)
     except UsageError as error:
-        options.faults.add(Fault("unreadable", str(error).partition("\n")[0], source.path))
+        report.faults.add(Fault("unreadable", str(error).partition("\n")[0], source.path))
 
 
-def drained(options: Options, lines: set[int], kinds: set[str]) -> list[Fault]:
-    """The faults that were found since the last time; they are told, and forgotten, and lines and kinds are noted."""
-    found = list(options.faults.sorted())
-    options.faults.kept.clear()
-    options.faults.counts.clear()
-    options.refused.clear()
-    lines.update(fault.line for fault in found if fault.line is not None)
-    kinds.update(fault.kind for fault in found)
-    if options.quarantine is not None:
-        for fault in found:
-            options.quarantine(fault)
-    return found
+def flush_faults(report: ReadReport, lines: set[int], kinds: set[str]) -> list[Fault]:
+    """Hand the faults found since the last call to the quarantine, and remove them from the report.
+
+    Args:
+        report: what was found.
+        lines: the lines with faults, added to.
+        kinds: the kinds of faults, added to.
+    """
+    faults = list(report.faults.sorted())
+    report.faults.kept.clear()
+    report.faults.counts.clear()
+    report.refused.clear()
+    lines.update(fault.line for fault in faults if fault.line is not None)
+    kinds.update(fault.kind for fault in faults)
+    if report.quarantine is not None:
+        for fault in faults:
+            report.quarantine(fault)
+    return faults
 
 
-def without(part: Run, faults: Iterable[Fault]) -> Run:
-    """The segments of a part that have no fault of their own."""
-    lines: dict[int | None, set[str] | None] = {}
+def drop_faulty(part: Run, faults: Iterable[Fault]) -> Run:
+    """The segments of a part that have no fault of their own.
+
+    Example:
+        >>> run = Run.from_delays([[1], [2]], source_length=[2, 2], id=["a", "b"])
+        >>> drop_faulty(run, [Fault("bad-delay", segment="a")]).id.tolist()
+        ['b']
+    """
+    ids_by_line: dict[int | None, set[str] | None] = {}  # None: every segment of the line
     for fault in faults:
         if fault.path == part.origin.path and (fault.line is not None or fault.segment is not None):
-            names = lines.setdefault(fault.line, set())
+            ids = ids_by_line.setdefault(fault.line, set())
             if fault.segment is None:
-                lines[fault.line] = None  # all that is in the line
-            elif names is not None:
-                names.add(str(fault.segment))
-    if not lines:
+                ids_by_line[fault.line] = None
+            elif ids is not None:
+                ids.add(str(fault.segment))
+    if not ids_by_line:
         return part
-    at = [None] * len(part) if part.line is None else part.line.tolist()
+    lines = [None] * len(part) if part.line is None else part.line.tolist()
     kept = [True] * len(part)
-    for row, (line, name) in enumerate(zip(at, part.id.tolist(), strict=True)):
-        if line in lines:
-            names = lines[line]
-            kept[row] = names is not None and str(name) not in names
+    for row, (line, segment) in enumerate(zip(lines, part.id.tolist(), strict=True)):
+        if line in ids_by_line:
+            ids = ids_by_line[line]
+            kept[row] = ids is not None and str(segment) not in ids
     return part if all(kept) else part[np.array(kept, dtype=bool)]
 
 
 def reason_of(fault: Fault) -> str:
-    """What is wrong with a row, in words, without where it is.
+    """What is wrong with a row, in words, without its place.
 
     Example:
         >>> reason_of(Fault("decreasing-delays", "4 → 3", "a.parquet", 7, "x", 2))
         'delays decrease: 4 → 3 (token 2)'
     """
-    at = "" if fault.token is None else f" (token {fault.token})"
-    return (f"{fault.what}: {fault.detail}" if fault.detail else fault.what) + at
+    token = "" if fault.token is None else f" (token {fault.token})"
+    return (f"{fault.what}: {fault.detail}" if fault.detail else fault.what) + token
 
 
-def each(part: Run, faults: Iterable[Fault]) -> Iterator[Fault]:
-    """Faults of a file as those of each of its segments."""
+def assign_to_segments(part: Run, faults: Iterable[Fault]) -> Iterator[Fault]:
+    """The faults of a whole file, once for each of its segments."""
     for fault in faults:
-        for row, name in enumerate(part.id.tolist()):
+        for row, segment in enumerate(part.id.tolist()):
             line = None if part.line is None else int(part.line[row])
-            yield Fault(fault.kind, fault.detail, part.origin.path, line, name)
+            yield Fault(fault.kind, fault.detail, part.origin.path, line, segment)

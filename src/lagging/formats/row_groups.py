@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of Parquet, and Arrow's own: their schema, and some of their columns, some rows at a time.
 
-A Parquet file is read in stretches of row groups, so that several processes may read one each.
+A Parquet file is read some row groups at a time, so that several processes can share the work.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lagging.errors import Fault, optional
 from lagging.formats import jsonl
-from lagging.formats.options import Options
-from lagging.formats.source import Source, Stretch
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
+from lagging.formats.source import RowGroups, Source
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Batches", "opened", "recognise", "stretches"]
+__all__ = ["Batches", "list_row_groups", "opened", "recognise"]
 
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 LEAST = 1000
 """How many rows are taken together at least: as many as decide what a log of JSON lines is."""
 
 PARTS = 4
-"""How many parts a stretch has at least, if its row groups are small."""
+"""How many parts small row groups that are read together have at least."""
 
 
 class Batches(Protocol):
-    """Reads some columns, some rows at a time: those of the stretch that is wanted, or from the first row on."""
+    """Reads some columns, some rows at a time: those of the portion to read, or from the first row on."""
 
     def __call__(self, names: list[str], /, *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
         """The rows."""
@@ -47,7 +48,7 @@ def _arrow() -> Any:
 
 
 @contextmanager
-def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, Batches]]:
+def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it."""
     pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or what is compressed, is taken into memory
@@ -57,7 +58,7 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
             ipc = pa.ipc.open_file(file)
             yield (
                 ipc.schema,
-                lambda names, *, first=False: _join(_whole(_slices(ipc, names, size), None, source, options)),
+                lambda names, *, first=False: _join(_whole(_slices(ipc, names, size), None, source, report)),
             )
         else:
             from pyarrow.parquet import ParquetFile
@@ -66,34 +67,35 @@ def opened(source: Source, options: Options) -> Iterator[tuple[pyarrow.Schema, B
             rows = parquet.metadata.num_rows
 
             def read(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
-                wanted = [*_stretches(parquet.metadata)] if first or source.stretch is None else [source.stretch]
+                portion = source.portion
+                portions = [*_row_groups(parquet.metadata)] if first or portion is None else [portion]
                 batches = (
                     batch
-                    for some in wanted
-                    for batch in parquet.iter_batches(size, range(some.start, some.stop), names, use_threads=False)
+                    for groups in portions
+                    for batch in parquet.iter_batches(size, range(groups.start, groups.stop), names, use_threads=False)
                 )
-                return _join(_whole(batches, rows, source, options))
+                return _join(_whole(batches, rows, source, report))
 
             yield parquet.schema_arrow, read
 
 
-def stretches(source: Source) -> Sequence[Stretch] | None:
-    """The stretches of row groups of a Parquet file: their numbers, rows from 1; None if it cannot be read."""
+def list_row_groups(source: Source) -> Sequence[RowGroups] | None:
+    """Divide a Parquet file into row groups that are read together; None if it cannot be read."""
     pa = _arrow()
     from pyarrow.parquet import read_metadata
 
     try:
-        return [*_stretches(read_metadata(str(source.file)))]
-    except (pa.ArrowException, OSError):  # it is told, with all else that is wrong, by reading in order
+        return [*_row_groups(read_metadata(str(source.file)))]
+    except (pa.ArrowException, OSError):  # reading in order reports it, with all else that is wrong
         return None
 
 
-def _stretches(metadata: Any) -> Iterator[Stretch]:
+def _row_groups(metadata: Any) -> Iterator[RowGroups]:
     start, first, rows = 0, 1, 0
     for group in range(metadata.num_row_groups):
         rows += metadata.row_group(group).num_rows
         if rows >= PARTS * jsonl.SEGMENTS_PER_PART or group == metadata.num_row_groups - 1:
-            yield Stretch(start, group + 1, first, rows)
+            yield RowGroups(start, group + 1, first, rows)
             start, first, rows = group + 1, first + rows, 0
 
 
@@ -109,7 +111,7 @@ def _join(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 
 def _whole(
-    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, options: Options
+    batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, report: ReadReport
 ) -> Iterator[pyarrow.RecordBatch]:
     """The batches up to one that cannot be read; a fault says from which row on."""
     pa, read = _arrow(), 0
@@ -120,7 +122,7 @@ def _whole(
     except (pa.ArrowException, OSError) as error:
         said = str(error).partition("\n")[0][:100]
         lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
-        options.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
+        report.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
 
 
 def _start(file: Path) -> bytes:

@@ -16,7 +16,8 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import Origin, Run
 from lagging.errors import DataError, Fault
 from lagging.formats.omissions import lost
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source, first_line
 
 __all__ = ["recognise", "scan", "write"]
@@ -43,8 +44,8 @@ def parse(line: bytes) -> tuple[Floats, int]:
     return reads[actions == ord("W")].astype(np.float64), int(reads[-1]) if len(reads) else 0
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
-    """The sentences of a file of actions, in parts; faults go into `options.faults`."""
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The sentences of a file of actions, in parts; faults go into `report.faults`."""
     described = "READ/WRITE strings, delays in source tokens, source length = number of reads"
     origin = Origin(source.path, "rw", described, named=False)
     for batch in source.batches():
@@ -55,7 +56,7 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
                 text = line.decode("utf-8", "replace")
                 column = next(i for i, c in enumerate(text, 1) if c not in "RrWw \t\r\n")
                 detail = f"{text[column - 1]!r} at column {column}"
-                options.faults.add(Fault("not-an-action", detail, source.path, number, number - 1 + options.placed))
+                report.faults.add(Fault("not-an-action", detail, source.path, number, number - 1 + report.placed))
                 continue
             g, x = parse(line)
             delays.append(g)
@@ -66,14 +67,14 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
         run = Run(
             delays=Ragged.from_rows(delays),
             source_length=np.array(lengths, dtype=np.float64),
-            id=np.array(lines, dtype=np.int64) - 1 + options.placed,
+            id=np.array(lines, dtype=np.int64) - 1 + report.placed,
             line=np.array(lines, dtype=np.int64),
             unit=options.unit or "token",
             level=options.level or "token",
             origin=origin,
         )
-        options.faults.add(*check(run))
-        options.notes.extend(remark(run))
+        report.faults.add(*check(run))
+        report.notes.extend(remark(run))
         yield run
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log of JSON lines is, found out from its first lines: flavour, unit, level, and which columns it has."""
+"""What a log is, resolved from its first rows: flavour, unit, level, and which columns it has."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +30,27 @@ from lagging.data.trees import TreeError, read_yaml
 from lagging.data.units import is_too_fast
 from lagging.errors import Note, UsageError
 from lagging.formats.line import Line, name_of
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.sniff import FORMATS
 from lagging.formats.source import Source, first_line
 
-__all__ = ["Facts", "counts_space", "find_level", "guess_unit", "recognise", "settle", "wanted"]
+__all__ = [
+    "LogSchema",
+    "Sample",
+    "counts_space",
+    "find_level",
+    "guess_unit",
+    "is_requested",
+    "recognise",
+    "resolve_schema",
+]
 
 SETTINGS = ("unit", "level", "seg")
 TELLING = ("durations",)
-"""What is looked for in the first rows even where nobody asked for it: it says what kind of output the log has."""
+"""Columns that are read in the first rows even if they are not requested: they show what kind of output the log has."""
 OPTIONAL = ("source", "document", "prediction_spm", *LISTS, *NUMBERS, *SETTINGS)
-"""What holds for the whole log: read where its first lines have it, and then the same in every line."""
+"""Columns that a log may have: read if its first rows have them."""
 
 TITLES = {
     "simuleval": "SimulEval log",
@@ -61,10 +71,10 @@ KEYS = {
         "recording_end": "time_to_recording_end",
     }
 }
-"""What a flavour calls the fields that have another name in it."""
+"""The names that a flavour has for fields of ours."""
 
 SHORTEST_SPEECH = 100
-"""No log of speech has only sources below a tenth of a second: those are seconds."""
+"""No log of speech has only sources shorter than 100 ms: such numbers are seconds."""
 
 OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 KEY = re.compile(rb'"([a-z_]+)"[ \t]*:')
@@ -72,11 +82,11 @@ KEY = re.compile(rb'"([a-z_]+)"[ \t]*:')
 SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
-"""How many rows are looked at before it is settled what the log is."""
+"""How many rows the schema is resolved from."""
 
 
 def recognise(head: bytes) -> str | None:
-    """The kind of JSON lines that the first line that is not blank looks like; None if it does not look like JSON."""
+    """The kind of JSON lines, by the first line that is not blank; None if that does not look like JSON."""
     first = first_line(head)
     if not first.lstrip().startswith(b"{"):
         return None
@@ -93,7 +103,7 @@ def recognise(head: bytes) -> str | None:
 
 
 def _keys(line: bytes) -> set[str]:
-    """The keys of a line; of one that is no JSON, whatever stands before a colon, so that its faults can be told."""
+    """The keys of a line; if it is not valid JSON, what stands before colons, so that its faults can be reported."""
     try:
         return set(OBJECT.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -105,7 +115,7 @@ def _is_simulstream(keys: set[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Facts:
+class LogSchema:
     """What holds for the whole of a log.
 
     Attributes:
@@ -116,7 +126,7 @@ class Facts:
         has_id, has_text, has_reference: whether lines have an index, a prediction that can be counted, a reference.
         speech_out: whether the output is speech: there are durations, or the predictions are names of sound files.
         columns: the other columns to read.
-        absent: those that would be read, if the first rows had them.
+        absent: the columns that would be read if the first rows had them.
     """
 
     origin: Origin
@@ -136,46 +146,107 @@ class Facts:
         return self.unit == "none"
 
 
-def settle(source: Source, options: Options, rows: list[Line]) -> Facts:
-    """Find out what the log is, from its first rows."""
+@dataclass(frozen=True)
+class Sample:
+    """The first rows of a log, by column: what its schema is resolved from.
+
+    Attributes:
+        predictions: what was written; UNSET in rows without the column, None for null.
+        lengths: the number of delays of each row.
+        sources: source texts, or descriptions of sound files.
+        source_lengths: source lengths; anything but a float where there is none.
+        declared: unit, level and seg, as far as the rows themselves say.
+        timed: whether a row has delays, be they an empty list.
+        has_durations, has_id, has_reference: whether a row has these.
+        present: the columns that have a value in some row.
+    """
+
+    predictions: Sequence[Any]
+    lengths: Sequence[int]
+    sources: Sequence[Any]
+    source_lengths: Sequence[Any]
+    declared: Mapping[str, str]
+    timed: bool
+    has_durations: bool
+    has_id: bool
+    has_reference: bool
+    present: frozenset[str]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Line]) -> Sample:
+        """The columns of decoded rows."""
+        settings = {name: [getattr(row, name) for row in rows] for name in SETTINGS}
+        return cls(
+            predictions=[row.prediction for row in rows],
+            lengths=[len(row.delays) if row.delays else 0 for row in rows],
+            sources=[row.source for row in rows],
+            source_lengths=[row.source_length for row in rows],
+            declared=first_texts(settings),
+            timed=any(isinstance(row.delays, list) for row in rows),
+            has_durations=any(row.durations not in (UNSET, None) for row in rows),
+            has_id=any(name_of(row) is not None for row in rows),
+            has_reference=any(isinstance(row.reference, str) for row in rows),
+            present=frozenset(
+                column
+                for column in ("source_length", *OPTIONAL)
+                if any(getattr(row, column) not in (UNSET, None, []) for row in rows)
+            ),
+        )
+
+    @property
+    def texts(self) -> list[str | None]:
+        """What was written; None where nothing is known of it."""
+        return [None if text is UNSET else text for text in self.predictions]
+
+
+def first_texts(columns: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    """The first text of each column that has any."""
+    firsts = {name: next((v for v in values if isinstance(v, str)), None) for name, values in columns.items()}
+    return {name: text for name, text in firsts.items() if text is not None}
+
+
+def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sample: Sample) -> LogSchema:
+    """Resolve what the log is: as requested, as it says itself, or as its first rows show; notes go to the report."""
     flavour = options.format or "jsonl"
-    texts = [None if row.prediction is UNSET else row.prediction for row in rows]
-    speech_out = any(row.durations not in (UNSET, None) for row in rows) or are_sounds(texts)
-    lengths = [len(row.delays) if row.delays else 0 for row in rows]
-    untimed = _is_untimed(options, flavour, rows, speech_out)
-    said = next((row.level for row in rows if isinstance(row.level, str)), None)
-    if said is not None and not (said.startswith("spm") and options.level):
-        check_level(said, source.path)
-    if said is not None and is_spm(said) and is_spm(options.level or "") and said != options.level:
-        raise UsageError(f"{source.path}: its tokens are the pieces of {said}, but the model given is {options.level}")
-    level = options.level or said or ("token" if speech_out else "")
-    level = level or (text_level(texts) if untimed else find_level(texts, lengths))
-    unit, how = ("none", "") if untimed else _unit(source, options, flavour, rows, level)
+    texts = sample.texts
+    speech_out = sample.has_durations or are_sounds(texts)
+    untimed = _is_untimed(options, flavour, sample, speech_out)
+    declared = sample.declared.get("level")
+    if declared is not None and not (declared.startswith("spm") and options.level):
+        check_level(declared, source.path)
+    if declared is not None and is_spm(declared) and is_spm(options.level or "") and declared != options.level:
+        raise UsageError(
+            f"{source.path}: its tokens are the pieces of {declared}, but the model given is {options.level}"
+        )
+    level = options.level or declared or ("token" if speech_out else "")
+    level = level or (text_level(texts) if untimed else find_level(texts, sample.lengths))
+    unit, evidence = ("none", "") if untimed else _resolve_unit(source, options, flavour, sample, level)
     if untimed:
         check_untimed_level(level, source.path)
-        options.notes.extend(_of_no_use(rows))
+        report.notes.extend(_note_useless(sample))
     has_text = not speech_out and any(text is not None for text in texts)
-    if any(texts) and has_text and level == "token" and options.level is None and said is None:
-        options.notes.append(unmatched_tokens(texts, lengths))
+    if any(texts) and has_text and level == "token" and options.level is None and declared is None:
+        report.notes.append(unmatched_tokens(texts, sample.lengths))
 
-    asked = [c for c in OPTIONAL if wanted(c, options, unit) and not (untimed and c in TIMED)]
-    options.notes.extend(_not_checked(c for c in LISTS if c not in (*asked, *TIMED * untimed) and _present(c, rows)))
-    title = TITLES[flavour]
+    requested = [c for c in OPTIONAL if is_requested(c, options, unit) and not (untimed and c in TIMED)]
+    unread = (c for c in LISTS if c in sample.present and c not in (*requested, *TIMED * untimed))
+    report.notes.extend(_note_unchecked(unread))
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
-    measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({how})"
-    described = f"{title}, {'text without delays' if untimed else measured}, target counted in {_counted(level)}"
-    has_id = any(name_of(row) is not None for row in rows)
-    return Facts(
-        origin=Origin(source.path, flavour, described, named=has_id),
+    measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({evidence})"
+    described = (
+        f"{TITLES[flavour]}, {'text without delays' if untimed else measured}, target counted in {_tokens_of(level)}"
+    )
+    return LogSchema(
+        origin=Origin(source.path, flavour, described, named=sample.has_id),
         unit=unit,
         level=level,
-        seg=next((row.seg for row in rows if isinstance(row.seg, str)), "given" if flavour == "omnisteval" else "none"),
-        has_id=has_id,
+        seg=sample.declared.get("seg", "given" if flavour == "omnisteval" else "none"),
+        has_id=sample.has_id,
         has_text=has_text,
-        has_reference=any(isinstance(row.reference, str) for row in rows),
+        has_reference=sample.has_reference,
         speech_out=speech_out,
-        columns=tuple(c for c in asked if _present(c, rows)),
-        absent=tuple(c for c in asked if not _present(c, rows)),
+        columns=tuple(c for c in requested if c in sample.present),
+        absent=tuple(c for c in requested if c not in sample.present),
     )
 
 
@@ -194,7 +265,7 @@ def counts_space(text: str | None, delays: int) -> bool:
 
 
 def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
-    """What the delays count, as `detect_level` has it, and characters too if white space is among them.
+    """What the delays count, as `detect_level` finds it; characters also if white space is among them.
 
     Example:
         >>> find_level(["我用 B", "guten Tag"], [4, 2]), find_level(["我用 B", "你好"], [4, 2])
@@ -205,8 +276,11 @@ def find_level(texts: Sequence[str | None], lengths: Sequence[int]) -> str:
     return detect_level(texts, lengths, unspaced)
 
 
-def wanted(column: str, options: Options, unit: str) -> bool:
-    """Elapsed times in ms belong to a log of speech, and are checked with it; the rest is read if asked for."""
+def is_requested(column: str, options: ReadOptions, unit: str) -> bool:
+    """Whether a column is to be read.
+
+    Elapsed times in ms belong to a log of speech, and are checked with it; other columns are read if requested.
+    """
     if column == "prediction_spm":
         return is_spm(options.level or "")
     if options.columns is None or column in options.columns:
@@ -214,91 +288,83 @@ def wanted(column: str, options: Options, unit: str) -> bool:
     return (column in ("elapsed", "compute") and unit == "ms") or column in (*NUMBERS, *SETTINGS)
 
 
-def _not_checked(columns: Iterable[str]) -> Iterator[Note]:
+def _note_unchecked(columns: Iterable[str]) -> Iterator[Note]:
     """A note about columns of lists that are not read because no metric needs them.
 
-    Whatever is scored is checked alike, whoever reads it; the rest is checked by whoever reads all. Elapsed times
-    beside source tokens are of no use to any metric, and nobody checks them.
+    What is scored is checked by every command in the same way; the rest is checked by commands that read all columns.
+    No metric uses elapsed times beside source tokens, so they are never checked.
     """
     names = [column for column in columns if column != "elapsed"]
     if names:
         yield Note("not checked", f"{', '.join(names)}: no metric here needs them; `lagging validate` checks all")
 
 
-def _counted(level: str) -> str:
+def _tokens_of(level: str) -> str:
     return f"{noun(level)}s" + (f" of {level}" if is_spm(level) else "")
 
 
-def _present(column: str, rows: list[Line]) -> bool:
-    return any(value not in (UNSET, None, []) for value in (getattr(row, column) for row in rows))
-
-
 TIMED = (*LISTS, "prediction_spm")
-"""What goes with delays."""
+"""Columns that go with delays."""
 
 
-def _is_untimed(options: Options, flavour: str, rows: list[Line], speech_out: bool) -> bool:
+def _is_untimed(options: ReadOptions, flavour: str, sample: Sample, speech_out: bool) -> bool:
     """Whether a log has text, and delays nowhere."""
-    said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
-    if options.unit is not None or said is not None:
-        return options.unit is None and said == "none"
-    if speech_out or not FORMATS[flavour].untimed or any(isinstance(row.delays, list) for row in rows):
+    declared = sample.declared.get("unit")
+    if options.unit is not None or declared is not None:
+        return options.unit is None and declared == "none"
+    if speech_out or not FORMATS[flavour].untimed or sample.timed:
         return False
-    texts = [row.prediction or "" for row in rows if row.prediction is not UNSET]
+    texts = [text or "" for text in sample.predictions if text is not UNSET]
     # where nothing was written there need not be delays
-    return any(map(str.strip, texts)) or (bool(texts) and not _present("source_length", rows))
+    return any(map(str.strip, texts)) or (bool(texts) and "source_length" not in sample.present)
 
 
-def _of_no_use(rows: list[Line]) -> Iterator[Note]:
-    """A note about what a log without delays has of times all the same."""
-    found = [column for column in ("source_length", *LISTS) if _present(column, rows)]
-    if found:
-        yield Note("column left out", f"{', '.join(found)}: there are no delays")
+def _note_useless(sample: Sample) -> Iterator[Note]:
+    """A note about the times that a log without delays has nevertheless."""
+    columns = [column for column in ("source_length", *LISTS) if column in sample.present]
+    if columns:
+        yield Note("column left out", f"{', '.join(columns)}: there are no delays")
 
 
-def _unit(source: Source, options: Options, flavour: str, rows: list[Line], level: str) -> tuple[str, str]:
-    """The unit of the delays, and how it was found out."""
+def _resolve_unit(source: Source, options: ReadOptions, flavour: str, sample: Sample, level: str) -> tuple[str, str]:
+    """The unit of the delays, and the evidence for it, in words."""
     if options.unit is not None:
         return options.unit, "as given"
-    said = next((row.unit for row in rows if isinstance(row.unit, str)), None)
-    if said is not None:
-        if said not in ("token", "ms"):
-            raise UsageError(f"{source.path}: unit must be 'token', 'ms' or 'none', but is {said!r}")
-        return said, "says the log"
+    declared = sample.declared.get("unit")
+    if declared is not None:
+        if declared not in ("token", "ms"):
+            raise UsageError(f"{source.path}: unit must be 'token', 'ms' or 'none', but is {declared!r}")
+        return declared, "says the log"
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"
     configured = configured_type(source) if flavour == "simuleval" else None
     if configured == "text":
         return "token", "says config.yaml"
-    texts = [row.source for row in rows if isinstance(row.source, str | list) and row.source]
-    sizes = [row.source_length for row in rows if isinstance(row.source_length, float)]
-    guess, how = ("ms", "says config.yaml") if configured else guess_unit(texts[0] if texts else None, sizes)
-    spoken = _spoken([len(row.delays or ()) for row in rows], [row.source_length for row in rows])
-    too_fast = guess == "ms" and is_too_fast(*spoken, level)
-    if options.unit_hint is not None and ("guessed" in how or too_fast):
+    first_source = next((text for text in sample.sources if isinstance(text, str | list) and text), None)
+    sizes = [size for size in sample.source_lengths if isinstance(size, float)]
+    guess, evidence = ("ms", "says config.yaml") if configured else guess_unit(first_source, sizes)
+    tokens, ms = _spoken(sample.lengths, sample.source_lengths)
+    too_fast = guess == "ms" and is_too_fast(tokens, ms, level)
+    if options.unit_hint is not None and ("guessed" in evidence or too_fast):
         return options.unit_hint, "as in the signature"
     if guess == "" or too_fast:
-        tokens, ms = spoken
         rate = f"; as milliseconds, these would be {1000 * tokens / ms:.0f} {noun(level)}s a second" if too_fast else ""
         raise UsageError(
             f"{source.path}: the unit cannot be told: source lengths of {min(sizes):g} to {max(sizes):g}{rate}\n"
             "  Delays are source tokens or milliseconds, and these look like seconds.\n"
             "  fix: multiply seconds by 1000, or say --unit ms or --unit token."
         )
-    return guess, how
+    return guess, evidence
 
 
 def _spoken(lengths: Iterable[int], sizes: Iterable[object]) -> tuple[int, float]:
-    """How much was written, in tokens, while how much of the source was spoken, as far as that is known."""
+    """How many tokens were written, and during how much of the source, where its length is known."""
     known = [(n, x) for n, x in zip(lengths, sizes, strict=True) if isinstance(x, float) and 0 < x < math.inf]
     return sum(n for n, _ in known), sum(x for _, x in known)
 
 
-def guess_unit(source: Any, sizes: list[float]) -> tuple[str, str]:
-    """The unit that a log without a word about it is taken to have, by its first source and its source lengths.
-
-    Nothing, if it cannot be told.
-    """
+def guess_unit(source: Any, sizes: Sequence[float]) -> tuple[str, str]:
+    """Guess the unit of a log from its first source and its source lengths; "" if that is not possible."""
     if isinstance(source, list) or (isinstance(source, str) and is_sound(source)):
         return ("", SECONDS) if sizes and 0 < max(sizes) < SHORTEST_SPEECH else ("ms", "the source is sound")
     sizes = [size for size in sizes if math.isfinite(size)]
@@ -321,11 +387,11 @@ def configured_type(source: Source) -> str | None:
     if not config.is_file():
         return None
     try:
-        found = read_yaml(config.read_text("utf-8"))
-        if found.repeated:
-            line, _, key = found.repeated[0]
+        tree = read_yaml(config.read_text("utf-8"))
+        if tree.repeated:
+            line, _, key = tree.repeated[0]
             raise TreeError(f"the key {key} twice, in line {line}")
     except ValueError as error:
         raise UsageError(f"{config} is not readable YAML; mend or remove it, or give --unit\n  {error}") from None
-    kind = found.value.get("source_type") if isinstance(found.value, dict) else None
+    kind = tree.value.get("source_type") if isinstance(tree.value, dict) else None
     return kind if kind in ("text", "speech") else None

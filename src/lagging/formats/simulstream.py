@@ -31,7 +31,8 @@ from lagging.data.run import Origin, Run, make_ids, make_texts
 from lagging.data.tokens import count_tokens, is_torn
 from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, torn
-from lagging.formats.options import Options, Trouble
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Batch, Source
 from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
@@ -68,15 +69,15 @@ STEP = ("total_audio_processed", "computation_time", "generated_tokens", "delete
 # ---- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _read_metadata(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+def _read_metadata(key: str, value: Any) -> tuple[Any, list[Fault]]:
     if value is not None and not isinstance(value, dict):
-        return UNSET, [("bad-value", f"{key}: {shown(value)}", None)]
+        return UNSET, [Fault("bad-value", f"{key}: {shown(value)}")]
     return (UNSET, [torn(key)]) if value and is_torn(str(value.get("wav_name"))) else (value, [])
 
 
-def _read_tokens(key: str, value: Any) -> tuple[Any, list[Trouble]]:
+def _read_tokens(key: str, value: Any) -> tuple[Any, list[Fault]]:
     if value is not None and not (isinstance(value, list) and all(isinstance(token, str) for token in value)):
-        return UNSET, [("bad-value", f"{key}: {shown(value)}", None)]
+        return UNSET, [Fault("bad-value", f"{key}: {shown(value)}")]
     return (UNSET, [torn(key)]) if value and any(map(is_torn, value)) else (value, [])
 
 
@@ -95,11 +96,11 @@ READERS: dict[str, Read] = {
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
     """The streams of a log as one Run, since none is known to be complete before the end; faults go into `options`."""
     if options.unit == "token":
         raise UsageError(f"{source.path}: the delays of a simulstream log are times, so its unit is ms")
-    log = _Log(source, options)
+    log = _Log(source, options, report)
     for batch in source.batches():
         log.hold(batch)
     log.finish()
@@ -110,8 +111,8 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
 class _Log:
     """Lines to streams, and streams to a Run."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self.source, self.options = source, options
+    def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
+        self.source, self.options, self.report = source, options, report
         self.streams: list[Stream] = []
         self._by_id: dict[int | str, Stream] = {}
         self._json = msgspec.json.Decoder(Row)
@@ -120,7 +121,7 @@ class _Log:
         self._sure = True
 
     def _fault(self, kind: str, detail: str, line: int, name: int | str | None = None) -> None:
-        self.options.faults.add(Fault(kind, detail, self.source.path, line, name))
+        self.report.faults.add(Fault(kind, detail, self.source.path, line, name))
 
     def hold(self, batch: Batch) -> None:
         """Take the lines of a batch over; one that cannot be decoded at once is looked at line by line."""
@@ -133,17 +134,17 @@ class _Log:
             if not text.strip():
                 self._blank += 1
                 continue
-            values, trouble = explain(text, READERS)
-            if self.options.tolerates(trouble, self.source, line):
+            values, faults = explain(text, READERS)
+            if self.report.leave_out_torn(faults, self.source, line, self.options.repair):
                 continue
             row = Row(**(values or {}))
             name = None if row.id is UNSET else row.id
-            for kind, detail, _ in trouble:
-                self._fault(kind, detail, line, name)
-            if trouble:
+            for fault in faults:
+                self._fault(fault.kind, fault.detail, line, name)
+            if faults:
                 self._doubt(name)
-            if name is not None or not trouble:
-                self._take(row, line, told=bool(trouble))
+            if name is not None or not faults:
+                self._take(row, line, told=bool(faults))
 
     def _doubt(self, name: int | str | None) -> None:
         """After a line that cannot be read, what its stream deletes cannot be checked: any stream, if it has no id."""
@@ -172,9 +173,9 @@ class _Log:
         if isinstance(row.metadata, dict):
             stream = self._by_id[row.id] = self._name(stream, row.metadata, line, row.id)
         if is_step:
-            for kind, detail in stream.step(*said):
-                if not (told and kind in ("missing-audio", "bad-value")):
-                    self._fault(kind, detail, line, row.id)
+            for fault in stream.step(*said):
+                if not (told and fault.kind in ("missing-audio", "bad-value")):
+                    self._fault(fault.kind, fault.detail, line, row.id)
 
     def _name(self, stream: Stream, metadata: dict[str, Any], line: int, key: int | str) -> Stream:
         """The stream, named; a new one if another recording begins under the same id, as servers give ids out again."""
@@ -193,8 +194,8 @@ class _Log:
 
     def finish(self) -> None:
         """Say what was skipped, and which recordings were processed twice."""
-        note, path = self.options.notes.append, self.source.path
-        self.options.skipped(self.source, self._blank)
+        note, path = self.report.notes.append, self.source.path
+        self.report.note_blank_lines(self.source, self._blank)
         if self._other:
             note(Note("other line", f"neither a chunk nor metadata: skipped, in {path}", self._other, noun="line"))
         if self._again:
@@ -208,7 +209,7 @@ class _Log:
 
     def run(self) -> Run:
         """A segment per stream, checked, and with notes."""
-        streams, options = self.streams, self.options
+        streams, options, report = self.streams, self.options, self.report
         vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
         joint = find_joint([stream.tokens for stream in streams], vocabulary)
         level = options.level or usual_level((join(stream.tokens, joint).text for stream in streams), vocabulary)
@@ -231,8 +232,8 @@ class _Log:
             origin=Origin(self.source.path, "simulstream", _describe(joint, level), named=False),
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
-        options.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
-        options.notes.extend([*remark(run), *self._remark(run, unsaid)])
+        report.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
+        report.notes.extend([*remark(run), *self._remark(run, unsaid)])
         return run
 
     def _columns(self, steps: Ragged) -> dict[str, Any]:

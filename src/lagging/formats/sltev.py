@@ -35,7 +35,8 @@ from lagging.data.tokens import is_spm, noun, tokens
 from lagging.errors import DataError, Fault, Note, counted
 from lagging.formats.moses import moses
 from lagging.formats.omissions import lost
-from lagging.formats.options import Options
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
 from lagging.formats.source import Source, first_line
 
@@ -71,7 +72,7 @@ def _tokenizer(level: str) -> Tokenize:
 # ---- lines to segments --------------------------------------------------------------------------------------------
 
 
-def _texts(source: Source, options: Options) -> Iterator[tuple[int, str]]:
+def _texts(source: Source, report: ReadReport) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
     blank = 0
     for batch in source.batches():
@@ -80,22 +81,22 @@ def _texts(source: Source, options: Options) -> Iterator[tuple[int, str]]:
                 text = raw.decode("utf-8").strip()
             except UnicodeDecodeError as error:
                 detail = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-                options.faults.add(Fault("not-utf8", detail, source.path, line))
+                report.faults.add(Fault("not-utf8", detail, source.path, line))
                 continue
             blank += not text
             if text:
                 yield line, text
-    options.skipped(source, blank)
+    report.note_blank_lines(source, blank)
 
 
-def _segments(source: Source, options: Options, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
-    """The updates of each segment, the final one last; faults go into `options.faults`."""
+def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
+    """The updates of each segment, the final one last; faults go into `report.faults`."""
     updates: list[Update] = []
-    for line, text in _texts(source, options):
+    for line, text in _texts(source, report):
         parsed = _parsed(text, times)
         if parsed is None or math.inf in map(abs, parsed[1]) or (times == 2 and not parsed[2]):
             shown = text if len(text) <= 40 else text[:39] + "…"
-            options.faults.add(Fault("not-an-update", repr(shown), source.path, line))
+            report.faults.add(Fault("not-an-update", repr(shown), source.path, line))
             continue
         final, numbers, content = parsed
         display, start, end = [math.nan, *numbers][-3:]
@@ -104,7 +105,7 @@ def _segments(source: Source, options: Options, times: int, tokenize: Tokenize) 
             yield updates
             updates = []
     if updates:
-        options.faults.add(Fault("never-completed", f"{len(updates)} updates", source.path, updates[0].line))
+        report.faults.add(Fault("never-completed", f"{len(updates)} updates", source.path, updates[0].line))
 
 
 @dataclass(frozen=True)
@@ -165,26 +166,26 @@ def _beside(source: Source) -> tuple[list[Path], str]:
     return files, f"source times from {files[0].name}, reference from {files[1].name}"
 
 
-def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, options: Options) -> dict[str, Any]:
+def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, report: ReadReport) -> dict[str, Any]:
     """The columns that compare the log with transcript and reference."""
     transcript, reference = (Source(str(file), file) for file in files)
-    sentences = list(_segments(transcript, options, 2, _tokenizer(level)))
+    sentences = list(_segments(transcript, report, 2, _tokenizer(level)))
     cut = moses if level == "token" else _tokenizer(level)
-    translations = [cut(text) for _, text in _texts(reference, options)]
-    options.marked(transcript)
-    options.marked(reference)
+    translations = [cut(text) for _, text in _texts(reference, report)]
+    report.note_byte_order_mark(transcript)
+    report.note_byte_order_mark(reference)
     if len(sentences) != len(translations):
         detail = f"{len(translations)} lines, but {len(sentences)} lines C in {transcript.path}"
-        options.faults.add(Fault("reference-count", detail, reference.path))
+        report.faults.add(Fault("reference-count", detail, reference.path))
         return {}
     others = sorted(file.name for file in files[1].parent.glob(f"{files[1].name}[0-9]*"))
     if others:
         text = f"{', '.join(others)} not read: SLTev takes, sentence by sentence, the reference with the least delay"
-        options.notes.append(Note("several references", text))
+        report.notes.append(Note("several references", text))
     for sentence in sentences:
         if sentence[-1].end < sentence[0].start:
             detail = f"{number(sentence[0].start)} → {number(sentence[-1].end)}"
-            options.faults.add(Fault("bad-source-length", detail, transcript.path, sentence[-1].line))
+            report.faults.add(Fault("bad-source-length", detail, transcript.path, sentence[-1].line))
     seen = Seen(segment.words for segment in segments)
     starts = np.array([segment.final.start for segment in segments])
     ends = np.array([segment.final.end for segment in segments])
@@ -204,7 +205,7 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, opti
 # ---- segments to Runs ---------------------------------------------------------------------------------------------
 
 
-def scan(source: Source, options: Options) -> Iterator[Run]:
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
     """The segments of a log, in parts; in one part if it is compared with a transcript and a reference."""
     level = options.level or "token"
     files, told = _beside(source)
@@ -213,19 +214,19 @@ def scan(source: Source, options: Options) -> Iterator[Run]:
         f"SLTev log, re-translation, times as they are (SLTev names no unit), target counted in {counted}; {told}"
     )
     origin = Origin(source.path, "sltev", described, named=False)
-    settled = map(_settle, _segments(source, options, 3, _tokenizer(level)))
-    place = options.placed
+    settled = map(_settle, _segments(source, report, 3, _tokenizer(level)))
+    place = report.placed
     while segments := list(settled if files else islice(settled, PART)):
-        more = _times(segments, files, level, options) if files else {}
+        more = _times(segments, files, level, report) if files else {}
         run = _run(segments, place, source, origin, options, more)
-        options.faults.add(*check(run))
-        options.notes.extend([*([] if options.unit else [UNKNOWN]), *remark(run), *_told(segments)])
+        report.faults.add(*check(run))
+        report.notes.extend([*([] if options.unit else [UNKNOWN]), *remark(run), *_told(segments)])
         place += len(run)
         yield run
 
 
 def _run(
-    segments: Sequence[_Segment], place: int, source: Source, origin: Origin, options: Options, more: dict[str, Any]
+    segments: Sequence[_Segment], place: int, source: Source, origin: Origin, options: ReadOptions, more: dict[str, Any]
 ) -> Run:
     finals = [segment.final for segment in segments]
     columns: dict[str, Any] = {

@@ -13,14 +13,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
 from lagging.data.ragged import Ints
 from lagging.errors import DataError, Fault, UsageError
 
-__all__ = ["Batch", "Source", "Stretch", "first_line", "resolve"]
+if TYPE_CHECKING:
+    from lagging.formats.schema import LogSchema
+
+__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "resolve"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -73,13 +76,35 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Some whole lines of a file: from which byte to which, the number of the first line, and how many there are."""
+class ByteRange:
+    """Some whole lines of a file.
+
+    Attributes:
+        start, stop: the bytes.
+        first: the number of the first line.
+        count: the number of lines.
+    """
 
     start: int
     stop: int
     first: int
-    lines: int
+    count: int
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Some row groups of a Parquet file.
+
+    Attributes:
+        start, stop: the numbers of the row groups.
+        first: the number of the first row, from 1.
+        count: the number of rows.
+    """
+
+    start: int
+    stop: int
+    first: int
+    count: int
 
 
 @dataclass
@@ -91,16 +116,16 @@ class Source:
         file: the path; None for standard input.
         progress: called with the number of bytes read, after each batch.
         bom: whether a byte order mark was found.
-        stretch: the lines that are wanted, if not all are.
-        told: what has been found out about the file, so that another stretch of it need not.
+        portion: the lines, or row groups, to read; None for all.
+        schema: what the file is, once that is resolved, so that other portions need not resolve it again.
     """
 
     path: str
     file: Path | None
     progress: Callable[[int], None] | None = None
     bom: bool = field(default=False, init=False)
-    stretch: Stretch | None = None
-    told: Any = None
+    portion: ByteRange | RowGroups | None = None
+    schema: LogSchema | None = None
     _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
 
     @contextmanager
@@ -160,29 +185,29 @@ class Source:
             )
         return rest
 
-    def enter(self) -> None:
-        """Have `batches` give the lines of the stretch next."""
-        self._resumed = self._read(self.stretch)
+    def seek_portion(self) -> None:
+        """Have `batches` give the lines of the portion next."""
+        self._resumed = self._read(self.portion)
 
-    def stretches(self, lines: int) -> Iterator[Stretch]:
-        """The file in stretches of so many lines or a few more: each is some of the batches that `batches` gives."""
+    def byte_ranges(self, lines: int) -> Iterator[ByteRange]:
+        """Divide the file into ranges of so many lines or a few more: each is some of the batches of `batches`."""
         with self._open() as stream:
             start, stop, first, count = 0, 0, 1, 0
             while text := stream.read(BATCH_BYTES):
                 if count >= lines:
-                    yield Stretch(start, stop, first, count)
+                    yield ByteRange(start, stop, first, count)
                     start, first, count = stop, first + count, 0
                 torn = not text.endswith(b"\n")
                 stop += len(text) + (len(self._rest(stream, text, first + count)) if torn else 0)
                 count += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))) + torn
-            yield Stretch(start, stop, first, count)
+            yield ByteRange(start, stop, first, count)
 
-    def _read(self, stretch: Stretch | None = None) -> Generator[Batch]:
+    def _read(self, portion: ByteRange | RowGroups | None = None) -> Generator[Batch]:
         with self._open() as stream:
             first, left = 1, sys.maxsize
-            if stretch is not None:
-                stream.seek(stretch.start)
-                first, left = stretch.first, stretch.stop - stretch.start
+            if portion is not None:
+                stream.seek(portion.start)
+                first, left = portion.first, portion.stop - portion.start
             endless: DataError | None = None
             while endless is None and (text := stream.read(min(BATCH_BYTES, left))):
                 left -= len(text)

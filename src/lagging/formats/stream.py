@@ -15,13 +15,11 @@ import numpy as np
 from lagging.data.checks import FAR, number
 from lagging.data.ragged import Ints
 from lagging.data.tokens import tokens
+from lagging.errors import Fault
 from lagging.formats.line import shown
 from lagging.formats.subwords import Joint, join
 
-__all__ = ["Stream", "Wrong"]
-
-Wrong = tuple[str, str]
-"""Kind of fault, and the offending value."""
+__all__ = ["Stream"]
 
 LONGEST = FAR / 1000
 
@@ -57,20 +55,20 @@ class Stream:
 
     def step(
         self, audio: float | None, compute: float | None, new: list[str] | None, deleted: list[str] | None
-    ) -> Iterator[Wrong]:
+    ) -> Iterator[Fault]:
         """Take a step over: None for what the log does not say. Yields what is wrong with it."""
         if audio is None:
-            yield "missing-audio", ""
+            yield Fault("missing-audio")
         elif not 0 <= audio < LONGEST:
-            yield "impossible-time", f"total_audio_processed: {number(audio)} s"
+            yield Fault("impossible-time", f"total_audio_processed: {number(audio)} s")
             audio = None
         elif audio < self.clock:
-            yield "impossible-time", f"total_audio_processed: {number(self.clock)} → {number(audio)} s"
+            yield Fault("impossible-time", f"total_audio_processed: {number(self.clock)} → {number(audio)} s")
         if new is None and audio is not None:
-            yield "bad-value", "no `generated_tokens`"
+            yield Fault("bad-value", "no `generated_tokens`")
         self.clock = self.clock if audio is None else audio
         if compute is not None and not 0 <= compute < LONGEST:
-            yield "impossible-time", f"computation_time: {number(compute)} s"
+            yield Fault("impossible-time", f"computation_time: {number(compute)} s")
             compute = None
         self.audio.append(max(self.clock, self.audio[-1]) if self.audio else self.clock)
         self.compute.append(compute)
@@ -82,12 +80,14 @@ class Stream:
         self.tokens += written
         self.stamps += [len(self.audio) - 1] * len(written)
 
-    def _delete(self, deleted: list[str]) -> Iterator[Wrong]:
+    def _delete(self, deleted: list[str]) -> Iterator[Fault]:
         left = max(len(self.tokens) - len(deleted), 0)
         tail = self.tokens[left:]
         if tail != deleted and self.sure:
             same = next((i for i, (a, b) in enumerate(zip(deleted, tail, strict=False)) if a != b), 0)
-            yield "other-tokens-deleted", f"deleted {shown(deleted[same:])}, the text ends in {shown(tail[same:])}"
+            yield Fault(
+                "other-tokens-deleted", f"deleted {shown(deleted[same:])}, the text ends in {shown(tail[same:])}"
+            )
             self.sure = False  # what follows would be told again and again
         del self.tokens[left:], self.stamps[left:]
         while self.cuts and self.cuts[-1][0] > left:

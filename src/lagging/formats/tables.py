@@ -16,7 +16,7 @@ from lagging.data.decimals import decimal, too_long
 from lagging.data.run import COLUMNS, WRONG, Run
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 from lagging.formats.line import brief, shown
-from lagging.formats.options import Options, Trouble
+from lagging.formats.report import ReadReport
 
 __all__ = [
     "COUNTS",
@@ -149,12 +149,19 @@ def _place(name: str, names: Sequence[str], plain: Sequence[str]) -> int | None:
     return plain.index(plain_name(name)) if plain_name(name) in plain else None
 
 
-def usable(matched: Matched, names: Sequence[str], options: Options, path: str, line: int | None = None) -> bool:
+def usable(
+    matched: Matched,
+    names: Sequence[str],
+    column_map: Mapping[str, str],
+    report: ReadReport,
+    path: str,
+    line: int | None = None,
+) -> bool:
     """Whether a table has what a log must have: times, or predictions alone; faults and notes are recorded."""
     plain = [plain_name(name) for name in names]
     used = {plain[place] for place in matched.places.values()}
     faults = [Fault("repeated-column", name, path, line) for name in sorted(used) if plain.count(name) > 1]
-    needed = [column for column in NEEDED if column not in matched.places and column not in options.column_map]
+    needed = [column for column in NEEDED if column not in matched.places and column not in column_map]
     near = {column: _near(column, matched.unknown) for column in needed}
     if "prediction" not in matched.places or near.get("delays") != "":
         for column, other in near.items():
@@ -162,10 +169,10 @@ def usable(matched: Matched, names: Sequence[str], options: Options, path: str, 
     for name in matched.absent:
         hint = did_you_mean(name, names) if names else ""
         faults.append(Fault("missing-column", f"no `{name}`.{hint}", path, line))
-    options.faults.add(*faults)
+    report.faults.add(*faults)
     if matched.unknown and not faults:
         text = f"{_listed(matched.unknown)}: ignored, in {path}"
-        options.notes.append(Note("unknown column", text))
+        report.notes.append(Note("unknown column", text))
     return not faults
 
 
@@ -243,30 +250,32 @@ DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
 
-def number(cell: str, column: str) -> tuple[float | None, list[Trouble]]:
+def number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
     """The number in a cell, None if it is empty, and what is wrong with it.
 
     Example:
-        >>> number("3.5", "source_length"), number("3,5", "source_length")
-        ((3.5, []), (None, [('decimal-comma', 'source_length 3,5', None)]))
+        >>> number("3.5", "source_length")
+        (3.5, [])
     """
     text = cell.strip()
     value = decimal(text, WORDS)
     if not text or value is not None:
         return value, []
     if DECIMAL_COMMA.fullmatch(text):
-        return None, [("decimal-comma", f"{column} {brief(text)}", None)]
-    return None, [(WRONG_NUMBER.get(column, "bad-column"), f"{column} {shown(cell)}{too_long(text)}", None)]
+        return None, [Fault("decimal-comma", f"{column} {brief(text)}")]
+    kind = WRONG_NUMBER.get(column, "bad-column")
+    return None, [Fault(kind, f"{column} {shown(cell)}{too_long(text)}")]
 
 
-def listed(cell: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
-    """The numbers in a cell, None if it is empty, and what is wrong with them.
+def listed(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
+    r"""The numbers in a cell, None if it is empty, and what is wrong with them.
 
     Example:
         >>> [listed(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
         [[1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [], None]
-        >>> listed("[1, x]", "delays"), listed("1,5 2,5", "delays")
-        ((None, [('bad-delay', '"x"', 2)]), (None, [('decimal-comma', 'delays 1,5', 1)]))
+        >>> print(*listed("[1, x]", "delays")[1], *listed("1,5 2,5", "delays")[1], sep="\n")
+        token 2: a delay is not a number: "x"
+        token 1: a decimal comma: delays 1,5
     """
     text = cell.strip()
     if not text:
@@ -277,13 +286,13 @@ def listed(cell: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
         return _explained(text, column)
 
 
-def _explained(text: str, column: str) -> tuple[list[float] | None, list[Trouble]]:
+def _explained(text: str, column: str) -> tuple[list[float] | None, list[Fault]]:
     """Numbers that are not a list in JSON: as NumPy shows them, or with nothing but spaces or semicolons between."""
     no_list, no_number = WRONG_LIST.get(column, ("bad-column", "bad-column"))
     name = "" if column == "delays" else f"{column} "
     bracketed = text.startswith("[")
     if bracketed != text.endswith("]") or (bracketed and len(text) == 1):
-        return None, [(no_list, name + shown(text), None)]
+        return None, [Fault(no_list, name + shown(text))]
     inner = text[1:-1] if bracketed else text
     pieces = re.split(r"\s*[,;]\s*|\s+" if bracketed else r"\s*;\s*|\s+", inner.strip()) if inner.strip() else []
     values = []
@@ -293,12 +302,12 @@ def _explained(text: str, column: str) -> tuple[list[float] | None, list[Trouble
         elif (value := decimal(piece, WORDS)) is not None:
             values.append(value)
         elif DECIMAL_COMMA.fullmatch(piece):
-            return None, [("decimal-comma", f"{column} {brief(piece)}", token)]
+            return None, [Fault("decimal-comma", f"{column} {brief(piece)}", token=token)]
         elif len(pieces) == 1 and not bracketed:
-            return None, [(no_list, name + shown(text), None)]
+            return None, [Fault(no_list, name + shown(text))]
         else:
             what = piece if piece == "null" else shown(piece) + too_long(piece)
-            return None, [(no_number, name + what, token)]
+            return None, [Fault(no_number, name + what, token=token)]
     return values, []
 
 
@@ -318,18 +327,20 @@ def scalars(run: Run) -> dict[str, Any]:
     return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
 
 
-def strange(name: str, value: object) -> list[Trouble]:
+def strange(name: str, value: object) -> list[Fault]:
     """What is wrong with what a file says of the whole of its Run.
 
     Example:
-        >>> strange("repaired", {"monotone": 3}), strange("repaired", {"monotone": "x"}), strange("name", 3)
-        ([], [('bad-value', 'repaired: {"monotone": "x"}', None)], [('bad-value', 'name: 3', None)])
+        >>> strange("repaired", {"monotone": 3})
+        []
+        >>> [fault.detail for fault in (*strange("repaired", {"monotone": "x"}), *strange("name", 3))]
+        ['repaired: {"monotone": "x"}', 'name: 3']
     """
     if name in COUNTS:
         fits = isinstance(value, dict) and all(type(count) is int for count in value.values())
     else:
         fits = isinstance(value, str)
-    return [] if fits else [("bad-value", f"{name}: {shown(value)}", None)]
+    return [] if fits else [Fault("bad-value", f"{name}: {shown(value)}")]
 
 
 def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:

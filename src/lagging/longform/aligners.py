@@ -187,8 +187,8 @@ def _running_median(values: Floats) -> Floats:
     width = min(NEIGHBOURS, len(values))
     medians = np.median(sliding_window_view(values, width), axis=1)
     places = np.clip(np.arange(len(values)) - width // 2, 0, len(medians) - 1)
-    found: Floats = medians[places]
-    return found
+    running: Floats = medians[places]
+    return running
 
 
 ALIGNERS: dict[str, Aligner] = {

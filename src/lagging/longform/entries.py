@@ -17,7 +17,7 @@ from lagging.data.decimals import LONGEST
 from lagging.data.trees import TreeError, json_decoder, read_json, read_yaml
 from lagging.errors import Fault, Note
 from lagging.formats.line import shown
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 
 __all__ = ["Entry", "read_entries", "read_lines"]
@@ -30,11 +30,11 @@ Entry = tuple[int, Any]
 """Line, and what stands there."""
 
 
-def read_lines(path: str | Path, options: Options) -> tuple[str, list[str]]:
+def read_lines(path: str | Path, report: ReadReport) -> tuple[str, list[str]]:
     """The name of a file, and its lines; the end of the file ends the last one."""
     source = Source("<stdin>", None) if str(path) == "-" else Source(str(path), Path(path))
     raw = source.whole()
-    options.marked(source)
+    report.note_byte_order_mark(source)
     lines = []
     for line, part in enumerate(raw.removesuffix(b"\n").split(b"\n") if raw else (), 1):
         try:
@@ -42,11 +42,11 @@ def read_lines(path: str | Path, options: Options) -> tuple[str, list[str]]:
         except UnicodeDecodeError as error:
             lines.append(part.decode("utf-8", "replace"))
             detail = f"byte {error.start + 1} is 0x{part[error.start]:02x}"
-            options.faults.add(Fault("not-utf8", detail, source.path, line))
+            report.faults.add(Fault("not-utf8", detail, source.path, line))
     return source.path, lines
 
 
-def read_entries(path: str, lines: list[str], options: Options) -> list[Entry]:
+def read_entries(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     """The entries of a file, whatever it is written in."""
     first = next((line for line in lines if line.strip()), "").lstrip()
     if not first:
@@ -54,35 +54,35 @@ def read_entries(path: str, lines: list[str], options: Options) -> list[Entry]:
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     try:
         if ending in (".yaml", ".yml") or YAML_BEGINS.match(first):
-            return _yaml(path, lines, options)
+            return _yaml(path, lines, report)
         if first.startswith("{"):
-            return _json_lines(path, lines, options)
+            return _json_lines(path, lines, report)
         if ending == ".json" or first.startswith("["):
-            return _json_list(path, lines, options)
+            return _json_list(path, lines, report)
     except ValueError as error:
         # of JSON, JSONDecodeError has the line; of YAML, TreeError
         line = getattr(error, "line", None) or getattr(error, "lineno", None)
         what = "" if isinstance(error, TreeError) else "not valid JSON: "
-        options.faults.add(Fault("not-a-segmentation", f"{what}{error}", path, line))
+        report.faults.add(Fault("not-a-segmentation", f"{what}{error}", path, line))
         return []
-    return _names(path, lines, options)
+    return _names(path, lines, report)
 
 
-def _yaml(path: str, lines: list[str], options: Options) -> list[Entry]:
+def _yaml(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     """The entries of a YAML list: scalars stay as they are written, so that a recording may be called 007."""
-    found = read_yaml("\n".join(lines))
-    if not isinstance(found.value, list):
-        if found.value is not None:
-            options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, found.line))
+    document = read_yaml("\n".join(lines))
+    if not isinstance(document.value, list):
+        if document.value is not None:
+            report.faults.add(Fault("not-a-segmentation", "not a list of entries", path, document.line))
         return []
-    options.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in found.repeated))
-    return list(zip(found.lines, found.value, strict=True))
+    report.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for line, place, key in document.repeated))
+    return list(zip(document.lines, document.value, strict=True))
 
 
-def _json_list(path: str, lines: list[str], options: Options) -> list[Entry]:
+def _json_list(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     text = "\n".join(lines)
     if not isinstance(whole := read_json(text, []), list):
-        options.faults.add(Fault("not-a-segmentation", "not a list of entries", path, 1))
+        report.faults.add(Fault("not-a-segmentation", "not a list of entries", path, 1))
         return []
     # once more, entry by entry, to know their lines
     repeated: list[str] = []
@@ -93,13 +93,13 @@ def _json_list(path: str, lines: list[str], options: Options) -> list[Entry]:
         line += text.count("\n", at, begin)
         entry, at = decoder.raw_decode(text, begin)
         entries.append((line, entry))
-        options.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for key in repeated))
+        report.faults.add(*(Fault("repeated-key", shown(key), path, line, place) for key in repeated))
         repeated.clear()
         line += text.count("\n", begin, at)
     return entries
 
 
-def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:
+def _json_lines(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     entries: list[Entry] = []
     blank = 0
     for line, text in enumerate(lines, 1):
@@ -108,13 +108,13 @@ def _json_lines(path: str, lines: list[str], options: Options) -> list[Entry]:
         try:
             entries += [(line, read_json(text, repeated))] if text.strip() else []
         except ValueError as error:
-            options.faults.add(Fault("not-a-segmentation", f"not valid JSON: {error}", path, line))
-        options.faults.add(*(Fault("repeated-key", shown(k), path, line, len(entries) - 1) for k in repeated))
-    options.skipped(Source(path, None), blank)
+            report.faults.add(Fault("not-a-segmentation", f"not valid JSON: {error}", path, line))
+        report.faults.add(*(Fault("repeated-key", shown(k), path, line, len(entries) - 1) for k in repeated))
+    report.note_blank_lines(Source(path, None), blank)
     return entries
 
 
-def _names(path: str, lines: list[str], options: Options) -> list[Entry]:
+def _names(path: str, lines: list[str], report: ReadReport) -> list[Entry]:
     """Lines `docid=…,segid=…`, or the names of recordings: what one line is, the others are too."""
     numbered = any(DOCID.fullmatch(text.strip()) for text in lines)
     entries: list[Entry] = []
@@ -124,16 +124,16 @@ def _names(path: str, lines: list[str], options: Options) -> list[Entry]:
     for line, text in enumerate(lines, 1):
         match = DOCID.fullmatch(text.strip()) if numbered else None
         if (match is None) if numbered else (len(text.split()) > 1):
-            options.faults.add(Fault("not-a-segmentation", shown(text), path, line, line - 1))
+            report.faults.add(Fault("not-a-segmentation", shown(text), path, line, line - 1))
         elif match is not None:
             document, name = match[1].rstrip(), match[2]
             if (first := seen.setdefault((document, name), line)) != line:
-                options.faults.add(Fault("segment-twice", f"line {first}", path, line, line - 1))
+                report.faults.add(Fault("segment-twice", f"line {first}", path, line, line - 1))
             place = int(name) if name.isdecimal() and len(name) <= LONGEST else latest.get(document, 0)
             back += place < latest.get(document, 0)
             latest[document] = place
         entries.append((line, {"wav": text.strip() if match is None else match[1].rstrip()}))
     if back:
         text = "a lower segid than the one above: the order of the lines counts"
-        options.notes.append(Note("segid goes back", text, back, noun="line"))
+        report.notes.append(Note("segid goes back", text, back, noun="line"))
     return entries

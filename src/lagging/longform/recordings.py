@@ -224,7 +224,7 @@ class _Parts:
         if texts is None:
             return None
         parts = [texts[a:b].tolist() for a, b in pairwise(self.cuts.tolist())]
-        return make_texts([None if set(some) == {None} else glue.join(filter(None, some)) for some in parts])
+        return make_texts([None if set(part) == {None} else glue.join(filter(None, part)) for part in parts])
 
 
 # ---- recordings and their segments ----------------------------------------------------------------------------------
@@ -251,25 +251,25 @@ def match(run: Run, segmentation: Segmentation, *, subset: bool = False, notes: 
         >>> match(run, cut)
         [('a.wav', 1, array([0])), ('b.wav', 0, array([1, 2]))]
     """
-    said: list[Note] = []
+    remarks: list[Note] = []
     ours, theirs = list(segmentation.recordings), recording_names(run)
-    found = _find(ours, theirs, run, said)
+    matches = _find(ours, theirs, run, remarks)
     faults = Faults()
-    for place, rows in found.items():
+    for place, rows in matches.items():
         faults.add(*(_twice(run, ours[place], row, rows[0]) for row in rows[1:]))
-    used = {row for rows in found.values() for row in rows}
+    used = {row for rows in matches.values() for row in rows}
     extra = [row for row in range(len(run)) if row not in used]
-    faults.add(*_missing(segmentation, [name for place, name in enumerate(ours) if place not in found], theirs))
+    faults.add(*_missing(segmentation, [name for place, name in enumerate(ours) if place not in matches], theirs))
     if not subset:
         faults.add(*(Fault("recording-extra", shown(theirs[row]), **_place(run, row)) for row in extra))
     elif extra:
         names = tuple(theirs[row] for row in extra[:SHOWN])
-        said.append(Note("RECORDINGS LEFT ASIDE", "not in the segmentation", len(extra), names, "recording"))
+        remarks.append(Note("RECORDINGS LEFT ASIDE", "not in the segmentation", len(extra), names, "recording"))
     if faults:
         raise DataError(faults)
     if notes is not None:
-        notes.extend(said)
-    return [(name, found[place][0], segmentation.recordings[name]) for place, name in enumerate(ours)]
+        notes.extend(remarks)
+    return [(name, matches[place][0], segmentation.recordings[name]) for place, name in enumerate(ours)]
 
 
 def _missing(segmentation: Segmentation, names: list[str], theirs: list[str]) -> Iterator[Fault]:
@@ -285,8 +285,8 @@ def _missing(segmentation: Segmentation, names: list[str], theirs: list[str]) ->
 
 def _find(ours: list[str], theirs: list[str], run: Run, notes: list[Note]) -> dict[int, list[int]]:
     """The rows of each recording of a segmentation that has any; more than one row is one too many."""
-    if found := _by_name(ours, theirs):
-        return found
+    if matches := _by_name(ours, theirs):
+        return matches
     mute = _say_nothing(ours) or _say_nothing(theirs)
     if len(ours) == len(theirs) == 1:
         if not mute and is_sound(ours[0]):
@@ -316,21 +316,21 @@ def _bare(name: str) -> str:
 
 def _by_name(ours: list[str], theirs: list[str]) -> dict[int, list[int]]:
     """Rows by name: first by the name as it is, then by ever less of it, where that is clear."""
-    found: dict[int, list[int]] = {}
+    matches: dict[int, list[int]] = {}
     free = dict(enumerate(theirs))
     keys: tuple[Callable[[str], str], ...] = (str, file_name, _bare)
     for key in keys:
         rows: dict[str, list[int]] = {}
         for row, name in free.items():
             rows.setdefault(key(name), []).append(row)
-        left = {place: key(name) for place, name in enumerate(ours) if place not in found}
+        left = {place: key(name) for place, name in enumerate(ours) if place not in matches}
         clear = Counter(left.values())
         for place, name in left.items():
             if clear[name] == 1 and name in rows:
-                found[place] = rows[name]
+                matches[place] = rows[name]
                 for row in rows[name]:
                     del free[row]
-    return found
+    return matches
 
 
 # ---- units ----------------------------------------------------------------------------------------------------------

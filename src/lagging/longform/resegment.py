@@ -124,8 +124,10 @@ def cut(
     cut_run = replace(_segments(whole, segmentation, first, count, make_texts(texts), clocks, name), **shares)
     if is_spm(whole.level):
         cut_run = _counted_apart(cut_run, notes)
-    said = [note for note in segmentation.notes if note.kind != "empty reference"]  # said of the segments, too
-    notes += [*said, *_remarks(whole, moves, strangers), *_untimely(cut_run)]
+    segment_notes = [
+        note for note in segmentation.notes if note.kind != "empty reference"
+    ]  # the segments have a note of their own
+    notes += [*segment_notes, *_remarks(whole, moves, strangers), *_untimely(cut_run)]
     return Cut(renoted(whole, cut_run, *notes), moves)
 
 
@@ -140,14 +142,14 @@ def _check(run: Run, segmentation: Segmentation) -> None:
         raise DataError(Fault("no-words", path=where))
 
 
-def _aligner(asked: str | None, timed: bool) -> str:
-    if asked is None:
+def _aligner(requested: str | None, timed: bool) -> str:
+    if requested is None:
         return DEFAULT if timed else "soft"
-    if asked not in ALIGNERS:
-        raise UsageError(f"no aligner is called {asked!r}.{did_you_mean(asked, ALIGNERS)}")
-    if asked == "timed" and not timed:
+    if requested not in ALIGNERS:
+        raise UsageError(f"no aligner is called {requested!r}.{did_you_mean(requested, ALIGNERS)}")
+    if requested == "timed" and not timed:
         raise UsageError("the aligner timed needs times of the words and of the segments\n  fix: --aligner soft.")
-    return asked
+    return requested
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from lagging.data.run import Texts, make_texts
 from lagging.data.tokens import count_words, is_torn
 from lagging.errors import SHOWN, DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.formats.simulstream import DIGITS, file_name
 from lagging.longform.entries import Entry, read_entries, read_lines
 
@@ -35,7 +35,7 @@ NOTHING = ("", "~", "null")
 TOUCHING = 1e-2
 """Segments that share less than this, in ms, only touch: times in seconds are rounded."""
 
-Trouble = tuple[str, str, int]
+Problem = tuple[str, str, int]
 """Kind of fault, offending value, segment."""
 
 
@@ -106,8 +106,14 @@ class Segmentation:
             raise UsageError(f"unit must be 'ms' or 'token', but got {unit!r}")
         if (offset is None) != (duration is None):
             raise UsageError("offset and duration go together: give both, or neither")
-        given = {"document": document, "offset": offset, "duration": duration, "reference": reference, "source": source}
-        columns = {name: list(values) for name, values in given.items() if values is not None}
+        inputs = {
+            "document": document,
+            "offset": offset,
+            "duration": duration,
+            "reference": reference,
+            "source": source,
+        }
+        columns = {name: list(values) for name, values in inputs.items() if values is not None}
         faults = Faults()
         for name, values in columns.items():
             if len(values) != len(columns["document"]):
@@ -115,7 +121,7 @@ class Segmentation:
                 faults.add(Fault("length-mismatch", detail))
         if faults:
             raise DataError(faults)
-        return _make(columns, Options(), unit=unit if "offset" in columns else "none")
+        return _make(columns, ReadReport(), unit=unit if "offset" in columns else "none")
 
     def __len__(self) -> int:
         """Number of segments."""
@@ -156,7 +162,7 @@ class Segmentation:
 
 def _make(
     columns: dict[str, list[Any]],
-    options: Options,
+    report: ReadReport,
     *,
     unit: str,
     scale: float = 1.0,
@@ -166,13 +172,13 @@ def _make(
     """Columns of whatever was given, checked and in order."""
     names = [_name(value) for value in columns["document"]]
     unknown = [math.nan] * len(names)
-    given = {
+    times = {
         name: np.array(list(map(_number, columns.get(name, unknown))), np.float64) for name in ("offset", "duration")
     }
-    made = Segmentation(
+    segmentation = Segmentation(
         document=_texts(names),
-        offset=np.round(given["offset"] * scale, DIGITS),
-        duration=np.round(given["duration"] * scale, DIGITS),
+        offset=np.round(times["offset"] * scale, DIGITS),
+        duration=np.round(times["duration"] * scale, DIGITS),
         id=np.arange(len(names)),
         reference=make_texts(columns.get("reference")),
         source=make_texts(columns.get("source")),
@@ -180,13 +186,13 @@ def _make(
         unit=unit,
         path=path,
     )
-    for kind, detail, row in (*_wrong_fields(made, columns), *_wrong_texts(columns), *_again(made)):
-        options.faults.add(Fault(kind, detail, path, None if line is None else line[row], row))
-    if not names and not options.faults:
-        options.faults.add(Fault("no-segments", path=path))
-    if options.faults:
-        raise DataError(options.faults)
-    return replace(made, notes=merge_notes([*options.notes, *_remark(made)]))
+    for kind, detail, row in (*_wrong_fields(segmentation, columns), *_wrong_texts(columns), *_again(segmentation)):
+        report.faults.add(Fault(kind, detail, path, None if line is None else line[row], row))
+    if not names and not report.faults:
+        report.faults.add(Fault("no-segments", path=path))
+    if report.faults:
+        raise DataError(report.faults)
+    return replace(segmentation, notes=merge_notes([*report.notes, *_remark(segmentation)]))
 
 
 def _texts(names: Sequence[str | None]) -> Texts:
@@ -205,81 +211,90 @@ def _name(value: object) -> str | None:
 def _number(value: Any) -> float:
     """A finite number; NaN if it is none."""
     try:
-        found = math.nan if isinstance(value, bool) else float(value)
+        result = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
-    return found if abs(found) < FAR else math.nan
+    return result if abs(result) < FAR else math.nan
 
 
-def _wrong_fields(made: Segmentation, columns: dict[str, list[Any]]) -> Iterator[Trouble]:
+def _wrong_fields(segmentation: Segmentation, columns: dict[str, list[Any]]) -> Iterator[Problem]:
     """Fields that are missing, of the wrong type, or beyond what can be."""
 
-    def said(field: str, row: int) -> str:
+    def describe(field: str, row: int) -> str:
         value = columns[field][row]
-        name = "wav" if field == "document" and made.line is not None else field
+        name = "wav" if field == "document" and segmentation.line is not None else field
         return f"no {name}" if value is None or value in NOTHING else f"{name}: {shown(value)}"
 
-    for row in (row for row, name in enumerate(made.document) if name is None):
-        yield "segment-field", said("document", row), row
-    for field, times in (("offset", made.offset), ("duration", made.duration)):
+    for row in (row for row, name in enumerate(segmentation.document) if name is None):
+        yield "segment-field", describe("document", row), row
+    for field, times in (("offset", segmentation.offset), ("duration", segmentation.duration)):
         for row in np.flatnonzero(np.isnan(times)).tolist() if field in columns else ():
-            yield "segment-field", said(field, row), row
+            yield "segment-field", describe(field, row), row
         for row in np.flatnonzero(times < 0).tolist():
-            yield "segment-time", f"{field} {number(times.item(row))} {made.unit}", row
+            yield "segment-time", f"{field} {number(times.item(row))} {segmentation.unit}", row
 
 
-def _wrong_texts(columns: dict[str, list[Any]]) -> Iterator[Trouble]:
+def _wrong_texts(columns: dict[str, list[Any]]) -> Iterator[Problem]:
     for field in ("reference", "source"):
         for row, text in enumerate(columns.get(field, ())):
             if not isinstance(text, str) or is_torn(text):
                 yield "bad-value", f"{field}: {shown(text)}", row
 
 
-def _again(made: Segmentation) -> Iterator[Trouble]:
+def _again(segmentation: Segmentation) -> Iterator[Problem]:
     """Segments that are the same as another before; without times of their own, none can be known to be."""
     seen: dict[tuple[Any, ...], int] = {}
-    keys = zip(made.document.tolist(), made.offset.tolist(), made.duration.tolist(), strict=True)
-    for row, key in enumerate(keys if made.unit == "ms" else ()):
+    keys = zip(
+        segmentation.document.tolist(), segmentation.offset.tolist(), segmentation.duration.tolist(), strict=True
+    )
+    for row, key in enumerate(keys if segmentation.unit == "ms" else ()):
         if (first := seen.setdefault(key, row)) != row and None not in key:
-            yield "segment-twice", f"entry {first}" if made.line is None else f"line {made.line[first]}", row
+            yield (
+                "segment-twice",
+                f"entry {first}" if segmentation.line is None else f"line {segmentation.line[first]}",
+                row,
+            )
 
 
-def about(made: Segmentation, kind: str, text: str, rows: npt.NDArray[np.integer[Any]]) -> Iterator[Note]:
-    """A note about some segments, if there are any."""
+def about(segmentation: Segmentation, kind: str, text: str, rows: npt.NDArray[np.integer[Any]]) -> Iterator[Note]:
+    """A note about segments, if there are any."""
     if len(rows):
-        yield Note(kind, text, len(rows), tuple(made.id[rows[:SHOWN]].tolist()))
+        yield Note(kind, text, len(rows), tuple(segmentation.id[rows[:SHOWN]].tolist()))
 
 
-def _remark(made: Segmentation) -> Iterator[Note]:
+def _remark(segmentation: Segmentation) -> Iterator[Note]:
     """What a reader of the scores must know of these segments."""
-    codes, order = made.codes, np.argsort(made.codes, kind="stable")
+    codes, order = segmentation.codes, np.argsort(segmentation.codes, kind="stable")
     same = codes[order][1:] == codes[order][:-1]
-    back = order[1:][same & (np.diff(made.offset[order]) < 0)]
+    back = order[1:][same & (np.diff(segmentation.offset[order]) < 0)]
     yield from about(
-        made, "not in order of time", "begin before the segment above them: sorted within the recording", back
+        segmentation, "not in order of time", "begin before the segment above them: sorted within the recording", back
     )
     parts = np.bincount(codes[np.flatnonzero(np.diff(codes, prepend=-1))])
     if (parts > 1).any():
-        names = tuple(np.array(list(made.recordings), dtype=object)[parts > 1][:SHOWN].tolist())
+        names = tuple(np.array(list(segmentation.recordings), dtype=object)[parts > 1][:SHOWN].tolist())
         text = "the segments of others stand among theirs in the file"
         yield Note("interleaved recordings", text, int((parts > 1).sum()), names, "recording")
     yield from about(
-        made, "overlapping segments", "begin before the end of an earlier one of the recording", _overlaps(made)
+        segmentation,
+        "overlapping segments",
+        "begin before the end of an earlier one of the recording",
+        _overlaps(segmentation),
     )
-    empty = np.flatnonzero(made.duration == 0)
-    yield from about(made, "empty segment", "the duration is 0, so there is no latency", empty)
-    if made.reference is not None:
-        blank = np.flatnonzero([not text.strip() for text in made.reference.tolist()])
-        yield from about(made, "empty reference", "left out where a reference is needed", blank)
+    empty = np.flatnonzero(segmentation.duration == 0)
+    yield from about(segmentation, "empty segment", "the duration is 0, so there is no latency", empty)
+    if segmentation.reference is not None:
+        blank = np.flatnonzero([not text.strip() for text in segmentation.reference.tolist()])
+        yield from about(segmentation, "empty reference", "left out where a reference is needed", blank)
 
 
-def _overlaps(made: Segmentation) -> Ints:
+def _overlaps(segmentation: Segmentation) -> Ints:
     """The segments that begin before an earlier one has ended."""
-    order = made.by_time
-    ends = Ragged.from_lengths((made.offset + made.duration)[order], np.bincount(made.codes))
+    order = segmentation.by_time
+    ends = Ragged.from_lengths((segmentation.offset + segmentation.duration)[order], np.bincount(segmentation.codes))
     latest = ends.by_token(lambda e: np.maximum.accumulate(e, axis=1)).values
-    same = np.diff(made.codes[order]) == 0
-    return np.sort(order[1:][same & (made.offset[order][1:] < latest[:-1] - TOUCHING)])
+    same = np.diff(segmentation.codes[order]) == 0
+    return np.sort(order[1:][same & (segmentation.offset[order][1:] < latest[:-1] - TOUCHING)])
 
 
 # ---- reading one ----------------------------------------------------------------------------------------------------
@@ -306,46 +321,46 @@ def read_segmentation(
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> _ = (folder / "dev.yaml").write_text("- {duration: 2.5, offset: 0.75, speaker_id: s, wav: talk.wav}\n")
         >>> _ = (folder / "dev.de").write_text("Hallo Welt\n")
-        >>> found = read_segmentation(folder / "dev.yaml", reference=folder / "dev.de")
-        >>> found.offset, found.duration, found.reference
+        >>> segmentation = read_segmentation(folder / "dev.yaml", reference=folder / "dev.de")
+        >>> segmentation.offset, segmentation.duration, segmentation.reference
         (array([750.]), array([2500.]), array(['Hallo Welt'], dtype=object))
     """
-    options = Options()
+    report = ReadReport()
     files = {name: file for name, file in (("reference", reference), ("source", source)) if file is not None}
     if path is None and not files:
         raise UsageError("a segmentation, a reference or a source is needed")
-    texts = {name: read_lines(file, options) for name, file in files.items()}
+    texts = {name: read_lines(file, report) for name, file in files.items()}
     if path is None:
         (where, lines), *_ = texts.values()
         entries: list[Entry] = [(line, {"wav": file_name(where)}) for line in range(1, len(lines) + 1)]
     else:
-        where, lines = read_lines(path, options)
-        entries = read_entries(where, lines, options)
-    columns = _columns(entries, where, options)
+        where, lines = read_lines(path, report)
+        entries = read_entries(where, lines, report)
+    columns = _columns(entries, where, report)
     for name, (file, text) in texts.items():
         if len(text) == len(entries):
             columns[name] = text
         elif entries:
             detail = f"{counted(len(text), 'line')}, but {counted(len(entries), 'segment')} in {where}"
-            options.faults.add(Fault("segment-lines", detail, file))
+            report.faults.add(Fault("segment-lines", detail, file))
     if "offset" in columns:
         unit, scale = "ms", 1000.0
     else:
         unit, scale = ("token" if "source" in columns else "none"), 1.0
         columns |= _counted(columns) if unit == "token" else {}
-    return _make(columns, options, unit=unit, scale=scale, path=where, line=[line for line, _ in entries])
+    return _make(columns, report, unit=unit, scale=scale, path=where, line=[line for line, _ in entries])
 
 
-def _columns(entries: list[Entry], path: str, options: Options) -> dict[str, list[Any]]:
+def _columns(entries: list[Entry], path: str, report: ReadReport) -> dict[str, list[Any]]:
     """Names, and times if any entry has them."""
-    found = []
+    rows = []
     for place, (line, entry) in enumerate(entries):
         if not isinstance(entry, dict):
-            options.faults.add(Fault("segment-field", f"not an entry: {shown(entry)}", path, line, place))
-            entry = {"wav": f"entry {place}", "offset": 0, "duration": 0}  # enough said about it
-        found.append(entry)
-    columns = {name: [entry.get(name) for entry in found] for name in FIELDS}
-    timed = any(set(entry) != {"wav"} for entry in found)
+            report.faults.add(Fault("segment-field", f"not an entry: {shown(entry)}", path, line, place))
+            entry = {"wav": f"entry {place}", "offset": 0, "duration": 0}  # reported above
+        rows.append(entry)
+    columns = {name: [entry.get(name) for entry in rows] for name in FIELDS}
+    timed = any(set(entry) != {"wav"} for entry in rows)
     return {"document": columns.pop("wav"), **(columns if timed else {})}
 
 

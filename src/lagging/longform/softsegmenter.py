@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -65,20 +65,18 @@ def omnisteval(stream: Stream) -> Ints:
     start = edit_path(coded.tolist(), hypothesis.tolist(), ends[-1:])
     path = optimum(pairs, start, ends[-1:]).path  # where segments end is of no account until the path is known
 
-    @cache
-    def score(word: str, neighbour: str) -> float:
-        return float(pairs.table([word], [neighbour])[0, 0])
-
     partner = np.full(len(hypothesis), -1, dtype=np.int64)
     partner[path.pairs[:, 1]] = path.pairs[:, 0]
     for row in np.flatnonzero(path.high > path.low).tolist():
-        alone = [j for j in range(path.low[row], path.high[row]) if partner[j] < 0]
+        alone = path.low[row] + np.flatnonzero(partner[path.low[row] : path.high[row]] < 0)
         before, after = max(row - 1, 0), min(row, len(coded) - 1)
-        late = False
-        for j in alone:
-            word, one, other = types[hypothesis[j]], types[coded[before]], types[coded[after]]
-            late = late or row == 0 or (row < len(coded) and score(word, other) > score(word, one))
-            partner[j] = after if late else before
+        if row == 0 or row == len(coded):
+            partner[alone] = after if row == 0 else before
+        elif len(alone):
+            words, neighbours = hypothesis[alone].tolist(), (types[coded[before]], types[coded[after]])
+            scores = pairs.table([types[word] for word in words], list(neighbours))
+            late = np.maximum.accumulate(scores[:, 1] > scores[:, 0])
+            partner[alone] = np.where(late, after, before)
     first = np.cumsum([0, *map(len, theirs)])[:-1]
     segment = np.searchsorted(ends, partner[first], side="right")
     return np.append(np.searchsorted(segment, np.arange(len(ends)), side="left"), len(stream.tokens))

@@ -15,7 +15,7 @@ from lagging.data.strip import renoted
 from lagging.data.tokens import count_tokens, detect_level, noun
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats.line import shown
-from lagging.formats.options import Options
+from lagging.formats.report import ReadReport
 from lagging.longform.entries import read_lines
 from lagging.longform.segmentation import Segmentation
 
@@ -115,10 +115,10 @@ def with_predictions(run: Run, path: str | Path) -> Run:
         >>> with_predictions(lagging.read(folder / "talk.rw"), folder / "talk.de").prediction.tolist()
         ['guten Tag Bob']
     """
-    options = Options()
-    where, lines = read_lines(path, options)
-    if options.faults:
-        raise DataError(options.faults)
+    report = ReadReport()
+    where, lines = read_lines(path, report)
+    if report.faults:
+        raise DataError(report.faults)
     notes: list[Note] = []
     if len(run) == 1:
         texts = [" ".join(lines)]

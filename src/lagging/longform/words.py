@@ -56,7 +56,7 @@ def fold(token: str) -> str:
 Table = Callable[[list[str], list[str]], Any]
 """What each of some tokens is worth beside each of others."""
 
-BLOCK, BLOCKS, CEILINGS = 16, 768, 1 << 24
+BLOCK, BLOCKS, CEILINGS = 16, 1536, 1 << 24
 """Columns of a block: at least so many, and more where there would be more blocks, or ceilings, than these."""
 
 CELLS = 1 << 21

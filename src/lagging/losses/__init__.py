@@ -4,8 +4,8 @@
     latency     DAL, AL, AP, lags and effective delays of a padded batch, with gradients
     alignment   expected alignments of monotonic attention, exactly; delays from them, and from CIF weights
     attention   MILk as a module, aggregation of heads, wait-k as a mask
-    objective   likelihood + λ·latency, and a controller that finds λ
-    testing     what anybody's implementation of these has to satisfy
+    objective   likelihood + λ·latency, and a controller that adjusts λ
+    testing     properties that every implementation of these must have
 
 Importing this package loads neither framework.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""What an implementation of a latency loss has to satisfy, whoever wrote it, in whatever framework.
+r"""Properties that every implementation of a latency loss must have, in any framework.
 
-Wrap your functions so that they take and return NumPy arrays, and ask:
+Wrap your functions so that they take and return NumPy arrays, and call:
 
     from lagging.losses.testing import assert_conforms
     assert_conforms(dal=my_dal, dal_gradient=my_dal_gradient, expected_alignment=my_alignment)
@@ -11,7 +11,7 @@ Wrap your functions so that they take and return NumPy arrays, and ask:
     expected_alignment(p, source_lengths)                       (B, T, S), (B,) -> (B, T, S)
     alignment_gradient(p, source_lengths, weights)              of Σ weights·α with respect to p: (B, T, S)
 
-Padding is on the right. Give what you have; what is not given is not checked.
+Padding is on the right. Functions that are not given are not checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Finding:
 
     Attributes:
         property: its name.
-        detail: what was seen instead, and what that often comes from.
+        detail: what was observed instead, and a frequent cause of it.
     """
 
     property: str
@@ -62,15 +62,15 @@ def assert_conforms(
         Traceback (most recent call last):
         AssertionError: recurrence: DAL is ...
     """
-    found = findings(
+    failed = findings(
         dal=dal,
         dal_gradient=dal_gradient,
         expected_alignment=expected_alignment,
         alignment_gradient=alignment_gradient,
         rtol=rtol,
     )
-    if found:
-        raise AssertionError("\n".join(map(str, found)))
+    if failed:
+        raise AssertionError("\n".join(map(str, failed)))
 
 
 def findings(
@@ -85,26 +85,26 @@ def findings(
 
     Args:
         dal, dal_gradient, expected_alignment, alignment_gradient: as in the description of this module.
-        rtol: how far a result may be off, relative to the largest; the default is for float32.
+        rtol: the largest error of a result, relative to the largest value; the default is for float32.
 
     Returns:
         One finding per property: "recurrence", "padding", "evaluator" and "finite" of DAL; "gradient", "gradient sum",
         "gradient in padding" of its gradient; "alignment", "mass", "hard" of alignments; "alignment gradient".
 
     Example:
-        >>> [one.property for one in findings(dal=lambda g, x, y: g.mean(axis=1))]
+        >>> [finding.property for finding in findings(dal=lambda g, x, y: g.mean(axis=1))]
         ['recurrence', 'padding', 'evaluator']
     """
-    found: list[Finding] = []
+    failed: list[Finding] = []
     if dal is not None:
-        found += _latency(dal, rtol)
+        failed += _latency(dal, rtol)
     if dal_gradient is not None:
-        found += _latency_gradient(dal_gradient, rtol)
+        failed += _latency_gradient(dal_gradient, rtol)
     if expected_alignment is not None:
-        found += _alignment(expected_alignment, rtol)
+        failed += _alignment(expected_alignment, rtol)
     if alignment_gradient is not None:
-        found += _alignment_gradient(alignment_gradient, rtol)
-    return found
+        failed += _alignment_gradient(alignment_gradient, rtol)
+    return failed
 
 
 # ---- DAL --------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _latency_gradient(gradient: Function, rtol: float) -> Iterator[Finding]:
 
 
 def _policy(steps: int = 64, width: int = 64) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Probabilities around a half, where a product of sixty of them is next to nothing."""
+    """Probabilities around 0.5, so that the product of sixty of them is almost 0."""
     dice = np.random.default_rng(0)
     return 1 / (1 + np.exp(-dice.normal(size=(3, steps, width)))), np.array([width, width - 5, 1])
 
@@ -256,7 +256,7 @@ def _alignment_gradient(gradient: Function, rtol: float) -> Iterator[Finding]:
         yield Finding("alignment gradient", f"off by {_most(got - want):.2g}, the largest being {_most(want):.2g}")
 
 
-# ---- how near is near -------------------------------------------------------------------------------------------
+# ---- comparison -------------------------------------------------------------------------------------------------
 
 
 def _near(got: Array, want: Array, rtol: float) -> bool:

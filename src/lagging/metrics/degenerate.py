@@ -34,9 +34,10 @@ WHERE = Param(
 
 
 def _hidden(s: Schedule, where: str) -> Floats:
-    dal, al = s.lags.by_row(kernels.dal), s.lags.by_row(kernels.al, s.cutoff)
+    if where == "all":
+        return s.lags.by_row(kernels.dal) - s.lags.by_row(kernels.al, s.cutoff)
     charged = s.lags.by_token(kernels.running).by_row(kernels.al, s.cutoff)  # AL of g', where writes are charged
-    return {"all": dal - al, "writes": charged - al, "tail": dal - charged}[where]
+    return charged - s.lags.by_row(kernels.al, s.cutoff) if where == "writes" else s.lags.by_row(kernels.dal) - charged
 
 
 @register(

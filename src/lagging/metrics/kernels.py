@@ -35,6 +35,7 @@ __all__ = [
     "cw",
     "dal",
     "effective_delays",
+    "finish_times",
     "inside",
     "lags",
     "over_budget",
@@ -188,14 +189,16 @@ def queue(arrival: Floats, compute: Floats) -> Floats:
     rows, length = arrival.shape
     if rows < 8 * min(length, 32):  # floats are faster than short columns
         pairs = zip(arrival.tolist(), compute.tolist(), strict=True)
-        return np.array([list(_finishes(*row, max)) for row in pairs]).reshape(arrival.shape)
+        return np.array([list(finish_times(*row, max)) for row in pairs]).reshape(arrival.shape)
     finish = np.empty_like(arrival, order="C")
-    for step, done in enumerate(_finishes(arrival.T, compute.T, np.maximum)):
+    for step, done in enumerate(finish_times(arrival.T, compute.T, np.maximum)):
         finish[:, step] = done
     return finish
 
 
-def _finishes(arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any]) -> Iterator[Any]:
+def finish_times(
+    arrival: Iterable[Any], compute: Iterable[Any], later: Callable[[Any, Any], Any] = max
+) -> Iterator[Any]:
     """When each step is done: of one row, as floats (`later` is max), or of all rows, as columns (np.maximum)."""
     done: Any = -np.inf
     for arrived, cost in zip(arrival, compute, strict=True):

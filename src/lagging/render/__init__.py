@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores → terminal table, JSON, TSV, Markdown, LaTeX; a sentence → its timeline; a metric → its card. No maths.
+"""Scores, comparisons and curves → terminal, JSON, TSV, Markdown, LaTeX; figures, notebooks and the report. No maths.
 
-Every renderer takes the same list of Scores and returns a string.
+Scores, a Comparison or Curves become a `Sheet` of Tables once, and text, Markdown, LaTeX and HTML are writers of it.
+JSON and TSV are written from records, which are unrounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lagging.comparison.regimes import Verdict
 from lagging.errors import UsageError, did_you_mean
 from lagging.scoring.scores import Scores
 
-__all__ = ["RENDERERS", "check_format", "render"]
+if TYPE_CHECKING:
+    from lagging.render.table import Sheet
+
+__all__ = ["RENDERERS", "check_format", "render", "write_sheet"]
 
 RENDERERS = ("table", "json", "tsv", "markdown", "latex")
 
@@ -25,19 +29,19 @@ def render(
     width: int | None = None,
     colour: bool = False,
     verdicts: Sequence[Verdict] = (),
-    said: Sequence[str] = (),
-    more: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    fields: Mapping[str, Any] | None = None,
 ) -> str:
-    """The scores of some systems in one of the formats.
+    """The scores of several systems in one of the formats.
 
     Args:
         scores: one entry per system.
         format: "table", "json", "tsv", "markdown" or "latex".
         width: columns of the terminal, for the table; None to let lines be as long as they are.
         colour: whether the table may use terminal colours.
-        verdicts: where each system stands in a regime, if that was asked for.
-        said: what is to stand below, for people.
-        more: what else the JSON has, by name.
+        verdicts: the regime that each system is in, if systems were judged.
+        notes: sentences below the table.
+        fields: further fields of the JSON, by name.
 
     Example:
         >>> import lagging
@@ -50,22 +54,46 @@ def render(
         DAL|unit:token|length:hypothesis|clock:ideal|level:token|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
     """
     check_format(format)
-    pairs = zip(scores, verdicts, strict=True) if verdicts else ()
-    remarks = [*(f"{v.regime.name}: {one.system}: {v}" for one, v in pairs), *said]
-    if format == "table":
-        from lagging.render.table import table
+    from lagging.render.records import score_records, write_json, write_tsv
+    from lagging.render.scores import score_sheet
 
-        return table(scores, width=width, colour=colour, remarks=remarks)
-    from lagging.render import documents
-
+    judged = list(zip(scores, verdicts, strict=True)) if verdicts else []
     if format == "json":
-        return documents.as_json(scores, verdicts, more)
+        regimes = {"regimes": [_regime_record(each.system, verdict) for each, verdict in judged]} if judged else {}
+        return write_json({"scores": score_records(scores), **(fields or {}), **regimes})
     if format == "tsv":
-        return documents.as_tsv(scores)
-    return {"markdown": documents.as_markdown, "latex": documents.as_latex}[format](scores, remarks)
+        return write_tsv({"": score_records(scores)})
+    regime_notes = [f"{verdict.regime.name}: {each.system}: {verdict}" for each, verdict in judged]
+    return write_sheet(score_sheet(scores, [*regime_notes, *notes]), format, width=width, colour=colour)
+
+
+def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "system": system,
+        "regime": verdict.regime.name,
+        "metric": repr(verdict.score.metric),
+        "limits": dict(verdict.regime.limits),
+        "band": verdict.band,
+        "sure": verdict.sure,
+    }
+
+
+def write_sheet(sheet: Sheet, format: str, *, width: int | None = None, colour: bool = False) -> str:
+    """A sheet as text ("table"), Markdown or LaTeX."""
+    if format == "markdown":
+        from lagging.render.markdown import write_markdown
+
+        return write_markdown(sheet)
+    if format == "latex":
+        from lagging.render.latex import write_latex
+
+        return write_latex(sheet)
+    from lagging.render.text import write_text
+
+    return write_text(sheet, width=width, colour=colour)
 
 
 def check_format(format: str) -> None:
-    """Refuse a format that there is not."""
+    """Refuse an unknown format."""
     if format not in RENDERERS:
         raise UsageError(f"no output format is called {format!r}.{did_you_mean(format, RENDERERS)}")

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable
 
 from lagging.metrics import Metric
-from lagging.render.cells import ARROWS
-from lagging.render.table import grid
+from lagging.render.table import ARROWS
+from lagging.render.text import align_columns
 
 __all__ = ["card", "listing"]
 
@@ -64,4 +64,4 @@ def listing(metrics: Iterable[Metric], *, width: int | None = None) -> str:
     if width is not None:
         room = max(20, width - max(len(row[0]) for row in rows) - 5)
         rows = [[a, b, textwrap.shorten(c, room, placeholder="…")] for a, b, c in rows]
-    return "\n".join(grid(rows, [False] * 3))
+    return "\n".join(align_columns(rows, [False] * 3))

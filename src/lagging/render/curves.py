@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves of several systems → text, JSON, TSV, Markdown, LaTeX. No maths."""
+"""Curves of several systems → Tables and records, and from these every format. No maths."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lagging.comparison.derived import Draws
 from lagging.curves import NO_LOG, Area, At, Axis, Curves, OnFront
 from lagging.data.units import scale
+from lagging.errors import counted
 from lagging.metrics import Metric
-from lagging.render.blocks import Block
-from lagging.render.cells import NOTHING, UNITS, heading, shown
-from lagging.render.documents import finite
-from lagging.render.settings import (
-    Record,
-    axis_record,
-    how_made,
-    how_tested,
-    p_value,
-    rendered,
-    share_of,
-    signature_of,
-    with_ends,
-    without_logs,
+from lagging.render import check_format, write_sheet
+from lagging.render.records import Record, estimate_record, finite, score_records, write_json, write_tsv
+from lagging.render.scores import signature_lines, undefined_notes
+from lagging.render.table import (
+    MISSING,
+    UNITS,
+    Column,
+    Difference,
+    Estimate,
+    Sheet,
+    Table,
+    format_value,
+    make_cell,
+    metric_title,
 )
+from lagging.scoring.scores import Scores
 
 __all__ = ["render_curves"]
 
@@ -42,69 +45,159 @@ def render_curves(
     """Curves, what they have at fixed latencies and qualities, and the areas between them."""
     fronts = curves.front()
     x, y = (curves.latency, curves.unit), (curves.quality, curves.quality_unit)
-    blocks = [_points(curves, fronts)]
+    tables = [_point_table(curves, fronts)]
     if at_latency or at_quality:
-        head = [f"{heading(*y)} at {curves.latency!r} {_amount(some[0].at, curves.unit)}" for some in at_latency]
-        head += [f"{heading(*x)} at {curves.quality!r} {_amount(some[0].at, y[1])}" for some in at_quality]
-        columns = [(some, y[1]) for some in at_latency] + [(some, x[1]) for some in at_quality]
-        rows = [[curve.system, *(with_ends(some[i], unit) for some, unit in columns)] for i, curve in enumerate(curves)]
-        blocks.append(Block(["system", *head], rows))
+        heads = [f"{metric_title(*y)} at {curves.latency!r} {_amount(row[0].at, x[1])}" for row in at_latency]
+        heads += [f"{metric_title(*x)} at {curves.quality!r} {_amount(row[0].at, y[1])}" for row in at_quality]
+        columns = [(row, y[1]) for row in at_latency] + [(row, x[1]) for row in at_quality]
+        rows = [
+            [curve.system, *(with_interval(row[i], unit) for row, unit in columns)] for i, curve in enumerate(curves)
+        ]
+        tables.append(make_table(["system", *heads], rows))
     if areas:
         rows = [
             [
-                f"{area.b} − {area.a}",
-                with_ends(Axis(area.difference, area.low, area.high), y[1]),
+                str(Difference(area.b, area.a)),
+                with_interval(Axis(area.difference, area.low, area.high), y[1]),
                 _range(area.start, area.end, curves.unit),
-                p_value(area.p),
-                p_value(area.p_adjusted),
+                format_p(area.p),
+                format_p(area.p_adjusted),
             ]
             for area in areas
         ]
-        head = ["difference", heading(*y), f"over {curves.latency!r} {UNITS[curves.unit]}".rstrip(), "p", "p adjusted"]
-        blocks.append(Block(head, rows))
-    notes = [*_shares(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
-    notes += [f"{curves.draws.too_few} for intervals"] if curves.draws is not None and curves.draws.too_few else []
+        over = f"over {curves.latency!r} {UNITS[curves.unit]}".rstrip()
+        tables.append(make_table(["difference", metric_title(*y), over, "p", "p adjusted"], rows))
+    notes = [_front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
+    if curves.draws is not None and curves.draws.too_few:
+        notes.append(f"{curves.draws.too_few} for intervals")
     notes += [f"{area.b} − {area.a}: {area.reason}" for area in areas if area.reason not in ("", NO_LOG)]
-    notes += without_logs(curves, ", so without intervals")
-    notes += [f"difference: mean over the latencies that both have; p: {how_tested(curves.draws, correction)}"] * bool(
-        [area for area in areas if not math.isnan(area.p)]
-    )
+    notes += published_notes(curves, ", so without intervals")
+    if any(not math.isnan(area.p) for area in areas):
+        test = describe_test(curves.draws, correction)
+        notes.append(f"difference: mean over the latencies that both have; p: {test}")
     records = {
         "points": list(_point_records(curves, fronts)),
-        "at_latency": [_at_record(a, "latency", "quality") for some in at_latency for a in some],
-        "at_quality": [_at_record(a, "quality", "latency") for some in at_quality for a in some],
+        "at_latency": [_at_record(at, "latency", "quality") for row in at_latency for at in row],
+        "at_quality": [_at_record(at, "quality", "latency") for row in at_quality for at in row],
         "areas": [_area_record(area, curves) for area in areas],
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
-    return rendered(
-        format, records, blocks, notes, scores, how_made(curves.draws, correction), width=width, colour=colour
-    )
+    made = interval_record(curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
+
+
+# ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
+
+
+def render_tables(
+    format: str,
+    tables: Sequence[Table],
+    notes: Sequence[str],
+    results: Sequence[Scores],
+    records: Mapping[str, list[Record]],
+    made: Record,
+    *,
+    width: int | None,
+    colour: bool,
+) -> str:
+    """Tables and notes for people, records for programs; `made` says how intervals were made."""
+    check_format(format)
+    if format == "json":
+        return write_json({"scores": score_records(results), **records, "made": made})
+    if format == "tsv":
+        return write_tsv({**records, "made": [made]})
+    below = [*notes, *undefined_notes(results)]
+    sheet = Sheet(tables, below, signature_lines(results), stacked=True)
+    return write_sheet(sheet, format, width=width, colour=colour)
+
+
+def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1, texts: int = 1) -> Table:
+    """A table of texts; the first `names` columns name a row, the first `texts` columns are no numbers."""
+    return Table([Column(head, number=i >= texts) for i, head in enumerate(heads)], rows, names)
+
+
+def with_interval(estimate: Estimate, unit: str) -> str:
+    """A value with its interval."""
+    return str(make_cell(estimate, unit))
+
+
+def format_share(share: float | None) -> str:
+    """A share of the resamples, never rounded to all or none."""
+    if share is None:
+        return MISSING
+    return "< 1 %" if 0 < share < 0.01 else "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def format_p(p: float) -> str:
+    """A p-value, to the four digits that some thousand resamples support."""
+    return MISSING if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
+def interval_record(draws: Draws | None, correction: str | None = None, method: str | None = None) -> Record:
+    """How intervals and p-values were made; nothing where there are none."""
+    if draws is None:
+        return {}
+    interval = draws.template
+    return {
+        "by": interval.resample,
+        "units": interval.clusters,
+        "level": interval.confidence,
+        "method": method or interval.method,
+        "resamples": interval.resamples,
+        "seed": interval.seed,
+        "correction": correction,
+    }
+
+
+def describe_test(draws: Draws | None, correction: str) -> str:
+    """How p-values were made, in words."""
+    if draws is None:
+        return ""
+    interval = draws.template
+    kind = "wild bootstrap" if interval.method == "wild" else "bootstrap"
+    units = counted(interval.clusters, interval.resample)
+    name = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "not adjusted"}[correction]
+    return f"paired {kind} over {units}, {interval.resamples} resamples, seed {interval.seed}, {name}"
+
+
+def published_notes(curves: Curves, consequence: str = "") -> list[str]:
+    """The systems whose numbers were published without logs; a line per file."""
+    files: dict[str, list[str]] = {}
+    for system, paths in curves.published.items():
+        for path in paths:
+            files.setdefault(path, []).append(system)
+    return [f"published in {path}, without logs{consequence}: {', '.join(names)}" for path, names in files.items()]
+
+
+def signature_text(scores: Scores | None, metric: Metric) -> str | None:
+    """How the number was made; None if it was published without that."""
+    return None if scores is None else str(scores[metric].signature)
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------
 
 
-def _points(curves: Curves, fronts: Iterable[OnFront]) -> Block:
-    on = iter(fronts)
+def _point_table(curves: Curves, fronts: Iterable[OnFront]) -> Table:
+    front = iter(fronts)
     rows = []
     for curve in curves:
         for point in curve.points:
-            x = with_ends(point.latency, curves.unit)
-            y = NOTHING if point.quality is None else with_ends(point.quality, curves.quality_unit)
-            rows.append([curve.system, point.setting, x, y, _front(next(on))])
-    head = [heading(curves.latency, curves.unit), heading(curves.quality, curves.quality_unit)]
-    return Block(["system", "setting", *head, "front"], rows, 2, 2)
+            x = with_interval(point.latency, curves.unit)
+            y = MISSING if point.quality is None else with_interval(point.quality, curves.quality_unit)
+            rows.append([curve.system, point.setting, x, y, _front_cell(next(front))])
+    heads = [metric_title(curves.latency, curves.unit), metric_title(curves.quality, curves.quality_unit)]
+    return make_table(["system", "setting", *heads, "front"], rows, names=2, texts=2)
 
 
-def _front(one: OnFront) -> str:
-    mark = "●" if one.on else ""
-    return mark if one.share is None else f"{mark} {share_of(one.share)}".strip()
+def _front_cell(front: OnFront) -> str:
+    mark = "●" if front.on else ""
+    return mark if front.share is None else f"{mark} {format_share(front.share)}".strip()
 
 
-def _shares(fronts: Iterable[OnFront]) -> list[str]:
-    drawn = any(one.share is not None for one in fronts)
-    more = "; in which share of the resamples it is so" if drawn else ""
-    return [f"front: ● no other setting is as early and as good, and earlier or better{more}"]
+def _front_note(fronts: Iterable[OnFront]) -> str:
+    resampled = any(front.share is not None for front in fronts)
+    share = "; in which share of the resamples it is so" if resampled else ""
+    return f"front: ● no other setting is as early and as good, and earlier or better{share}"
 
 
 def _amount(value: float, unit: str) -> str:
@@ -113,16 +206,17 @@ def _amount(value: float, unit: str) -> str:
 
 def _range(start: float, end: float, unit: str) -> str:
     if math.isnan(start):
-        return NOTHING
-    return shown(start, unit) if start == end else f"{shown(start, unit)} to {shown(end, unit)}"
+        return MISSING
+    first, last = format_value(start, unit), format_value(end, unit)
+    return first if start == end else f"{first} to {last}"
 
 
-def _reasons(several: Sequence[Sequence[At]], metric: Metric, unit: str) -> list[str]:
+def _reasons(rows: Sequence[Sequence[At]], metric: Metric, unit: str) -> list[str]:
     return [
-        f"{a.system} at {metric!r} {_amount(a.at, unit)}: {a.reason}"
-        for some in several
-        for a in some
-        if a.reason not in ("", NO_LOG)
+        f"{at.system} at {metric!r} {_amount(at.at, unit)}: {at.reason}"
+        for row in rows
+        for at in row
+        if at.reason not in ("", NO_LOG)
     ]
 
 
@@ -130,28 +224,26 @@ def _reasons(several: Sequence[Sequence[At]], metric: Metric, unit: str) -> list
 
 
 def _point_records(curves: Curves, fronts: Sequence[OnFront]) -> Iterator[Record]:
-    on = iter(fronts)
-    for curve in curves:
-        for point in curve.points:
-            one = next(on)
-            yield {
-                "system": curve.system,
-                "setting": point.setting,
-                "latency": axis_record(point.latency),
-                "quality": axis_record(point.quality),
-                "front": one.on,
-                "front_share": one.share,
-                "latency_metric": repr(curves.latency),
-                "latency_unit": curves.unit,
-                "quality_metric": repr(curves.quality),
-                "latency_signature": signature_of(point.scores, curves.latency),
-                "quality_signature": signature_of(point.scores, curves.quality),
-            }
+    points = [(curve.system, point) for curve in curves for point in curve.points]
+    for (system, point), front in zip(points, fronts, strict=True):
+        yield {
+            "system": system,
+            "setting": point.setting,
+            "latency": estimate_record(point.latency),
+            "quality": estimate_record(point.quality),
+            "front": front.on,
+            "front_share": front.share,
+            "latency_metric": repr(curves.latency),
+            "latency_unit": curves.unit,
+            "quality_metric": repr(curves.quality),
+            "latency_signature": signature_text(point.scores, curves.latency),
+            "quality_signature": signature_text(point.scores, curves.quality),
+        }
 
 
-def _at_record(a: At, given: str, found: str) -> Record:
-    ends = {found: finite(a.value), "low": finite(a.low), "high": finite(a.high)}
-    return {"system": a.system, f"at_{given}": a.at, **ends, "reason": a.reason or None}
+def _at_record(at: At, axis: str, estimated: str) -> Record:
+    ends = {estimated: finite(at.value), "low": finite(at.low), "high": finite(at.high)}
+    return {"system": at.system, f"at_{axis}": at.at, **ends, "reason": at.reason or None}
 
 
 def _area_record(area: Area, curves: Curves) -> Record:

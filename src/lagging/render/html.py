@@ -10,127 +10,128 @@ from html import escape
 from lagging.comparison import Comparison
 from lagging.data.run import Run
 from lagging.errors import counted
-from lagging.render.cells import best, cell, columns, heading, shown, signatures, wins
+from lagging.render.comparison import system_table
+from lagging.render.scores import signature_lines
+from lagging.render.table import Cell, Column, Difference, Table, format_interval, format_value, metric_title
 from lagging.render.timeline import Timeline
 from lagging.scoring.scores import Scores
 
-__all__ = ["written"]
+__all__ = ["render_html", "write_html"]
 
 ROWS = 5
 """Segments of a Run that are shown."""
 LETTERS = 90
-"""Of a text."""
+"""Characters of a text that are shown."""
 
 
-class Markup(str):
-    """What is HTML already; any other text is escaped."""
+def html_text(text: str) -> str:
+    """Foreign text in HTML.
 
-    __slots__ = ()
+    Example:
+        >>> html_text("a < b")
+        'a &lt; b'
+    """
+    plain = "".join(c if c.isprintable() or c in "\u200c\u200d" else "\N{REPLACEMENT CHARACTER}" for c in text.strip())
+    return escape(plain)
 
 
-def _safe(text: object) -> str:
-    if isinstance(text, Markup):
-        return text
-    plain = "".join(
-        c if c.isprintable() or c in "\u200c\u200d" else "\N{REPLACEMENT CHARACTER}" for c in str(text).strip()
+def _cell(cell: str | Cell | Difference) -> str:
+    if not isinstance(cell, Cell):
+        return f"<bdi>{html_text(str(cell))}</bdi>"
+    text = escape(" ".join(filter(None, (cell.value, cell.interval, cell.unit))))
+    return (f"<strong>{text}</strong>" if cell.best else text) + f"<sup>{escape(cell.mark)}</sup>"
+
+
+def write_html(table: Table, caption: str, below: Iterable[str] = ()) -> str:
+    """A table whose first column names its rows, and lines below it."""
+    head = "".join(f'<th scope="col">{_cell(column.title)}</th>' for column in table.columns)
+    lines = []
+    for first, *cells in table.rows:
+        row = "".join(f"<td>{_cell(cell)}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{_cell(first)}</th>{row}</tr>')
+    foot = "".join(f"<div><small>{_cell(line)}</small></div>" for line in below)
+    return (
+        f'<table class="lagging"><caption>{html_text(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{foot}"
     )
-    return f"<bdi>{escape(plain)}</bdi>"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    return Table([Column(head) for head in heads], [[str(cell) for cell in row] for row in rows])
 
 
 def _short(text: str | None) -> str:
     return "" if text is None else text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], below: Sequence[str] = ()) -> str:
-    """A table whose first column names its rows; numbers to the right."""
-    top = "".join(f'<th scope="col">{_safe(head)}</th>' for head in heads)
-    lines = []
-    for first, *others in rows:
-        cells = "".join(f"<td>{_safe(one)}</td>" for one in others)
-        lines.append(f'<tr><th scope="row">{_safe(first)}</th>{cells}</tr>')
-    foot = "".join(f"<div><small>{_safe(line)}</small></div>" for line in below)
-    return (
-        f'<table class="lagging"><caption>{_safe(caption)[5:-6]}</caption>'
-        f"<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>{foot}"
-    )
+# ---- objects ----------------------------------------------------------------------------------------------------
 
 
 @singledispatch
-def written(shown: object) -> str:
-    """The table of an object."""
-    raise TypeError(f"there is no table of a {type(shown).__name__}")
+def render_html(object: object) -> str:
+    """The table of an object, for a notebook."""
+    raise TypeError(f"there is no table of a {type(object).__name__}")
 
 
-@written.register
+@render_html.register
 def _(run: Run) -> str:
     heads = ["segment", *(["|x|"] if run.unit != "none" else []), "tokens", "prediction", "reference"]
     rows = []
     for row in range(min(len(run), ROWS)):
         texts = [None if column is None else column[row] for column in (run.prediction, run.reference)]
-        length = [shown(float(run.source_length[row]), run.unit)] if run.unit != "none" else []
+        length = [format_value(float(run.source_length[row]), run.unit)] if run.unit != "none" else []
         rows.append([run.id[row], *length, int(run.delays.lengths[row]), *map(_short, texts)])
     left = len(run) - len(rows)
     below = [f"and {counted(left, 'more segment')}"] if left > 0 else []
-    return _table(repr(run), heads, rows, [*below, *map(str, run.notes)])
+    return write_html(_table(heads, rows), repr(run), [*below, *map(str, run.notes)])
 
 
-@written.register
+@render_html.register
 def _(scores: Scores) -> str:
-    rows = []
-    for one in scores:
-        ends = "" if one.low is None else f"[{shown(one.low, one.unit)}, {shown(one.high, one.unit)}]"
-        without = int(one.undefined) or ""
-        rows.append([heading(one.metric, one.unit), shown(one.value, one.unit), ends, one.n, without])
-    heads = ["metric", "score", "interval", "segments", "undefined"]
-    return _table(scores.system or "Scores", heads, rows, [*signatures([scores]), *map(str, scores.notes)])
+    rows = [
+        [
+            metric_title(score.metric, score.unit),
+            format_value(score.value, score.unit),
+            format_interval(score.low, score.high, score.unit),
+            score.n,
+            int(score.undefined) or "",
+        ]
+        for score in scores
+    ]
+    table = _table(["metric", "score", "interval", "segments", "undefined"], rows)
+    return write_html(table, scores.system or "Scores", [*signature_lines([scores]), *map(str, scores.notes)])
 
 
-@written.register
-def _(found: Comparison) -> str:
-    scores = list(found.scores.values())
-    heads = columns(scores)
-    winners = {m: best(scores, m) if len(scores) > 1 else set() for m, _ in heads}
-    marks = found.letters or found.marks
-    rows: list[list[object]] = []
-    for name, one in found.scores.items():
-        line: list[object] = [name]
-        for m, unit in heads:
-            text = cell(one, m, unit)
-            bold = f"<strong>{escape(text)}</strong>" if wins(text, winners[m]) else escape(text)
-            line.append(Markup(f"{bold}<sup>{escape(marks.get(m, {}).get(name, ''))}</sup>"))
-        rows.append(line)
-    titles = ["system", *(heading(m, unit) for m, unit in heads)]
-    below = [found.key, found.how, *signatures(scores), *map(str, found.notes)]
-    return _table(repr(found), titles, rows, [line for line in below if line])
+@render_html.register
+def _(comparison: Comparison) -> str:
+    table = system_table(comparison)
+    rows = [row[:-1] for row in table.rows[: len(comparison.systems)]]
+    signatures = signature_lines(list(comparison.scores.values()))
+    below = [comparison.key, comparison.how, *signatures, *map(str, comparison.notes)]
+    return write_html(Table(table.columns[:-1], rows), repr(comparison), filter(None, below))
 
 
-@written.register
+@render_html.register
 def _(line: Timeline) -> str:
     def time(value: float) -> str:
-        return shown(value, line.unit)
+        return format_value(value, line.unit)
 
     unit = "s" if line.unit == "ms" else "tokens"
-    rows = [
-        [t + 1, *row]
-        for t, row in enumerate(
-            zip(
-                line.read,
-                line.target,
-                map(time, line.delays),
-                map(time, line.effective_delays),
-                map(time, line.ideal),
-                map(time, line.lags),
-                map(time, line.effective_lags),
-                ("◀" if broke else "" for broke in line.broke),
-                strict=True,
-            )
-        )
-    ]
-    heads = ["t", "read", "written", f"g ({unit})", "g′", "ideal", "lag", "lag of g′", "over budget"]
-    scores = ", ".join(f"{one.metric!r} {shown(one.value, one.unit)}" for one in line.scores)
+    columns: dict[str, Sequence[object]] = {
+        "t": range(1, len(line.delays) + 1),
+        "read": line.read,
+        "written": line.target,
+        f"g ({unit})": [*map(time, line.delays)],
+        "g′": [*map(time, line.effective_delays)],
+        "ideal": [*map(time, line.ideal)],
+        "lag": [*map(time, line.lags)],
+        "lag of g′": [*map(time, line.effective_lags)],
+        "over budget": ["◀" if broke else "" for broke in line.broke],
+    }
+    columns = {head: cells for head, cells in columns.items() if head not in ("read", "written") or any(cells)}
+    scores = ", ".join(f"{score.metric!r} {format_value(score.value, score.unit)}" for score in line.scores)
     texts = [
         f"{name}: {_short(text)}" for name, text in (("source", line.source), ("reference", line.reference)) if text
     ]
     caption = f"segment {line.id}, |x| = {time(line.source_length)} {unit}"
-    keep = [i for i, head in enumerate(heads) if head not in ("read", "written") or any(row[i] for row in rows)]
-    return _table(caption, [heads[i] for i in keep], [[row[i] for i in keep] for row in rows], [scores, *texts])
+    return write_html(_table(columns, zip(*columns.values(), strict=True)), caption, [scores, *texts])

@@ -1,90 +1,189 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table on the terminal: a row per system; where that is too wide, units below the names, or a row per metric."""
+"""The one Table: cells, columns and what stands below them, before any format. Writers: text, Markdown, LaTeX, HTML."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from rich.cells import cell_len
+from lagging.data.units import SHOWN, scale
+from lagging.metrics import Metric
 
-from lagging.render.cells import (
-    UNITS,
-    best,
-    cell,
-    columns,
-    heading,
-    labelled,
-    labels,
-    pad,
-    safe,
-    shorten,
-    signatures,
-    undefined,
-    wins,
-)
-from lagging.scoring.scores import Scores
+__all__ = [
+    "ARROWS",
+    "MISSING",
+    "UNITS",
+    "Cell",
+    "Column",
+    "Difference",
+    "Estimate",
+    "Sheet",
+    "Table",
+    "format_interval",
+    "format_value",
+    "make_cell",
+    "metric_column",
+    "metric_title",
+]
 
-__all__ = ["fits", "grid", "table", "tall"]
-
-BOLD, PLAIN, DIM = "\x1b[1m", "\x1b[0m", "\x1b[2m"
-
-
-def grid(rows: Sequence[Sequence[str]], right: Sequence[bool], bold: set[tuple[int, int]] | None = None) -> list[str]:
-    """Rows as aligned lines; cells in `bold` (row, column) are emphasised."""
-    widths = [max(cell_len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for r, row in enumerate(rows):
-        cells = [pad(text, widths[i], right[i]) for i, text in enumerate(row)]
-        cells = [BOLD + text + PLAIN if bold and (r, i) in bold else text for i, text in enumerate(cells)]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2, "score": 4}
+UNITS = dict.fromkeys((*DIGITS, ""), "") | SHOWN | {"points": ""}
+"""The unit beside a name: nothing for points, as for a ratio or a count."""
+ARROWS = {True: "↑", False: "↓", None: ""}
+MISSING = "–"
+"""Written where there is no number."""
 
 
-def table(
-    scores: Sequence[Scores], *, width: int | None = None, colour: bool = False, remarks: Sequence[str] = ()
-) -> str:
-    """The table, what is undefined in it, and the signatures of its numbers."""
-    metrics = columns(scores)
-    by = labels(scores)
-    head = ["system", *by, *(heading(metric, unit) for metric, unit in metrics), "n"]
-    rows, bold = [head], {(0, i) for i in range(len(head))}
-    winners = [best(scores, metric) for metric, _ in metrics]
-    for one in scores:
-        row = [safe(text, isolate=width is not None) for text in (one.system, *labelled(one, by))]
-        for i, (metric, unit) in enumerate(metrics):
-            text = cell(one, metric, unit)
-            if wins(text, winners[i]):
-                bold.add((len(rows), i + 1 + len(by)))
-            row.append(text)
-        rows.append([*row, str(max(score.n for score in one))])
-    right = [False] * (1 + len(by)) + [True] * (len(head) - 1 - len(by))
-    lines = grid(rows, right, bold if colour else None)
-    if not fits(rows, width):
-        units = [""] * (1 + len(by)) + [*(UNITS[unit] for _, unit in metrics), ""]
-        names = [text.removesuffix(unit).rstrip() for text, unit in zip(head, units, strict=True)]
-        two = [names, units, *rows[1:]]
-        if fits(two, width):
-            lines = grid(two, right, {(r + (r > 0), i) for r, i in bold} if colour else None)
-        else:
-            lines = tall(rows, width or 80, bold if colour else None)
-    below = [f"{DIM}{line}{PLAIN}" if colour else line for line in signatures(scores)]
-    return "\n".join([*lines, "", *(safe(line) for line in (*remarks, *undefined(scores))), *below])
+class Estimate(Protocol):
+    """A value that may have an interval."""
+
+    @property
+    def value(self) -> float:
+        """The number; NaN where it is undefined."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the interval; None where there is none."""
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
 
 
-def fits(rows: Sequence[Sequence[str]], width: int | None) -> bool:
-    """Whether no line is longer than the terminal is wide."""
-    return width is None or max(map(cell_len, grid(rows, [True] * len(rows[0])))) <= width
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is written.
+
+    Attributes:
+        value: the number.
+        interval: `[low, high]`, or nothing.
+        mark: letters of significance, or nothing.
+        unit: the unit, where the column has none.
+        best: whether it is the best of its column.
+    """
+
+    value: str
+    interval: str = ""
+    mark: str = ""
+    unit: str = ""
+    best: bool = False
+
+    def __str__(self) -> str:
+        """`1.92 [1.88, 1.96]`, with unit and mark where there are."""
+        return " ".join(filter(None, (self.value, self.interval, self.unit, self.mark)))
 
 
-def tall(rows: Sequence[Sequence[str]], width: int, bold: set[tuple[int, int]] | None) -> list[str]:
-    """For a narrow terminal: the name of a system, and its scores below."""
-    head, lines = rows[0], []
-    wide = max(cell_len(name) for name in head[1:])
-    for r, row in enumerate(rows[1:], 1):
-        name = shorten(row[0], width)
-        lines.append(BOLD + name + PLAIN if bold else name)
-        for i in range(1, len(row)):
-            text = pad(row[i], 10, right=True)
-            text = BOLD + text + PLAIN if bold and (r, i) in bold else text
-            lines.append(f"  {pad(head[i], wide)}  {text}")
-    return lines
+@dataclass(frozen=True)
+class Difference:
+    """The names of two systems, of which the second is subtracted."""
+
+    name: str
+    subtracted: str
+
+    def __str__(self) -> str:
+        """`new − base`."""
+        return f"{self.name} − {self.subtracted}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column.
+
+    Attributes:
+        name: what it shows.
+        direction: an arrow, if higher or lower is better.
+        unit: the unit of all its numbers.
+        number: whether it holds numbers, which stand to the right.
+        split: whether values, intervals and marks are aligned each by themselves.
+        latex: the head in LaTeX, where it is another one.
+    """
+
+    name: str
+    direction: str = ""
+    unit: str = ""
+    number: bool = True
+    split: bool = False
+    latex: str = ""
+
+    @property
+    def title(self) -> str:
+        """`DAL ↓ s`: name, direction, unit."""
+        return " ".join(filter(None, (self.name, self.direction, self.unit)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: its heads.
+        rows: its cells; a text may come from a log, and is escaped by the writers.
+        names: how many columns, from the first, name a row.
+        pairs: whether its rows are differences between two systems, which are comments in LaTeX.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Cell | Difference]]
+    names: int = 1
+    pairs: bool = False
+
+    @property
+    def grouped_rows(self) -> list[Sequence[str | Cell | Difference]]:
+        """The rows; where several columns name a row, the first is written only where it changes."""
+        above = ["", *(row[0] for row in self.rows)]
+        repeated = [self.names > 1 and row[0] == before for row, before in zip(self.rows, above, strict=False)]
+        return [["", *row[1:]] if again else row for row, again in zip(self.rows, repeated, strict=True)]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Tables, and what stands below them.
+
+    Attributes:
+        tables: one below the other.
+        notes: sentences for people.
+        signatures: how the numbers were made.
+        caption: the caption of a floating table in LaTeX; None for no such table.
+        stacked: whether the tables are of equal standing: set apart from each other and from the notes.
+    """
+
+    tables: Sequence[Table]
+    notes: Sequence[str] = ()
+    signatures: Sequence[str] = ()
+    caption: str | None = None
+    stacked: bool = False
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """A number as tables show it: milliseconds as seconds, NaN as a dash.
+
+    Example:
+        >>> format_value(1915.4, "ms"), format_value(float("nan"), "ms")
+        ('1.915', '–')
+    """
+    if value is None or math.isnan(value):
+        return MISSING
+    return f"{value / scale(unit):z.{DIGITS[unit]}f}"
+
+
+def format_interval(low: float | None, high: float | None, unit: str) -> str:
+    """`[1.880, 1.960]`; nothing where there is no interval."""
+    return "" if low is None else f"[{format_value(low, unit)}, {format_value(high, unit)}]"
+
+
+def make_cell(estimate: Estimate, unit: str, mark: str = "") -> Cell:
+    """A value with its interval."""
+    interval = format_interval(estimate.low, estimate.high, unit)
+    return Cell(format_value(estimate.value, unit), interval, mark)
+
+
+def metric_column(metric: Metric, unit: str, *, split: bool = False) -> Column:
+    """The column of a metric."""
+    return Column(repr(metric), ARROWS[metric.higher_is_better], UNITS[unit], split=split)
+
+
+def metric_title(metric: Metric, unit: str) -> str:
+    """`DAL ↓ s`: name, direction, unit."""
+    return metric_column(metric, unit).title

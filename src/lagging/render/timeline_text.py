@@ -9,7 +9,8 @@ import numpy as np
 from rich.cells import cell_len
 
 from lagging.data.ragged import Floats
-from lagging.render.cells import pad, safe, shorten, shown
+from lagging.render.table import format_value
+from lagging.render.text import pad, shorten, terminal_text
 from lagging.render.timeline import Timeline
 
 __all__ = ["draw"]
@@ -96,14 +97,14 @@ def draw(line: Timeline, *, width: int = 100) -> str:
         DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
     """
     unit = {"token": "tokens", "ms": "s"}[line.unit]
-    scores = "  ".join(f"{s.metric!r} {shown(s.value, s.unit)}" for s in line.scores)
+    scores = "  ".join(f"{s.metric!r} {format_value(s.value, s.unit)}" for s in line.scores)
     x, d = _short(line.source_length, line.unit), _short(line.write_cost, line.unit)
     facts = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
-    head = [f"segment {safe(str(line.id))}    {scores}", facts]
+    head = [f"segment {terminal_text(str(line.id))}    {scores}", facts]
     if line.unit == "ms" and line.source:
-        head.append(f"source: {safe(line.source)}")
+        head.append(f"source: {terminal_text(line.source)}")
     if line.reference:
-        head.append(f"reference: {safe(line.reference.strip())}")
+        head.append(f"reference: {terminal_text(line.reference.strip())}")
     if not len(line.delays):
         return "\n".join([*head, "", "nothing was written"])
 
@@ -111,8 +112,8 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     body = [
         [
             str(t + 1),
-            safe(line.read[t]),
-            safe(line.target[t]),
+            terminal_text(line.read[t]),
+            terminal_text(line.target[t]),
             *(
                 _short(float(c[t]), line.unit)
                 for c in (line.delays, line.effective_delays, line.lags, line.effective_lags)

@@ -25,6 +25,7 @@ from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.tally import Tally, intervals
 from lagging.scoring.tally import tallies as make_tallies
+from lagging.stats.intervals import Interval
 
 __all__ = ["Accumulator", "Group", "join_documents"]
 
@@ -42,6 +43,7 @@ class Accumulator:
     Attributes:
         plan: the Plan; its metrics are resolved by the first part.
         groups: by group and metric, the Tallies of segments that are only added up.
+        intervals: by group and metric, the intervals that another machine made of these Tallies.
         notes: what a reader of the scores must know about the log.
         system: name of the system.
         has_references: whether any part came with references.
@@ -58,6 +60,7 @@ class Accumulator:
     def __init__(self, plan: Plan, system: str = "") -> None:
         self.plan = plan
         self.groups: dict[Group, dict[Metric, Tally]] = {}
+        self.intervals: dict[tuple[Group, Metric], Interval] = {}
         self.notes: tuple[Note, ...] = ()
         self.system = system
         self.has_references = False
@@ -122,10 +125,18 @@ class Accumulator:
             reference=run.reference if texts or by_reference else None,
         )
 
-    def add_tally(self, group: Group, tally: Tally) -> None:
-        """Add the sums of segments of one group."""
+    def add_tally(self, group: Group, tally: Tally, interval: Interval | None = None) -> None:
+        """Add the sums of segments of one group.
+
+        Args:
+            group: the labels of the group.
+            tally: the sums.
+            interval: that of the whole group, if the Tally is complete and does not have what an interval needs.
+        """
         metrics = self.groups.setdefault(group, {})
         metrics[tally.metric] = metrics[tally.metric] + tally if tally.metric in metrics else tally
+        if interval is not None:
+            self.intervals[group, tally.metric] = interval
 
     def add_notes(self, notes: Iterable[Note]) -> None:
         """Add to what a reader of the scores must know about the log."""
@@ -205,8 +216,11 @@ class Accumulator:
             if self.groups and all(group[position] is None for group in self.groups):
                 raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
         order = sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels])
-        tallies = [self.groups[group][m] for group in order for m in self.metrics]
-        ends = [None] * len(tallies) if self.plan.seed is None else intervals(tallies, confidence, resamples)
+        keys = [(group, m) for group in order for m in self.metrics]
+        tallies = [self.groups[group][m] for group, m in keys]
+        ends: Sequence[Interval | None] = [self.intervals.get(key) for key in keys]
+        if self.plan.seed is not None and not self.intervals:
+            ends = intervals(tallies, confidence, resamples)
         scores = [tally.score(interval) for tally, interval in zip(tallies, ends, strict=True)]
         width = len(self.metrics)
         for column, m in enumerate(self.metrics):

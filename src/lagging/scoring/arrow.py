@@ -10,8 +10,8 @@ executors of Spark (`mapInArrow`). Lists go from Arrow's memory to the kernels w
     merge_tallies batches of tallies → one batch of tallies; in any order, in any number of steps
     finish_tallies batch of tallies → batch of scores, with intervals and percentiles
 
-A batch is a part of something larger, and cannot be looked at to find out what that is. So what is guessed of a file
-must be said of a batch: its segments have ids, and the unit, if neither a column nor the metadata tell it, is given.
+A batch is a part of a log, and what is guessed from the first rows of a log cannot be guessed from a part. So the
+segments of a batch have ids, and its unit is an argument, unless a column or the metadata of the schema have it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.data.checks import check_repairs
 from lagging.data.run import Run
-from lagging.data.tokens import check_units
+from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, UsageError, optional
+from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options
-from lagging.formats.parquet import as_texts, from_batches
-from lagging.formats.quarantine import reason_of, without
+from lagging.formats.options import ReadOptions
+from lagging.formats.parquet import from_batches
+from lagging.formats.quarantine import drop_faulty, reason_of
+from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
-from lagging.formats.tables import check_names, joined_labels, match
+from lagging.formats.tables import joined_labels, match
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
-from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.accumulator import Accumulator, Group
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
 from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Score, Scores
@@ -47,12 +49,14 @@ if TYPE_CHECKING:
 __all__ = [
     "finish_tallies",
     "merge_tallies",
-    "runs_of",
+    "read_batch",
     "score_batch",
+    "score_rows",
     "scores_schema",
     "segment_scores",
     "tallies_schema",
     "tally_batch",
+    "total_row",
     "totals_schema",
 ]
 
@@ -67,30 +71,45 @@ def _arrow() -> Any:
 # ---- schemas ----------------------------------------------------------------------------------------------------
 
 
-def scores_schema(metrics: Metrics = DEFAULT_METRICS, *, by: Sequence[str] = ()) -> pyarrow.Schema:
-    """The schema of what `score_batch` returns."""
+def scores_schema(metrics: Metrics = DEFAULT_METRICS, *, group_by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `score_batch` returns.
+
+    Example:
+        >>> scores_schema(["AL"], group_by=["lang"]).names
+        ['id', 'lang', 'AL', 'reasons', 'fault']
+    """
     pa = _arrow()
-    named = [(repr(metric(m)), pa.float64()) for m in metrics]
-    labels = [(name, pa.string()) for name in by]
-    told = [("reasons", pa.map_(pa.string(), pa.string())), ("fault", pa.string())]
-    return pa.schema([("id", pa.string()), *labels, *named, *told])
+    scores = [(repr(metric(m)), pa.float64()) for m in metrics]
+    labels = [(name, pa.string()) for name in group_by]
+    comments = [("reasons", pa.map_(pa.string(), pa.string())), ("fault", pa.string())]
+    return pa.schema([("id", pa.string()), *labels, *scores, *comments])
 
 
-def tallies_schema(*, by: Sequence[str] = ()) -> pyarrow.Schema:
-    """The schema of what `tally_batch` and `merge_tallies` return."""
+def tallies_schema(*, group_by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `tally_batch` and `merge_tallies` return.
+
+    Example:
+        >>> tallies_schema(group_by=["lang"]).names
+        ['lang', 'metric', 'n', 'tally']
+    """
     pa = _arrow()
-    labels = [(name, pa.string()) for name in by]
+    labels = [(name, pa.string()) for name in group_by]
     return pa.schema([*labels, ("metric", pa.string()), ("n", pa.int64()), ("tally", pa.binary())])
 
 
-def totals_schema(*, by: Sequence[str] = ()) -> pyarrow.Schema:
-    """The schema of what `finish_tallies` returns."""
+def totals_schema(*, group_by: Sequence[str] = ()) -> pyarrow.Schema:
+    """The schema of what `finish_tallies` returns.
+
+    Example:
+        >>> totals_schema(group_by=["lang"]).names[:5]
+        ['lang', 'metric', 'score', 'low', 'high']
+    """
     pa = _arrow()
-    labels = [(name, pa.string()) for name in by]
+    labels = [(name, pa.string()) for name in group_by]
     numbers = ["score", "low", "high", *(f"p{p:g}" for p in PERCENTILES), "least", "most"]
     counts = [("n", pa.int64()), ("undefined", pa.int64()), ("reasons", pa.map_(pa.string(), pa.int64()))]
-    said = [("unit", pa.string()), *counts, ("signature", pa.string())]
-    return pa.schema([*labels, ("metric", pa.string()), *((name, pa.float64()) for name in numbers), *said])
+    more = [("unit", pa.string()), *counts, ("signature", pa.string())]
+    return pa.schema([*labels, ("metric", pa.string()), *((name, pa.float64()) for name in numbers), *more])
 
 
 # ---- segments ---------------------------------------------------------------------------------------------------
@@ -101,30 +120,32 @@ def score_batch(
     metrics: Metrics = DEFAULT_METRICS,
     *,
     convention: str | Convention = "paper",
-    columns: Mapping[str, str] | None = None,
+    column_map: Mapping[str, str] | None = None,
     unit: str | None = None,
     level: str | None = None,
-    by: Sequence[str] = (),
+    group_by: Sequence[str] = (),
     repair: Sequence[str] = (),
+    strip: Sequence[str] = (),
     on_error: str = "fail",
 ) -> pyarrow.RecordBatch:
-    """The scores of the segments of a batch.
+    """Score the segments of a batch.
 
     Args:
         batch: a row per segment: `id`, `delays`, `source_length`, and whatever else the metrics need.
         metrics: names or Metric records.
         convention: as in `lagging.score`.
-        columns: what the batch calls a column of ours, where it is not a name that is known.
-        unit: "token" or "ms", if neither a column nor the metadata of the schema say it.
-        level: what a target token is; found out from the predictions if not given.
-        by: columns to hand on, as text.
+        column_map: the name that the batch has for a column of ours, such as {"delays": "emission_ms"}.
+        unit: "token" or "ms", if neither a column nor the metadata of the schema have it.
+        level: what a target token is; detected from the predictions if not given.
+        group_by: columns to copy, as text.
         repair: names of repairs, as in `lagging.read`.
-        on_error: "fail" raises every fault at once; "quarantine" gives rows with faults no scores, and says in `fault`
-            what is wrong with them.
+        strip: kinds of target tokens to leave out with their delays, as in `lagging.read`.
+        on_error: "fail" raises every fault at once; "quarantine" gives rows with faults no scores, and writes into
+            `fault` what is wrong with them.
 
     Returns:
-        As many rows as the batch has, in its order: `id` and the columns of `by` as text; a column per metric, null
-        where a segment has no value; `reasons` why not, by metric; `fault`, null for rows without.
+        As many rows as the batch has, in its order: `id` and the columns of `group_by` as text; a column per metric,
+        null where a segment has no value; `reasons` why not, by metric; `fault`, null for rows without.
 
     Raises:
         DataError: with row, segment and token of every fault.
@@ -132,34 +153,59 @@ def score_batch(
     Example:
         >>> import pyarrow as pa
         >>> rows = {"id": ["a", "b"], "delays": [[4, 4, 4, 4, 5], []], "source_length": [5, 5], "lang": ["de", "cs"]}
-        >>> score_batch(pa.RecordBatch.from_pydict(rows), ["AL", "DAL"], unit="token", by=["lang"]).to_pylist()[0]
+        >>> score_batch(pa.RecordBatch.from_pydict(rows), ["AL", "DAL"], unit="token", group_by=["lang"]).to_pylist()[0]
         {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
     """
     plan = Plan.make(metrics, convention, keep="values")
-    asked = plan.metrics or ()
-    runs, faults = runs_of(batch, columns, unit, level, by, repair, on_error)
-    matched = match(batch.schema.names, columns, by)
-    rows = batch.num_rows
+    options = ReadOptions(
+        level=level,
+        unit=unit,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
+        group_by=tuple(group_by),
+    )
+    return score_rows(batch, *read_batch(batch, options, on_error), plan, options)
+
+
+def score_rows(
+    batch: pyarrow.RecordBatch,
+    runs: Sequence[Run],
+    faults: Mapping[int, Sequence[Fault]],
+    plan: Plan,
+    options: ReadOptions,
+) -> pyarrow.RecordBatch:
+    """The scores of a batch that was read: a row for each of its rows.
+
+    Args:
+        batch: the batch.
+        runs, faults: what `read_batch` returns.
+        plan: the metrics and the convention.
+        options: how the batch was read.
+    """
+    metrics, rows = plan.metrics or (), batch.num_rows
+    matched = match(batch.schema.names, options.column_map, options.group_by)
     ids = as_texts(batch.column(matched.places["id"])) if rows else []
-    labels = [as_texts(batch.column(place)) for place in matched.by] if rows else [[] for _ in by]
-    found = {m: np.full(rows, np.nan) for m in asked}
+    labels = [as_texts(batch.column(index)) for index in matched.by] if rows else [[] for _ in options.group_by]
+    values = {m: np.full(rows, np.nan) for m in metrics}
     reasons: dict[int, list[tuple[str, str]]] = {}
+    by_segment = Plan.make(metrics, plan.convention, keep="values")
     for run in runs:
         assert run.line is not None
-        accumulator = Accumulator(plan)
+        accumulator = Accumulator(by_segment)
         accumulator.add(run)
         for score in accumulator.scores():
-            found[score.metric][run.line - 1] = score.segments
-            for row, reason in _why(score):
+            values[score.metric][run.line - 1] = score.segments
+            for row, reason in _undefined_rows(score):
                 reasons.setdefault(int(run.line[row]) - 1, []).append((repr(score.metric), reason))
-    said = {row: "; ".join(dict.fromkeys(map(reason_of, some))) for row, some in faults.items()}
-    pa, schema = _arrow(), scores_schema(asked, by=by)
+    texts = {row: "; ".join(dict.fromkeys(map(reason_of, row_faults))) for row, row_faults in faults.items()}
+    pa, schema = _arrow(), scores_schema(metrics, group_by=options.group_by)
     arrays = [
         pa.array(ids, pa.string()),
         *(pa.array(column, pa.string()) for column in labels),
-        *(pa.array(values, from_pandas=True) for values in found.values()),
+        *(pa.array(column, from_pandas=True) for column in values.values()),
         pa.array([reasons.get(row) for row in range(rows)], schema.field("reasons").type),
-        pa.array([said.get(row) for row in range(rows)], pa.string()),
+        pa.array([texts.get(row) for row in range(rows)], pa.string()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -190,63 +236,76 @@ def segment_scores(
     columns: dict[str, Any] = {} if system is None else {"system": pa.array([system] * len(ids), pa.string())}
     columns["id"] = pa.array(list(map(str, ids.tolist())), pa.string())
     columns |= {name: pa.array(list(texts), pa.string()) for name, texts in (labels or {}).items()}
-    found = {score.metric: score for score in scores}
+    by_metric = {score.metric: score for score in scores}
     reasons: dict[int, list[tuple[str, str]]] = {}
-    for m in found if metrics is None else map(metric, metrics):
-        score = found.get(m)
+    for m in by_metric if metrics is None else map(metric, metrics):
+        score = by_metric.get(m)
         values = np.full(len(ids), np.nan) if score is None else score.segments
         columns[repr(m)] = pa.array(values, from_pandas=True)
-        for row, reason in () if score is None else _why(score):
+        for row, reason in () if score is None else _undefined_rows(score):
             reasons.setdefault(row, []).append((repr(m), reason))
     kind = pa.map_(pa.string(), pa.string())
     columns["reasons"] = pa.array([reasons.get(row) for row in range(len(ids))], kind)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _why(score: Score) -> Iterator[tuple[int, str]]:
+def _undefined_rows(score: Score) -> Iterator[tuple[int, str]]:
     """The rows without a value, and why."""
     if score.undefined:
-        place = {name: row for row, name in enumerate(score.ids.tolist())}
+        rows = {name: row for row, name in enumerate(score.ids.tolist())}
         for reason, ids in score.undefined.reasons.items():
-            yield from ((place[name], reason) for name in ids)
+            yield from ((rows[name], reason) for name in ids)
 
 
-def runs_of(
-    batch: pyarrow.RecordBatch,
-    columns: Mapping[str, str] | None,
-    unit: str | None,
-    level: str | None,
-    by: Sequence[str],
-    repair: Sequence[str],
-    on_error: str,
+def read_batch(
+    batch: pyarrow.RecordBatch, options: ReadOptions, on_error: str = "fail", *, guess: bool = False
 ) -> tuple[list[Run], dict[int, list[Fault]]]:
-    """The segments of a batch; and, by rows from 0, the faults of those that are none."""
+    """Divide the rows of a batch into segments and faults.
+
+    Args:
+        batch: a row per segment.
+        options: how to read it.
+        on_error: "fail" or "quarantine".
+        guess: whether the unit may be guessed from these rows, because they are the first of a log.
+
+    Returns:
+        The segments without a fault, whose `line` is the row, from 1; and the faults of the other rows, by row from 0.
+
+    Raises:
+        DataError: the batch has faults, and `on_error` is "fail"; or it cannot be read at all.
+        UsageError: the unit would have to be guessed.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"id": ["a", "b"], "delays": [[1, 2], [2, 1]], "source_length": [2, 2]}
+        >>> runs, faults = read_batch(pa.RecordBatch.from_pydict(rows), ReadOptions(unit="token"), "quarantine")
+        >>> [run.id.tolist() for run in runs], faults[1][0].kind
+        ([['a']], 'decreasing-delays')
+    """
     if on_error not in ("fail", "quarantine"):
         raise UsageError(f"on_error is 'fail' or 'quarantine', but got {on_error!r}")
-    check_units(unit, level)
-    check_repairs(tuple(repair))
-    chosen = check_names(columns or {})
-    if "id" not in match(batch.schema.names, chosen).places:
+    if "id" not in match(batch.schema.names, options.column_map).places:
         raise DataError(Fault("missing-column", "no `id`, and by its place in a batch nothing can be named", PATH))
     if not batch.num_rows:
         return [], {}
-    options = Options("arrow", level, unit, tuple(repair), by=tuple(by), column_map=chosen)
-    options.faults.limit = sys.maxsize
+    report = ReadReport()
+    report.faults.limit = sys.maxsize
     seen, runs = SeenIds(), list[Run]()
-    for run in from_batches([batch], Source(PATH, None), options):
-        options.faults.add(*seen.repeated(run).values())
+    for run in from_batches([batch], Source(PATH, None), replace(options, format="arrow"), report):
+        report.faults.add(*seen.repeated(run).values())
         seen.add(run)
         runs.append(run)
-    told = next((run.origin.description for run in runs if "guessed" in run.origin.description), None)
-    if told:
-        raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({told})")
-    faults = list(options.faults.sorted())
+    descriptions = [run.origin.description for run in runs if "guessed" in run.origin.description]
+    if descriptions and not guess:
+        raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({descriptions[0]})")
+    faults = list(report.faults.sorted())
     if faults and (on_error == "fail" or any(fault.line is None for fault in faults)):
-        raise DataError(options.faults)
+        raise DataError(report.faults)
     rows: dict[int, list[Fault]] = {}
     for fault in faults:
         rows.setdefault((fault.line or 0) - 1, []).append(fault)
-    return [run for run in (without(run, faults) for run in runs) if len(run)], rows
+    good = [run for run in (drop_faulty(run, faults) for run in runs) if len(run)]
+    return [strip_tokens(run, options.strip) for run in good] if options.strip else good, rows
 
 
 # ---- tallies ----------------------------------------------------------------------------------------------------
@@ -257,88 +316,130 @@ def tally_batch(
     metrics: Metrics = DEFAULT_METRICS,
     *,
     convention: str | Convention = "paper",
-    columns: Mapping[str, str] | None = None,
+    column_map: Mapping[str, str] | None = None,
     unit: str | None = None,
     level: str | None = None,
-    by: Sequence[str] = (),
+    group_by: Sequence[str] = (),
     repair: Sequence[str] = (),
+    strip: Sequence[str] = (),
     on_error: str = "fail",
     seed: int | None = SEED,
 ) -> pyarrow.RecordBatch:
-    """What a batch adds to the scores of a log: a row per group and metric, as `merge_tallies` adds them up.
+    """Add up the scores of a batch: a row per group and metric, for `merge_tallies`.
 
     Args:
-        batch, metrics, convention, columns, unit, level, repair: as in `score_batch`.
-        by: the columns to group by; a group is the segments that have the same in all of them.
+        batch, metrics, convention, column_map, unit, level, repair, strip: as in `score_batch`.
+        group_by: the columns to group by; a group is the segments that have the same in all of them.
         on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out.
         seed: of the intervals; None for none, which is quicker.
 
     Returns:
-        The columns of `by`, `metric`, `n`, and `tally`: a `lagging.scoring.tally.Tally` as bytes.
+        The columns of `group_by`, `metric`, `n`, and `tally`: a `lagging.scoring.tally.Tally` as bytes.
 
     Raises:
         DataError: with row, segment and token of every fault.
         MetricError: a metric cannot be tallied.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"id": ["a", "b"], "delays": [[1, 2], [2, 2]], "source_length": [2, 2]}
+        >>> tally_batch(pa.RecordBatch.from_pydict(rows), ["AL"], unit="token").select(["metric", "n"]).to_pylist()
+        [{'metric': 'AL', 'n': 2}]
     """
-    accumulator = Accumulator(Plan.make(metrics, convention, group_by=by, summary=True, seed=seed))
-    runs, _ = runs_of(batch, columns, unit, level, by, repair, on_error)
+    accumulator = Accumulator(Plan.make(metrics, convention, group_by=group_by, summary=True, seed=seed))
+    options = ReadOptions(
+        level=level,
+        unit=unit,
+        repair=tuple(repair),
+        strip=tuple(strip),
+        column_map=column_map or {},
+        group_by=tuple(group_by),
+    )
+    runs, _ = read_batch(batch, options, on_error)
     for run in runs:
         accumulator.add(run)
-    return _as_batch(accumulator)
+    return _tallies_as_batch(accumulator.groups, accumulator.plan.group_by)
 
 
-def merge_tallies(batches: Iterable[pyarrow.RecordBatch], *, by: Sequence[str] = ()) -> pyarrow.RecordBatch:
-    """Tallies added up, a row per group and metric: the same for any order, and any number of steps."""
-    found: dict[tuple[str | None, ...], dict[str, Tally]] = {}
+def merge_tallies(batches: Iterable[pyarrow.RecordBatch], *, group_by: Sequence[str] = ()) -> pyarrow.RecordBatch:
+    """Add tallies up, to a row per group and metric: the same for any order, and any number of steps.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"id": ["a", "b"], "delays": [[1, 2], [2, 2]], "source_length": [2, 2]}
+        >>> batch = pa.RecordBatch.from_pydict(rows)
+        >>> tallies = [tally_batch(batch.slice(row, 1), ["AL"], unit="token") for row in (1, 0)]
+        >>> merge_tallies(tallies).select(["metric", "n"]).to_pylist()
+        [{'metric': 'AL', 'n': 2}]
+    """
+    groups: dict[Group, dict[Metric, Tally]] = {}
     for batch in batches:
         for row in batch.to_pylist():
-            into = found.setdefault(tuple(row[name] for name in by), {})
-            one = Tally.from_bytes(row["tally"])
-            into[row["metric"]] = into[row["metric"]] + one if row["metric"] in into else one
-    return _rows(found, by)
+            tallies = groups.setdefault(tuple(row[name] for name in group_by), {})
+            tally = Tally.from_bytes(row["tally"])
+            tallies[tally.metric] = tallies[tally.metric] + tally if tally.metric in tallies else tally
+    return _tallies_as_batch(groups, group_by)
 
 
 def finish_tallies(
-    batch: pyarrow.RecordBatch, *, by: Sequence[str] = (), level: float = 0.95, resamples: int = RESAMPLES
+    batch: pyarrow.RecordBatch,
+    *,
+    group_by: Sequence[str] = (),
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
 ) -> pyarrow.RecordBatch:
     """The scores of merged tallies: value, interval, percentiles of the segments' values, counts, signature.
 
     Args:
         batch: what `merge_tallies` returns.
-        by: the columns of the groups.
-        level, resamples: of the intervals.
+        group_by: the columns of the groups.
+        confidence: of the intervals, between 0 and 1.
+        resamples: of the intervals.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"id": ["a", "b"], "delays": [[1, 2], [2, 2]], "source_length": [2, 2]}
+        >>> tallies = tally_batch(pa.RecordBatch.from_pydict(rows), ["AL"], unit="token")
+        >>> finish_tallies(tallies).select(["metric", "score", "n"]).to_pylist()
+        [{'metric': 'AL', 'score': 1.5, 'n': 2}]
     """
-    pa = _arrow()
-    rows = []
+    totals = []
     for row in batch.to_pylist():
-        one = Tally.from_bytes(row["tally"])
-        score = one.score(None if one.seed is None else one.interval(level, resamples))
-        assert score.summary is not None
-        numbers = {f"p{p:g}": _known(value) for p, value in score.summary.percentiles.items()}
-        rows.append(
-            {name: row[name] for name in by}
-            | {"metric": row["metric"], "score": _known(score.value), "low": score.low, "high": score.high, **numbers}
-            | {"least": _known(score.summary.least), "most": _known(score.summary.most), "unit": score.unit}
-            | {"n": score.n}
-            | {"undefined": int(score.undefined), "reasons": list(score.undefined.counts.items())}
-            | {"signature": str(score.signature)}
-        )
-    return pa.RecordBatch.from_pylist(rows, schema=totals_schema(by=by))
+        tally = Tally.from_bytes(row["tally"])
+        score = tally.score(None if tally.seed is None else tally.interval(confidence, resamples))
+        totals.append(total_row(score, {name: row[name] for name in group_by}))
+    return _arrow().RecordBatch.from_pylist(totals, schema=totals_schema(group_by=group_by))
 
 
-def _known(value: float) -> float | None:
+def total_row(score: Score, group: Mapping[str, str | None]) -> dict[str, Any]:
+    """A row of what `finish_tallies` returns."""
+    summary = score.summary
+    assert summary is not None
+    return {
+        **group,
+        "metric": repr(score.metric),
+        "score": _defined(score.value),
+        "low": score.low,
+        "high": score.high,
+        **{f"p{p:g}": _defined(value) for p, value in summary.percentiles.items()},
+        "least": _defined(summary.least),
+        "most": _defined(summary.most),
+        "unit": score.unit,
+        "n": score.n,
+        "undefined": int(score.undefined),
+        "reasons": list(score.undefined.counts.items()),
+        "signature": str(score.signature),
+    }
+
+
+def _defined(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _as_batch(accumulator: Accumulator) -> pyarrow.RecordBatch:
-    found = {group: {repr(m): one for m, one in of.items()} for group, of in accumulator.groups.items()}
-    return _rows(found, accumulator.plan.group_by)
-
-
-def _rows(found: Mapping[tuple[str | None, ...], Mapping[str, Tally]], by: Sequence[str]) -> pyarrow.RecordBatch:
+def _tallies_as_batch(groups: Mapping[Group, Mapping[Metric, Tally]], group_by: Sequence[str]) -> pyarrow.RecordBatch:
     rows = []
-    for group in sorted(found, key=joined_labels):
-        for name, one in found[group].items():
-            said = {"metric": name, "n": one.n, "tally": one.to_bytes()}
-            rows.append(dict(zip(by, group, strict=True)) | said)
-    return _arrow().RecordBatch.from_pylist(rows, schema=tallies_schema(by=by))
+    for group in sorted(groups, key=joined_labels):
+        for m, tally in groups[group].items():
+            columns = {"metric": repr(m), "n": tally.n, "tally": tally.to_bytes()}
+            rows.append(dict(zip(group_by, group, strict=True)) | columns)
+    return _arrow().RecordBatch.from_pylist(rows, schema=tallies_schema(group_by=group_by))

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
 
 from lagging.data.ragged import Ints
 from lagging.data.run import Ids, Run
 
-__all__ = ["reference_hashes", "segment_keys"]
+__all__ = ["reference_hashes", "segment_keys", "short_hash"]
 
 
 def segment_keys(ids: Ids) -> Ints:
@@ -33,6 +34,17 @@ def _key(name: str) -> int:
             return number
     encoded = name.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little", signed=True)
+
+
+def short_hash(lines: Iterable[str]) -> str:
+    """Eight hexadecimal digits of SHA-256, by which a signature tells other lines apart.
+
+    Example:
+        >>> short_hash(["a", "b"])
+        '7e18f737'
+    """
+    text = "\n".join(lines)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def reference_hashes(run: Run) -> Ints:

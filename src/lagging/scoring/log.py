@@ -191,7 +191,7 @@ def score_files(
         Scores('wait-4', AL=4, DAL=4)
     """
     systems: list[str] = []
-    log = Log(paths, ReadOptions.make(**options), name)
+    log = Log(paths, ReadOptions(**options), name)
     (accumulator,) = log.score(
         Plan.make(metrics, convention), jobs=jobs, on_first=lambda first: systems.append(first.name)
     )

@@ -52,7 +52,7 @@ LIMIT = 2.0**44
 GOLDEN = 0x9E3779B97F4A7C15
 
 
-def _mixed(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finisher of SplitMix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -62,7 +62,7 @@ def _mixed(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def _start(seed: int) -> np.uint64:
     if not 0 <= seed < 2**63:
         raise UsageError(f"a seed is 0 or more, and below 2⁶³, but is {seed}")
-    return np.uint64(_mixed(np.array([(seed + 1) * GOLDEN % 2**64], dtype=np.uint64))[0])
+    return np.uint64(_mix(np.array([(seed + 1) * GOLDEN % 2**64], dtype=np.uint64))[0])
 
 
 def segment_buckets(ids: Ids | Sequence[int | str], seed: int = SEED) -> Ints:
@@ -74,7 +74,7 @@ def segment_buckets(ids: Ids | Sequence[int | str], seed: int = SEED) -> Ints:
     """
     names = ids.tolist() if isinstance(ids, np.ndarray) else ids
     codes = [zlib.crc32(str(name).encode("utf-8", "surrogatepass")) for name in names]
-    mixed = _mixed(np.array(codes, dtype=np.uint64) * np.uint64(GOLDEN) + _start(seed))
+    mixed = _mix(np.array(codes, dtype=np.uint64) * np.uint64(GOLDEN) + _start(seed))
     return (mixed >> np.uint64(54)).astype(np.int64)
 
 
@@ -94,7 +94,7 @@ def weights(resamples: int = RESAMPLES, seed: int = SEED, first: int = 0) -> Flo
         (1.0, 0.999)
     """
     positions = np.arange(first * BUCKETS + 1, resamples * BUCKETS + 1, dtype=np.uint64)
-    uniform = _mixed(positions * np.uint64(GOLDEN) + _start(seed)) >> np.uint64(11)
+    uniform = _mix(positions * np.uint64(GOLDEN) + _start(seed)) >> np.uint64(11)
     counts: Floats = np.searchsorted(_thresholds(), uniform, side="right").reshape(-1, BUCKETS).astype(np.float64)
     counts.flags.writeable = False
     return counts

@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from lagging.data.run import Ids, Origin, Run
 from lagging.data.strip import strip
 from lagging.errors import LaggingError, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import Options, ReadOptions
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
+from lagging.formats.schema import LogSchema
 from lagging.formats.sniff import FORMATS, Format
-from lagging.formats.source import Source, Stretch, resolve
+from lagging.formats.source import ByteRange, RowGroups, Source, resolve
 from lagging.scoring.accumulator import Accumulator
 
 if TYPE_CHECKING:
@@ -93,37 +95,25 @@ class TaskResult:
     names: set[str] = field(default_factory=set)
 
 
-_schemas: dict[str, Any] = {}
+_schemas: dict[str, LogSchema | None] = {}
 """In a worker process: the schema of each file, once it is known."""
 
 
 def score_task(task: Task) -> TaskResult | None:
     """Read and score a part of a file, in a worker process; None if anything in it needs reading in order."""
-    source, stretch = task.source, task.source.stretch
-    state = Options(
-        format=task.options.format,
-        level=task.options.level,
-        unit=task.options.unit,
-        repair=task.options.repair,
-        columns=task.options.columns,
-        notes=list(task.notes),
-        unit_hint=task.options.unit_hint,
-        placed=task.placed,
-        strip=task.options.strip,
-        column_map=task.options.column_map,
-        by=task.options.group_by,
-    )
+    source, portion = task.source, task.source.portion
+    report = ReadReport(notes=list(task.notes), placed=task.placed)
     result = TaskResult(task.accumulators)
     # the first part of a file detects the schema itself, because its Run describes the log
-    source.told = _schemas.get(source.path) if stretch is not None and stretch.start else None
+    source.schema = _schemas.get(source.path) if portion is not None and portion.start else None
     assert task.options.format is not None
     try:
-        for run in FORMATS[task.options.format].scan(source, state):
-            if state.faults:
+        for run in FORMATS[task.options.format].scan(source, task.options, report):
+            if report.faults:
                 return None
-            part = replace(run, notes=merge_notes([*run.notes, *state.notes]))
-            state.notes.clear()
-            part = strip(part, state.strip) if state.strip else part
+            part = replace(run, notes=merge_notes([*run.notes, *report.notes]))
+            report.notes.clear()
+            part = strip(part, task.options.strip) if task.options.strip else part
             for accumulator in result.accumulators:
                 accumulator.add(part)
             result.ids.append(part.id)
@@ -132,9 +122,9 @@ def score_task(task: Task) -> TaskResult | None:
                 result.schemas.add((part.unit, part.level, part.seg, part.prediction is None))
     except LaggingError:  # reading in order reports it, with its place
         return None
-    _schemas[source.path] = source.told
-    odd = state.faults or state.notes or state.torn or source.bom
-    return result if not odd and stretch is not None and sum(map(len, result.ids)) == stretch.lines else None
+    _schemas[source.path] = source.schema
+    odd = report.faults or report.notes or report.torn or source.bom
+    return result if not odd and portion is not None and sum(map(len, result.ids)) == portion.count else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +138,7 @@ class ParallelLog:
         progress: called with the number of bytes read since the last call.
     """
 
-    sources: tuple[tuple[Source, Format, Sequence[Stretch] | None], ...]
+    sources: tuple[tuple[Source, Format, Sequence[ByteRange | RowGroups] | None], ...]
     jobs: int
     options: ReadOptions
     progress: Callable[[int], None] | None = None
@@ -196,12 +186,14 @@ class ParallelLog:
         notes += tuple(note for source, *_ in self.sources for note in unfinished(source))
         for source, known, groups in self.sources:
             options = replace(self.options, format=known.name)
-            lines, rows = 0, sum(stretch.lines for stretch in groups or ())
-            for stretch in Source(source.path, source.file).stretches(SEGMENTS_PER_PART) if groups is None else groups:
-                here = Source(source.path, source.file, stretch=stretch)
-                size = stretch.stop - stretch.start if groups is None else stretch.lines * (source.size or 0) // rows
+            lines, rows = 0, sum(portion.count for portion in groups or ())
+            for portion in (
+                Source(source.path, source.file).byte_ranges(SEGMENTS_PER_PART) if groups is None else groups
+            ):
+                here = Source(source.path, source.file, portion=portion)
+                size = portion.stop - portion.start if groups is None else portion.count * (source.size or 0) // rows
                 yield Task(here, options, placed, notes, accumulators, size)
-                notes, lines = (), lines + stretch.lines
+                notes, lines = (), lines + portion.count
             placed += lines
 
     def _results(self, tasks: Iterator[Task], processes: int) -> Generator[tuple[str, TaskResult | None]]:
@@ -237,7 +229,7 @@ class ParallelLog:
         raise LaggingError(
             f"a process that scored {task.source.path} was killed, {ATTEMPTS} times; "
             f"not scored: {len(submitted) - next_index - len(results)} of {len(submitted)} parts, the first from line "
-            f"{0 if task.source.stretch is None else task.source.stretch.first} on\n"
+            f"{0 if task.source.portion is None else task.source.portion.first} on\n"
             "  Perhaps memory was short.\n"
             "  fix: --jobs 1 (jobs=1 in Python), or fewer jobs."
         )
@@ -318,7 +310,7 @@ def _format(source: Source, name: str | None) -> Format | None:
     return known if known is not None and known.reader in PAYS and known.name != "arrow" else None
 
 
-def _row_groups(source: Source) -> Sequence[Stretch] | None:
-    from lagging.formats.row_groups import stretches
+def _row_groups(source: Source) -> Sequence[ByteRange | RowGroups] | None:
+    from lagging.formats.row_groups import list_row_groups
 
-    return stretches(source)
+    return list_row_groups(source)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ from lagging.metrics import Metric, metric_among
 from lagging.metrics.record import Statistics
 from lagging.scoring.hashes import segment_keys
 from lagging.scoring.signature import Signature
+from lagging.stats import Interval
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Score", "Scores", "Summary", "Undefined"]
+__all__ = ["Score", "Scores", "Summary", "Undefined", "sign_interval"]
 
 
 class Undefined(int):
@@ -141,6 +142,30 @@ class Score:
         changed = dict(self.metric.describe_segments)
         plain = self.signature.without_interval()
         return Signature(plain.metric, tuple((k, changed.get(k, v)) for k, v in plain.fields))
+
+
+def sign_interval(score: Score, interval: Interval) -> Score:
+    """The Score with the ends of an interval, and with how that was made in its signature.
+
+    An interval without ends leaves neither: `low` and `high` are None.
+
+    Example:
+        >>> import lagging
+        >>> score = lagging.score(lagging.Run.from_delays([[1], [2]], source_length=[2, 2]), ["AL"])["AL"]
+        >>> score = sign_interval(score, Interval(1.0, 2.0, "bca", "segment", 0.95, 10_000, 12345, clusters=2))
+        >>> score.low, score.high, score.signature.get("ci"), score.signature.get("method")
+        (1.0, 2.0, '95', 'bca')
+    """
+    if np.isnan(interval.low):
+        return replace(score, low=None, high=None, signature=score.signature.without_interval())
+    signature = score.signature.with_interval(
+        ci=f"{100 * interval.confidence:.10g}",
+        by=interval.resample,
+        method=interval.method,
+        bs=interval.resamples,
+        seed=interval.seed,
+    )
+    return replace(score, low=interval.low, high=interval.high, signature=signature)
 
 
 class Scores:

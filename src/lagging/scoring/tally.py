@@ -20,11 +20,14 @@ from itertools import chain, zip_longest
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lagging.data.exact import expansions, fold, total
 from lagging.data.ragged import Ints, Ragged
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric
+from lagging.metrics.schedule import REASONS
+from lagging.scoring.estimators import aggregation_of
 from lagging.scoring.histogram import buckets, percentile
 from lagging.scoring.part import MetricPart, Part, reason
 from lagging.scoring.poisson import (
@@ -37,11 +40,11 @@ from lagging.scoring.poisson import (
     sums_as_floats,
     weights_in_parts,
 )
-from lagging.scoring.scores import Score, Summary, Undefined
+from lagging.scoring.scores import Score, Summary, Undefined, sign_interval
 from lagging.scoring.signature import COUNTED, Signature, joined
-from lagging.stats.estimators import Ratio, Sums, evaluate
-from lagging.stats.intervals import Interval, check_drawn, finish
-from lagging.stats.resamples import on_grid
+from lagging.stats import Interval, check_confidence
+from lagging.stats.estimators import Sums, estimator_of_unit_sums, evaluate
+from lagging.stats.intervals import interval_from_resamples
 
 __all__ = ["PERCENTILES", "Tally", "intervals", "tallies"]
 
@@ -62,7 +65,7 @@ class Tally:
     Attributes:
         metric, resolved: the metric as it was named, and with what the convention sets.
         unit: of its values.
-        signature: how they were made.
+        signature: every setting that can change them.
         written: whether anything was written in these segments; if not, they do not tell unit and level.
         n, n_defined: number of segments, and of those that have a value.
         undefined: how many have no value, by reason, and the ids of a few.
@@ -97,15 +100,15 @@ class Tally:
         if self.seed != other.seed:
             raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
         known = self if self.written or not other.written else other
-        combined = None
+        added = None
         if self.bucket_sums is not None and other.bucket_sums is not None:
-            combined = carry(self.bucket_sums + other.bucket_sums)
+            added = carry(self.bucket_sums + other.bucket_sums)
         histogram = None
         if self.histogram is not None and other.histogram is not None:
             histogram = dict(self.histogram)
             for bucket, count in other.histogram.items():
                 histogram[bucket] = histogram.get(bucket, 0) + count
-        too_large = combined is not None and bool(np.abs(combined[..., 0]).max() >= 2**61)
+        too_large = added is not None and bool(np.abs(added[..., 0]).max() >= 2**61)
         columns = zip_longest(self.sums, other.sums, fillvalue=())
         return replace(
             self,
@@ -119,7 +122,7 @@ class Tally:
             histogram=histogram,
             least=min(self.least, other.least),
             most=max(self.most, other.most),
-            bucket_sums=combined,
+            bucket_sums=added,
             overflow=self.overflow or other.overflow or too_large,
         )
 
@@ -135,27 +138,16 @@ class Tally:
     def _estimator(self) -> Sums | str:
         """The value as a function of how often each bucket counts; or the reason why there is no interval."""
         if self.bucket_sums is None:
-            return "nothing was kept for one"
+            return "no sums over buckets were kept"
         if self.overflow or not all(math.isfinite(value) for column in self.sums for value in column):
             return "some segments have an infinite value, or nearly"
-        # on a grid, sums are exact, whether they are made one at a time or many at once
-        sums = on_grid(sums_as_floats(self.bucket_sums))
-        if not callable(self.resolved.aggregate):
-            return Ratio.of(sums[:, [0, 1, -1] if self.resolved.ratio else [0, -1, -1]])
-        from_sums = self.resolved.from_sums
-        assert from_sums is not None  # `check_additive` refuses others
-        return Sums(sums, lambda s: np.where(s[..., -1] > 0, from_sums(s[..., :-1]), np.nan))
+        aggregation = aggregation_of(self.resolved)
+        assert aggregation is not None  # `check_additive` refuses others
+        return estimator_of_unit_sums(sums_as_floats(self.bucket_sums), aggregation)
 
     def score(self, interval: Interval | None = None) -> Score:
         """A Score, which has the value but no segments."""
-        low, high, signature = None, None, self.signature
-        if interval is not None and not math.isnan(interval.low):
-            low, high = interval.low, interval.high
-            ci = f"{100 * interval.level:.10g}"
-            signature = signature.with_interval(
-                ci=ci, by="segment", method="poisson", bs=interval.resamples, seed=interval.seed
-            )
-        return Score(
+        score = Score(
             metric=self.metric,
             value=self.value,
             statistics=np.empty((0, len(self.sums))),
@@ -165,20 +157,19 @@ class Tally:
                 {reason: count for reason, (count, _) in self.undefined.items()},
             ),
             unit=self.unit,
-            signature=signature,
+            signature=self.signature,
             resolved=self.resolved,
-            low=low,
-            high=high,
             count=self.n,
             summary=self._summary(),
         )
+        return score if interval is None else sign_interval(score, interval)
 
     def _summary(self) -> Summary | None:
         if self.histogram is None:
             return None
-        found = {p: percentile(self.histogram, p, self.least, self.most) for p in PERCENTILES}
+        percentiles = {p: percentile(self.histogram, p, self.least, self.most) for p in PERCENTILES}
         ends = (self.least, self.most) if self.histogram else (math.nan, math.nan)
-        return Summary(found, *ends)
+        return Summary(percentiles, *ends)
 
     def to_bytes(self) -> bytes:
         """Write the Tally as bytes that `from_bytes` reads on any machine: MessagePack."""
@@ -255,13 +246,13 @@ def tallies(part: Part, m: MetricPart, group: Ints | None = None, groups: int = 
         raise MetricError(f"{m.metric!r} cannot be tallied: it pools the tokens of all segments")
     plan = part.plan
     group = np.zeros(len(part.run), dtype=np.int64) if group is None else group
-    defined = ~np.isnan(m.rows).any(axis=1)
+    defined = np.asarray(~np.isnan(m.rows).any(axis=1), dtype=np.bool_)
     rows, row_group = m.rows[defined], group[defined]
     sums = [expansions(column, row_group if groups > 1 else None, groups) for column in rows.T]
     n = np.bincount(group, minlength=groups).tolist()
     n_defined = np.bincount(row_group, minlength=groups).tolist()
     signatures, undefined = part.signatures(m, group, groups), _reasons(part, m, group, groups)
-    made = [
+    sums_only = [
         Tally(
             metric=m.metric,
             resolved=m.resolved,
@@ -275,12 +266,14 @@ def tallies(part: Part, m: MetricPart, group: Ints | None = None, groups: int = 
         )
         for g in range(groups)
     ]
-    return made if not plan.summary else _summarised(made, part, m, defined, row_group)
+    return sums_only if not plan.summary else _add_summaries(sums_only, part, m, defined, row_group)
 
 
-def _summarised(made: Sequence[Tally], part: Part, m: MetricPart, defined: Ints, group: Ints) -> list[Tally]:
+def _add_summaries(
+    tallies: Sequence[Tally], part: Part, m: MetricPart, defined: npt.NDArray[np.bool_], group: Ints
+) -> list[Tally]:
     """The same Tallies with histograms and, for intervals, sums over buckets."""
-    groups, seed = len(made), part.plan.seed
+    groups, seed = len(tallies), part.plan.seed
     assert not isinstance(m.rows, Ragged)
     rows, values = m.rows[defined], m.segments[defined]
     known = ~np.isnan(values)  # a segment may add to the corpus, and have no value of its own
@@ -309,7 +302,7 @@ def _summarised(made: Sequence[Tally], part: Part, m: MetricPart, defined: Ints,
             bucket_sums=sums[g],
             overflow=bool(overflow[g]),
         )
-        for g, tally in enumerate(made)
+        for g, tally in enumerate(tallies)
     ]
 
 
@@ -326,12 +319,14 @@ def _reasons(part: Part, m: MetricPart, group: Ints, groups: int) -> list[Reason
     return list(reasons)
 
 
-def _join_reasons(one: Reasons, other: Reasons) -> Reasons:
-    joint = dict(one)
-    for text, (count, ids) in other.items():
+def _join_reasons(first: Reasons, second: Reasons) -> Reasons:
+    """The reasons of both, in one order, whatever came first."""
+    joint = dict(first)
+    for text, (count, ids) in second.items():
         before, known = joint.get(text, (0, ()))
         joint[text] = (before + count, _sample((*known, *ids)))
-    return joint
+    order = {text: code for code, text in enumerate(REASONS)}
+    return {text: joint[text] for text in sorted(joint, key=lambda text: order.get(text, len(order)))}
 
 
 def _sample(ids: Iterable[int | str]) -> tuple[int | str, ...]:
@@ -339,20 +334,20 @@ def _sample(ids: Iterable[int | str]) -> tuple[int | str, ...]:
     return tuple(sorted(ids, key=lambda name: (len(str(name)), str(name)))[:SAMPLE])
 
 
-def _join_signatures(one: Tally, other: Tally) -> Signature:
-    """How the scores of both were made; where nothing was written, unit and level are those of the other."""
-    a, b = one.signature, other.signature
-    if one.written == other.written:
+def _join_signatures(first: Tally, second: Tally) -> Signature:
+    """The signature of both; where nothing was written, unit and level are those of the other."""
+    a, b = first.signature, second.signature
+    if first.written == second.written:
         return joined(a, b)
-    known, silent = (a, b) if one.written else (b, a)
+    known, silent = (a, b) if first.written else (b, a)
     counted = tuple(pair for pair in silent.fields if pair[0] in COUNTED)
     return joined(known, Signature(known.metric, (*(p for p in known.fields if p[0] not in COUNTED), *counted)))
 
 
 def intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
-    """The intervals of Tallies of one seed: the same as one by one, in less time."""
-    check_drawn(confidence, resamples)
-    made: list[Interval] = []
+    """The intervals of Tallies of one seed: the same as `Tally.interval` makes, in less time."""
+    check_confidence(confidence, resamples)
+    ends: list[Interval] = []
     size = max(1, BATCH * RESAMPLES // max(resamples, RESAMPLES))
     for start in range(0, len(tallies), size):
         batch = tallies[start : start + size]
@@ -366,6 +361,6 @@ def intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int
                 if isinstance(e, str):
                     interval = replace(empty, reason=e)
                 else:
-                    interval = finish(empty, tally.value, e, next(values), None)
-                made.append(replace(interval, method="poisson"))
-    return made
+                    interval = interval_from_resamples(empty, tally.value, e, next(values), None)
+                ends.append(replace(interval, method="poisson"))
+    return ends

@@ -1,41 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of scores: intervals, paired tests, corrections for many tests.
+"""Statistics of arrays: bootstrap intervals, paired tests, corrections for many tests.
 
-Everything is drawn from an explicit seed, and is the same on every machine and with any number of threads.
+All random numbers come from an explicit seed, so that results are the same on every machine and with any number of
+threads. This package knows no metric and no Score: `lagging.scoring.intervals` makes intervals of Scores, and
+`lagging.comparison.paired` tests pairs of systems.
 """
 
 from __future__ import annotations
 
-from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
-from lagging.stats.difference import verdict
-from lagging.stats.intervals import DEFAULTS, METHODS, Interval, check_drawn, interval, intervals, with_intervals
-from lagging.stats.joint import Resampled, resampled
-from lagging.stats.match import Matched, match
-from lagging.stats.paired import DEFAULT_TESTS, TESTS, Pair, Paired, paired
-from lagging.stats.resamples import MOST, RESAMPLES, SEED
+from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, check_correction, holm
+from lagging.stats.estimators import Aggregation, Estimator, Quantile, Units, estimator_of_sums
+from lagging.stats.intervals import (
+    DEFAULT_METHODS,
+    METHODS,
+    Interval,
+    check_confidence,
+    default_method,
+    intervals,
+    note_few_units,
+)
+from lagging.stats.joint import JointEstimators
+from lagging.stats.paired import DEFAULT_TESTS, TESTS, Difference, PairedResamples, compare_pairs
+from lagging.stats.resamples import MAX_RESAMPLES, RESAMPLES, SEED
 
 __all__ = [
     "CORRECTIONS",
-    "DEFAULTS",
+    "DEFAULT_METHODS",
     "DEFAULT_TESTS",
+    "MAX_RESAMPLES",
     "METHODS",
-    "MOST",
     "RESAMPLES",
     "SEED",
     "TESTS",
+    "Aggregation",
+    "Difference",
+    "Estimator",
     "Interval",
-    "Matched",
-    "Pair",
-    "Paired",
-    "Resampled",
+    "JointEstimators",
+    "PairedResamples",
+    "Quantile",
+    "Units",
     "benjamini_hochberg",
-    "check_drawn",
+    "check_confidence",
+    "check_correction",
+    "compare_pairs",
+    "default_method",
+    "estimator_of_sums",
     "holm",
-    "interval",
     "intervals",
-    "match",
-    "paired",
-    "resampled",
-    "verdict",
-    "with_intervals",
+    "note_few_units",
 ]

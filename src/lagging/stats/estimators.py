@@ -1,63 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A score as a function of how often each unit counts: what a resample is worth, and how much each unit moves it.
+"""Estimators: a value as a function of how often each unit counts, and the influence of each unit on it.
 
-A unit is what is resampled: a segment, or a document with all its segments. Nearly every metric is a function of sums
-over the units (a mean, a ratio, BLEU), so that a thousand resamples are one product of matrices. A pooled percentile is
-a weighted one.
+A unit is what is resampled: a segment, or a document with all its segments. Nearly every value is a function of sums
+over the units (a mean, a ratio, BLEU), so a thousand resamples are one product of matrices. A percentile of pooled
+tokens is a weighted percentile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.errors import UsageError, counted
-from lagging.scoring.scores import Score
 from lagging.stats.resamples import on_grid, order
 
-__all__ = ["Estimator", "Quantile", "Sums", "Units", "estimator", "evaluate", "units_of"]
+__all__ = ["Aggregation", "Estimator", "Quantile", "Ratio", "Sums", "Units", "estimator_of_sums", "evaluate", "linear"]
+
+Aggregation = Literal["mean", "ratio"] | Callable[[Floats], Floats]
+"""From the sums of the columns to a value: the mean of the first column, the first sum over the second, or a function
+of the sums along the last axis."""
 
 BLOCK = 256
-"""How many of the sorted values of a quantile are counted together before one of them is looked for."""
+"""The number of sorted values of a quantile that are counted together before one of them is searched for."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """What is resampled: the number of units, in the order of resampling, and which of them each segment is in."""
+    """What is resampled.
 
-    by: str
+    Attributes:
+        resample: "segment" or "document".
+        n: the number of units.
+        index: the unit of each segment; units are numbered in the order of resampling.
+    """
+
+    resample: str
     n: int
-    of: Ints
+    index: Ints
+
+    @classmethod
+    def in_order(cls, n: int) -> Units:
+        """Segments that are resampled in the order in which they are."""
+        return cls("segment", n, np.arange(n))
+
+    @classmethod
+    def segments(cls, ids: Sequence[Any] | npt.NDArray[Any]) -> Units:
+        """Segments in the order of their ids.
+
+        Example:
+            >>> Units.segments(["10", "9"]).index
+            array([1, 0])
+        """
+        index = np.empty(len(ids), dtype=np.int64)
+        index[order(ids)] = np.arange(len(ids))
+        return cls("segment", len(ids), index)
+
+    @classmethod
+    def documents(cls, documents: Iterable[Any], ids: Iterable[Any]) -> Units:
+        """Documents in the order of their names; `ids` names the segments in errors.
+
+        Raises:
+            UsageError: a segment has no document.
+
+        Example:
+            >>> Units.documents(["b", "a", "b"], [1, 2, 3])
+            Units(resample='document', n=2, index=array([1, 0, 1]))
+        """
+        names = list(documents)
+        without = [name for name, document in zip(ids, names, strict=True) if document is None]
+        if without:
+            raise UsageError(f"{counted(len(without), 'segment')} without a document, the first is {str(without[0])!r}")
+        unique = list(dict.fromkeys(names))
+        number = {unique[row]: unit for unit, row in enumerate(order(unique))}
+        return cls("document", len(unique), np.array([number[name] for name in names], dtype=np.int64))
 
     def total(self, rows: Floats) -> Floats:
         """The sum over each unit's segments, whatever their order."""
-        if self.by == "segment":
-            return rows[np.argsort(self.of)]
-        first = np.argsort(self.of, kind="stable")
-        return np.stack([np.bincount(self.of[first], on_grid(column[first]), self.n) for column in rows.T], axis=1)
-
-
-def units_of(score: Score, by: str = "segment") -> Units:
-    """The units of a score: its segments in the order of their ids, or its documents in that of their names."""
-    if by == "segment":
-        place = np.empty(score.n, dtype=np.int64)
-        place[order(score.ids)] = np.arange(score.n)
-        return Units(by, score.n, place)
-    if by != "document":
-        raise UsageError(f"an interval is by segment or by document, not by {by!r}")
-    if score.documents is None:
-        raise UsageError("the log does not say which document a segment belongs to: resample by segment")
-    without = [name for name, document in zip(score.ids, score.documents, strict=True) if document is None]
-    if without:
-        raise UsageError(f"{counted(len(without), 'segment')} without a document, the first is {str(without[0])!r}")
-    names = list(dict.fromkeys(score.documents.tolist()))
-    place_of = {names[at]: rank for rank, at in enumerate(order(names))}
-    return Units(by, len(names), np.array([place_of[name] for name in score.documents], dtype=np.int64))
+        if self.resample == "segment":
+            return rows[np.argsort(self.index)]
+        first = np.argsort(self.index, kind="stable")
+        return np.stack([np.bincount(self.index[first], on_grid(column[first]), self.n) for column in rows.T], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +94,7 @@ class Sums:
 
     Attributes:
         rows: what each unit adds; the last column is the number of its segments that have a value.
-        function: sums, along the last axis, to values; NaN where no segment has one.
+        function: from sums, along the last axis, to values; NaN where no segment has a value.
     """
 
     rows: Floats
@@ -83,32 +111,32 @@ class Sums:
         return int(self.rows.shape[1])
 
     @property
-    def some(self) -> int:
+    def n_defined(self) -> int:
         """Number of units that have a value."""
-        return int(np.count_nonzero(self.there))
+        return int(np.count_nonzero(self.defined))
 
     @cached_property
-    def there(self) -> npt.NDArray[np.bool_]:
+    def defined(self) -> npt.NDArray[np.bool_]:
         """Which units have a value."""
         return np.asarray(self.rows[:, -1] > 0)
 
     @property
     def weight(self) -> Floats:
-        """How much each unit counts: by its segments."""
+        """The weight of each unit: the number of its segments that have a value."""
         return self.rows[:, -1]
 
     @cached_property
     def sums(self) -> Floats:
-        """Over all units."""
+        """The sums over all units."""
         return np.asarray(self.rows.sum(axis=0))
 
     @cached_property
     def value(self) -> float:
-        """Of all units, once each."""
+        """The value of the whole sample: every unit counts once."""
         return float(self.function(self.sums))
 
     def values(self, counts: Floats) -> Floats:
-        """Of resamples, given how often each has each unit."""
+        """The values of resamples, from how often each unit is in each of them."""
         return self.function(counts @ self.rows)
 
     def jackknife(self) -> Floats:
@@ -116,8 +144,8 @@ class Sums:
         return self.function(self.sums - self.rows)
 
     def gradient(self, sums: Floats) -> Floats:
-        """By how much the value changes per sum, by central differences."""
-        step = np.maximum(np.abs(sums), 1.0) * 2.0**-17  # the cube root of the precision
+        """The derivative of the value by each sum, by central differences."""
+        step = np.maximum(np.abs(sums), 1.0) * 2.0**-17  # about the cube root of the machine precision
         slopes = []
         for column in range(self.width):
             up, down = sums.copy(), sums.copy()
@@ -128,37 +156,30 @@ class Sums:
 
     @cached_property
     def influence(self) -> Floats:
-        """By how much each unit moves the value, to first order; they add up to 0."""
-        return np.asarray(self.pull(np.ones((1, self.n)))[0])
-
-    def errors(self, counts: Floats) -> Floats:
-        """The standard error in each resample, by linearisation, with m/(m−1) for m units (Binder 1983)."""
-        return standard_error(self.pull(counts), counts, self.there)
-
-    def pull(self, counts: Floats) -> Floats:
-        """By how much each unit moves the value of each resample, to first order."""
+        """By how much each unit moves the value, to first order (linearisation); all of them add up to 0."""
+        counts = np.ones((1, self.n))
         sums: Floats = counts @ self.rows
-        with np.errstate(invalid="ignore"):  # a resample without any value has no slope
+        with np.errstate(invalid="ignore"):  # without any value there is no slope
             slope = self.gradient(sums)
-            mean = (slope * sums).sum(axis=1) / np.maximum(counts @ self.there, 1)
-            return np.where(self.there, slope @ self.rows.T - mean[:, None], 0.0)
+            mean = (slope * sums).sum(axis=1) / np.maximum(counts @ self.defined, 1)
+            return np.asarray(np.where(self.defined, slope @ self.rows.T - mean[:, None], 0.0)[0])
 
 
 class Ratio(Sums):
-    """The first sum over the last but one; a mean is one too."""
+    """The first sum over the second; a mean is such a ratio too."""
 
     @classmethod
-    def of(cls, rows: Floats) -> Ratio:
-        """From what each unit adds: top, bottom, and the number of its segments that have a value."""
-        return cls(rows, _divided)
+    def from_rows(cls, rows: Floats) -> Ratio:
+        """From what each unit adds: numerator, denominator, and the number of its segments that have a value."""
+        return cls(rows, _divide)
 
     @property
     def weight(self) -> Floats:
-        """How much each unit counts: by what it adds to the bottom."""
+        """The weight of each unit: what it adds to the denominator."""
         return self.rows[:, 1]
 
     def gradient(self, sums: Floats) -> Floats:
-        """Exact: (1, −R) / bottom."""
+        """The exact derivatives: (1, −ratio) / denominator."""
         top, bottom = sums[..., 0], sums[..., 1]
         out = np.zeros(sums.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,11 +187,10 @@ class Ratio(Sums):
         return out
 
 
-def standard_error(pull: Floats, counts: Floats, there: npt.NDArray[np.bool_]) -> Floats:
-    """√(m/(m−1) Σ u²) over the m units of a resample that have a value."""
-    m: Floats = counts @ there
-    squares: Floats = (counts * pull**2).sum(axis=-1)
-    return np.sqrt(squares * m / np.where(m > 1, m - 1, np.nan))
+def standard_error(influence: Floats, defined: npt.NDArray[np.bool_]) -> float:
+    """√(m/(m−1) Σ u²), with the influence u of each of the m units that have a value (Binder 1983)."""
+    m = float(np.count_nonzero(defined))
+    return float(np.sqrt((influence**2).sum() * m / (m - 1))) if m > 1 else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +198,10 @@ class Quantile:
     """A percentile of the values of all tokens, as `np.percentile` interpolates it.
 
     Attributes:
-        sorted_values: of all tokens.
-        unit: the unit of each.
+        sorted_values: the values of all tokens.
+        unit: the unit of each of these tokens.
         n: number of units.
-        p: which percentile.
+        p: the percentile, from 0 to 100.
     """
 
     sorted_values: Floats
@@ -192,101 +212,110 @@ class Quantile:
     @classmethod
     def make(cls, rows: Ragged, units: Units, p: float) -> Quantile:
         """Sort the tokens of all segments once."""
-        unit = np.repeat(units.of, rows.lengths)
-        up = np.lexsort((unit, rows.values))
-        return cls(rows.values[up], unit[up], units.n, p)
+        unit = np.repeat(units.index, rows.lengths)
+        ascending = np.lexsort((unit, rows.values))
+        return cls(rows.values[ascending], unit[ascending], units.n, p)
 
     @cached_property
     def value(self) -> float:
-        """Of all tokens."""
+        """The percentile of all tokens."""
         return float(np.percentile(self.sorted_values, self.p)) if len(self.sorted_values) else np.nan
 
     @property
-    def some(self) -> int:
+    def n_defined(self) -> int:
         """Number of units that have a value."""
         return len(np.unique(self.unit))
 
     @cached_property
     def blocks(self) -> Floats:
-        """How many values of each block each unit has: blocks are counted by a product of matrices."""
+        """The number of values that each unit has in each block; a product of matrices counts blocks."""
         block = np.arange(len(self.unit)) // BLOCK
         size = self.n * (int(block[-1]) + 1)
         return np.bincount(self.unit * (size // self.n) + block, minlength=size).reshape(self.n, -1).astype(np.float64)
 
     def values(self, counts: Floats) -> Floats:
-        """Of resamples, given how often each has each unit."""
+        """The values of resamples, from how often each unit is in each of them."""
         if not len(self.unit):
             return np.full(len(counts), np.nan)
         below = np.cumsum(counts @ self.blocks, axis=1)
         rank = np.maximum(below[:, -1] - 1, 0) * (self.p / 100)
         first = np.floor(rank)
-        low, high = (self._at(counts, below, place) for place in (first, np.minimum(first + 1, below[:, -1] - 1)))
+        low, high = (self._at(counts, below, position) for position in (first, np.minimum(first + 1, below[:, -1] - 1)))
         out = low + (high - low) * (rank - first)
         return np.where(below[:, -1] > 0, out, np.nan)
 
     def _at(self, counts: Floats, below: Floats, rank: Floats) -> Floats:
-        """The value of that rank, from 0, in each resample."""
+        """The value of a rank, counted from 0, in each resample."""
         last = len(self.unit) - 1
         block = np.minimum((below <= rank[:, None]).sum(axis=1), below.shape[1] - 1)
         before = np.where(block > 0, np.take_along_axis(below, np.maximum(block - 1, 0)[:, None], axis=1)[:, 0], 0)
-        place = np.minimum(block[:, None] * BLOCK + np.arange(BLOCK), last)
-        inside = np.cumsum(np.take_along_axis(counts, self.unit[place], axis=1), axis=1)
+        positions = np.minimum(block[:, None] * BLOCK + np.arange(BLOCK), last)
+        inside = np.cumsum(np.take_along_axis(counts, self.unit[positions], axis=1), axis=1)
         offset = np.minimum((inside <= (rank - before)[:, None]).sum(axis=1), BLOCK - 1)
         return np.asarray(self.sorted_values[np.minimum(block * BLOCK + offset, last)])
 
-    def below(self) -> Ratio:
-        """The share of tokens up to the value: a ratio of sums, with the standard error that a percentile lacks."""
+    def share_below(self) -> Ratio:
+        """The share of tokens up to the value: a ratio of sums, which has a standard error as a percentile has not."""
         total = np.bincount(self.unit, minlength=self.n).astype(np.float64)
-        some = np.bincount(self.unit, self.sorted_values <= self.value, self.n)
-        return Ratio.of(np.stack([some, total, total], axis=1))
+        below = np.bincount(self.unit, self.sorted_values <= self.value, self.n)
+        return Ratio.from_rows(np.stack([below, total, total], axis=1))
 
     @cached_property
     def influence(self) -> Floats:
-        """By how much each unit moves the value, up to a factor, the density, that all have in common."""
-        return -self.below().influence
+        """By how much each unit moves the value, up to a factor (the density) that all units have in common."""
+        return -self.share_below().influence
 
 
 Estimator = Sums | Quantile
 
 
-def linear(e: Estimator) -> Sums:
+def linear(estimator: Estimator) -> Sums:
     """What has a standard error: the estimator itself; for a percentile, the share of tokens up to it."""
-    return e.below() if isinstance(e, Quantile) else e
+    return estimator.share_below() if isinstance(estimator, Quantile) else estimator
 
 
-def _divided(sums: Floats) -> Floats:
+def _divide(sums: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(sums[..., 1] != 0, sums[..., 0] / sums[..., 1], np.nan))
 
 
-def estimator(score: Score, units: Units) -> Estimator | str:
-    """A score as a function of how often each unit counts; or, in words, why it is none."""
-    metric, statistics = score.resolved, score.statistics
-    if isinstance(statistics, Ragged):
-        p = float(str(metric.get(metric.quantile))) if metric.quantile else None
-        if p is None:
-            return "its function pools tokens in a way that cannot be resampled"
-        return Quantile.make(statistics, units, p) if 0 < p < 100 else "the largest or smallest value has no interval"
-    some = np.logical_not(np.isnan(statistics).any(axis=1))
-    if not np.isfinite(statistics[some]).all():
+def estimator_of_sums(statistics: Floats, aggregation: Aggregation, units: Units) -> Sums | str:
+    """The estimator of a function of column sums; or the reason why there is none, in words.
+
+    Args:
+        statistics: a row per segment; NaN where it has no value.
+        aggregation: from the sums of the columns to a value.
+        units: what is resampled.
+
+    Example:
+        >>> estimator = estimator_of_sums(np.array([[1.0], [2.0], [6.0]]), "mean", Units.in_order(3))
+        >>> estimator.value, estimator.values(np.array([[2, 1, 0], [0, 1, 2]]))
+        (3.0, array([1.33333333, 4.66666667]))
+    """
+    defined = np.logical_not(np.isnan(statistics).any(axis=1))
+    if not np.isfinite(statistics[defined]).all():
         return "some segments have an infinite value"
-    full = np.where(some[:, None], statistics, 0.0)
-    if not callable(metric.aggregate):
-        pair = full[:, :2] if metric.ratio else np.stack([full[:, 0], some], axis=1)
-        return Ratio.of(on_grid(units.total(np.column_stack([pair, some]))))
-    if metric.from_sums is None:
-        return "its function is not one of sums, so that it cannot be resampled"
-    return Sums(on_grid(units.total(np.column_stack([full, some]))), _defined(metric.from_sums))
+    rows = np.column_stack([np.where(defined[:, None], statistics, 0.0), defined])
+    return estimator_of_unit_sums(units.total(rows), aggregation)
 
 
-def _defined(from_sums: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-    """The function, which is not asked about sums over nothing."""
+def estimator_of_unit_sums(rows: Floats, aggregation: Aggregation) -> Sums:
+    """The same from the sums of each unit; the last column is the number of its segments that have a value."""
+    rows = on_grid(rows)
+    if not callable(aggregation):
+        columns = [0, 1, -1] if aggregation == "ratio" else [0, -1, -1]
+        return Ratio.from_rows(np.ascontiguousarray(rows[:, columns]))
+    return Sums(rows, _where_defined(aggregation))
 
-    def function(sums: Floats) -> Floats:
+
+def _where_defined(function: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    """The function of the sums without the last one, which is a count: NaN where that is 0."""
+
+    def values(sums: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(sums[..., -1] > 0, from_sums(sums[..., :-1]), np.nan)
+            return np.where(sums[..., -1] > 0, function(sums[..., :-1]), np.nan)
 
-    return function
+    return values
 
 
 def evaluate(estimators: Sequence[Estimator], counts: Floats) -> Floats:

@@ -1,259 +1,278 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is one system better than another on the same segments, or could it be chance?"""
+"""Paired tests: from the resamples of two systems to an interval and a p-value of their difference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from lagging.data.ragged import Floats
-from lagging.errors import UsageError, counted, did_you_mean
-from lagging.metrics import Metric, metric_among
-from lagging.scoring.scores import Scores
-from lagging.stats.corrections import CORRECTIONS
-from lagging.stats.difference import Pair, Seen, start
-from lagging.stats.estimators import Estimator, Quantile
-from lagging.stats.intervals import DEFAULTS, Interval, check, finish
-from lagging.stats.joint import Joint, Part, bootstrap
-from lagging.stats.match import match
-from lagging.stats.resamples import RESAMPLES, SEED
+from lagging.errors import UsageError, counted
+from lagging.stats.estimators import Estimator, Sums
+from lagging.stats.intervals import (
+    ROUNDING,
+    Interval,
+    bca,
+    interval_from_resamples,
+    is_constant,
+    percentile,
+    skewness,
+)
+from lagging.stats.joint import JointEstimators, PairBatch, bootstrap
 from lagging.stats.wild import Wild
 
-__all__ = ["DEFAULT_TESTS", "TESTS", "Pair", "Paired", "paired"]
+__all__ = ["DEFAULT_TESTS", "TESTS", "Difference", "PairSample", "PairedResamples", "check_test", "compare_pairs"]
 
 TESTS = ("bootstrap", "randomisation")
 DEFAULT_TESTS = {"segment": "randomisation", "document": "bootstrap"}
-"""Exchanging errs as often as it promises where names mean nothing: at 0.05, in 4.4 to 5.1 % of simulations with 20 to
-500 segments, be lags normal or skewed. Where two systems differ by something skewed whose mean is 0 it errs more often:
-8.8 % with 30 segments, 7.1 % with 100, 5.7 % with 500, at a skewness of 3.7 (`bench/coverage.py`). Five documents can
-be exchanged in 32 ways only, so that it would never reject."""
+"""Randomisation errs as often as it promises where the names of systems mean nothing: at 0.05, in 4.4 to 5.1 % of
+simulations with 20 to 500 segments, for normal and for skewed lags. Where two systems differ by something skewed whose
+mean is 0 it errs more often: 8.8 % with 30 segments, 7.1 % with 100, 5.7 % with 500, at a skewness of 3.7
+(`bench/coverage.py`). Five documents can be exchanged in 32 ways only, so that it would never reject."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How sure the difference of two systems by one metric is.
+
+    Attributes:
+        low, high: ends of the interval of the difference b − a; NaN where there is none.
+        p: two-sided p-value of no difference; NaN where there is none.
+        effect: the difference in standard deviations of the units' differences (Cohen's d_z), with an interval from
+            `effect_low` to `effect_high`; NaN for a pooled percentile.
+        method: the method of the interval.
+        reason: why there is no interval or no p-value; empty otherwise.
+    """
+
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    effect: float = np.nan
+    effect_low: float = np.nan
+    effect_high: float = np.nan
+    method: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Paired:
-    """Several systems, pair by pair, on the same resamples.
+class PairedResamples:
+    """What the resamples of several systems and metrics say.
 
     Attributes:
-        systems, metrics: what was compared.
-        intervals: of each system, an Interval per metric, on the same resamples.
-        pairs: a Pair for each metric and two systems, metric by metric.
-        n: number of segments that all systems have; `unmatched`: of each system, the ids of its other segments.
         values: resamples × systems × metrics: the bootstrap values.
-        test, correction, by, level, resamples, seed, clusters: how it was made; clusters is the number of units.
+        intervals: of each system, an Interval per metric.
+        differences: for each metric, a Difference per pair.
     """
 
-    systems: tuple[str, ...]
-    metrics: tuple[Metric, ...]
+    values: Floats
     intervals: tuple[tuple[Interval, ...], ...]
-    pairs: tuple[Pair, ...]
-    n: int
-    unmatched: dict[str, tuple[Any, ...]]
-    values: Floats = field(repr=False)
-    test: str
-    correction: str
-    by: str
-    level: float
-    resamples: int
-    seed: int
-    clusters: int
-
-    def pair(self, name: str | Metric, a: str, b: str) -> Pair:
-        """The pair of a metric and two systems, in the order in which they were compared."""
-        for pair in self.pairs:
-            if (pair.metric, pair.a, pair.b) == (metric_among(name, self.metrics), a, b):
-                return pair
-        raise UsageError(f"{a} and {b} were not compared by {name}")
-
-    def together(self, a: str, b: str, margins: Mapping[str, float] | None = None) -> float:
-        """How likely it is that b is no worse than a by any of the metrics: in which share of the resamples it is so.
-
-        Args:
-            a, b: the systems.
-            margins: which metrics, and how much worse b may be, in the unit of each: {"BLEU": 0.5, "AL": 0} for b that
-                loses at most half a point of BLEU and is not later. Negative: how much better it must be. All metrics
-                with a direction, and no margin, by default.
-
-        Returns:
-            A share between 0 and 1; NaN if no resample has a value.
-        """
-        wanted = (
-            {m: 0.0 for m in self.metrics if m.higher_is_better is not None}
-            if margins is None
-            else {metric_among(name, self.metrics): margin for name, margin in margins.items()}
-        )
-        one, other = (self.systems.index(_known(name, self.systems)) for name in (a, b))
-        good, there = np.ones(len(self.values), dtype=bool), np.ones(len(self.values), dtype=bool)
-        for m, margin in wanted.items():
-            if m not in self.metrics or m.higher_is_better is None:
-                raise UsageError(f"{m!r} was not compared, or has no better direction")
-            gain = self.values[:, other, self.metrics.index(m)] - self.values[:, one, self.metrics.index(m)]
-            good &= (gain if m.higher_is_better else -gain) >= -margin
-            there &= ~np.isnan(gain)
-        return float(good[there].mean()) if there.any() else np.nan
+    differences: tuple[tuple[Difference, ...], ...]
 
 
-def paired(
-    systems: Mapping[str, Scores],
-    metrics: Iterable[str | Metric] | None = None,
-    *,
-    test: str | None = None,
-    by: str = "segment",
-    base: str | None = None,
-    level: float = 0.95,
-    method: str | None = None,
-    correction: str = "holm",
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Paired:
-    r"""Compare systems pair by pair on the segments that all of them have, all metrics on the same resamples.
+def check_test(test: str) -> None:
+    """Refuse a test that there is not."""
+    if test not in TESTS:
+        raise UsageError(f"there is no test {test!r}; there are {', '.join(TESTS)}")
+
+
+def compare_pairs(joint: JointEstimators, empty: Interval, test: str) -> PairedResamples:
+    r"""Test all pairs of systems by all metrics, on the same resamples.
 
     With $d$ the difference and $d^*$ that of a resample, the two-sided p-value is $(k + 1)/(B + 1)$, where k of B are
-    as extreme as what was seen (Davison & Hinkley 1997, chapter 4):
+    as extreme as the observed one (Davison & Hinkley 1997, chapter 4):
 
     - `bootstrap` (Koehn 2004): segments or documents are drawn with replacement, the same for both systems; extreme is
       $|d^* - d|/s^* \ge |d|/s$, with standard errors, as a test of the mean of few segments errs too often without
-      them (Hall & Wilson 1991); with `method="wild"`, the default for documents, units are weighted, not drawn;
+      them (Hall & Wilson 1991); for "wild" intervals, units are weighted, not drawn;
     - `randomisation` (Noreen 1989; Riezler & Maxwell 2005): the two systems exchange their outputs in a random half of
-      the segments or documents; extreme is $|d^*| \ge |d|$. It assumes nothing but that under no difference the names
-      of the systems mean nothing.
+      the segments or documents; extreme is $|d^*| \ge |d|$. It assumes only that under no difference the names of the
+      systems mean nothing.
 
-    The interval of the difference is a bootstrap interval in both cases; see `interval`. Pooled percentiles have no
-    standard error: extreme is $|d^* - d| \ge |d|$, and the interval is a percentile interval where another would be
-    studentised.
+    The interval of the difference is a bootstrap interval in both cases; see `lagging.stats.intervals`. Pooled
+    percentiles have no standard error: extreme is $|d^* - d| \ge |d|$, and the interval is a percentile interval
+    instead of a wild one. With the method "sacrebleu", p is that of sacreBLEU's --paired-bs and --paired-ar: extreme is
+    $|d^*| - \overline{|d^*|} > |d|$, or $|d^*| > |d|$.
 
     Args:
-        systems: scores by system; segments are matched by id.
-        metrics: which to compare; all that every system has, by default.
-        test: "bootstrap" or "randomisation"; by default, randomisation by segment and bootstrap by document.
-        by: "segment" or "document".
-        base: compare the others with this system only; all pairs, by default.
-        level: of intervals.
-        method: of intervals; "bca" by segment and "wild" by document, by default. "sacrebleu" makes p as
-            sacreBLEU's --paired-bs and --paired-ar do: of $|d^*| - \overline{|d^*|} > |d|$ and of $|d^*| > |d|$.
-        correction: "holm", "bh" or "none": over the pairs of each metric.
-        resamples, seed: how many, and of which random numbers.
-
-    Raises:
-        UsageError: fewer than two systems, or nothing in common.
+        joint: the estimators, and the pairs.
+        empty: an Interval without ends, which says how intervals are made.
+        test: "bootstrap" or "randomisation".
 
     Example:
-        >>> import lagging
-        >>> def scores(k):
-        ...     delays = [[min(k + t, x) for t in range(x)] for x in range(4, 16)]
-        ...     return lagging.score(lagging.Run.from_delays(delays, source_length=range(4, 16)), ["AP", "DAL"])
-        >>> found = paired({"wait-3": scores(3), "wait-1": scores(1)})
-        >>> for pair in found.pairs:
-        ...     print(f"{pair.metric}: {pair.difference:.2f} [{pair.low:.2f}, {pair.high:.2f}], p = {pair.p:.4f}")
-        AP: -0.19 [-0.23, -0.16], p = 0.0006
-        DAL: -2.00 [-2.00, -2.00], p = 0.0006
-        >>> found.pairs[0].wins, found.pairs[0].ties, found.pairs[0].losses
-        (12, 0, 0)
+        >>> from lagging.stats.estimators import Units, estimator_of_sums
+        >>> units, rows = Units.in_order(12), [np.arange(12.0)[:, None] ** power for power in (1, 2)]
+        >>> systems = [estimator_of_sums(statistics, "mean", units) for statistics in rows]
+        >>> joint = JointEstimators.make(units, np.array([[s.value] for s in systems]), [systems], [(0, 1)])
+        >>> empty = Interval(np.nan, np.nan, "bca", "segment", 0.95, 1000, 12345, 12)
+        >>> ((difference,),) = compare_pairs(joint, empty, "randomisation").differences
+        >>> round(difference.low, 2), round(difference.high, 2), round(difference.p, 3)
+        (20.15, 62.41, 0.004)
     """
-    method = DEFAULTS.get(by, "") if method is None else method
-    check(method, by, level, resamples)
-    test = DEFAULT_TESTS[by] if test is None else test
-    if test not in TESTS:
-        raise UsageError(f"there is no test {test!r}; there are {', '.join(TESTS)}")
-    if correction not in CORRECTIONS:
-        raise UsageError(f"there is no correction {correction!r}; there are {', '.join(CORRECTIONS)}")
-    if base is not None:
-        _known(base, systems)
-    matched = match(systems, metrics, by=by, in_order=method == "sacrebleu")
-    joint = Joint.make(matched, by, base)
-    made = Interval(np.nan, np.nan, method, by, level, resamples, seed, joint.units.n)
-    functions = {"values": joint.values_of} | ({"t": joint.t_of} if method == "studentised" else {})
-    drawn: dict[str, Floats] = {}  # of systems, and of the pairs of a part
-    found: list[list[Pair]] = [[] for _ in matched.metrics]
-    for part in joint.parts(resamples):
-        functions |= {"spreads": part.spreads_of} | ({"errors": part.errors_of} if method == "studentised" else {})
-        drawn |= bootstrap(joint.units.n, resamples, seed, functions)
-        functions = {}  # systems are drawn once
-        for of, more in zip(found, _pairs(part, drawn, made, test), strict=True):
-            of += more
-        del drawn["spreads"]
-    pairs = []
-    for of in found:
-        adjusted = CORRECTIONS[correction]([pair.p for pair in of])
-        pairs += [replace(pair, p_adjusted=float(p)) for pair, p in zip(of, adjusted, strict=True)]
-    return Paired(
-        systems=matched.systems,
-        metrics=matched.metrics,
-        intervals=_intervals(joint, drawn, made),
-        pairs=tuple(pairs),
-        n=matched.n,
-        unmatched=matched.unmatched,
-        values=drawn["values"],
-        test=test,
-        correction=correction,
-        by=by,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-        clusters=joint.units.n,
-    )
+    n, resamples, seed = joint.units.n, empty.resamples, empty.seed
+    results: dict[str, Floats] = {}
+    differences: list[list[Difference]] = [[] for _ in joint.table]
+    for batch in joint.batches(resamples):
+        functions = {"deviations": batch.deviations}
+        if "values" not in results:  # the systems are resampled once, the pairs in batches
+            functions["values"] = joint.values
+        results |= bootstrap(n, resamples, seed, functions)
+        for row, more in zip(differences, _test_batch(batch, results, empty, test), strict=True):
+            row += more
+        del results["deviations"]
+    values = results["values"]
+    return PairedResamples(values, _system_intervals(joint, values, empty), tuple(map(tuple, differences)))
 
 
-def _pairs(part: Part, drawn: Mapping[str, Floats], made: Interval, test: str) -> Iterator[list[Pair]]:
-    """The pairs of a part, by each metric."""
-    matched, n, method, (resamples, seed) = part.matched, part.units.n, made.method, (made.resamples, made.seed)
-    values, spreads, errors = drawn["values"][:, part.systems], drawn["spreads"], drawn.get("errors")
-    trials = part.exchanged(resamples, seed) if test == "randomisation" else None
-    whole = part.errors_of(np.ones((1, n)))[0]
-    names, scores = [matched.systems[s] for s in part.systems], [matched.scores[s] for s in part.systems]
-    for m, of in enumerate(matched.metrics):
-        weighted = part.wild_of_pairs(m, resamples, seed) if method == "wild" else {}
-        found = []
-        for place, (a, b) in enumerate(part.pairs):
-            pair = start(of, scores[a][m], scores[b][m], names[a], names[b])
-            one, other = part.table[m][a], part.table[m][b]
-            reason = one if isinstance(one, str) else other if isinstance(other, str) else _too_few(one, other, made.by)
-            if isinstance(one, str) or isinstance(other, str) or reason:
-                found.append(replace(pair, method=method, reason=str(reason)))
+def _test_batch(
+    batch: PairBatch, results: Mapping[str, Floats], empty: Interval, test: str
+) -> Iterator[list[Difference]]:
+    """The differences of the pairs of a batch, metric by metric."""
+    n, method, resamples, seed = batch.units.n, empty.method, empty.resamples, empty.seed
+    values, deviations = results["values"][:, batch.systems], results["deviations"]
+    trials = batch.exchange(resamples, seed) if test == "randomisation" else None
+    for m, row in enumerate(batch.table):
+        weighted = batch.wild_of_pairs(m, resamples, seed) if method == "wild" else {}
+        differences = []
+        for pair, (a, b) in enumerate(batch.pairs):
+            first, second = row[a], row[b]
+            if isinstance(first, str) or isinstance(second, str):
+                reason = first if isinstance(first, str) else str(second)
+                differences.append(Difference(method=method, reason=reason))
                 continue
-            seen = Seen(
-                difference=other.value - one.value,
-                error=float(whole[place, m]),
+            n_defined = min(first.n_defined, second.n_defined)
+            if n_defined < 2:
+                reason = f"{counted(n_defined, empty.resample)} with a value: too few"
+                differences.append(Difference(method=method, reason=reason))
+                continue
+            sample = PairSample(
+                observed=float(batch.observed[b, m] - batch.observed[a, m]),
+                difference=second.value - first.value,
+                error=batch.standard_error(m, (a, b)),
                 scale=float(np.nanmax(np.abs(values[:, [a, b], m]), initial=0)),
                 values=values[:, b, m] - values[:, a, m],
-                errors=None if errors is None or isinstance(one, Quantile) else errors[:, place, m],
-                wild=weighted.get(place),
-                trials=None if trials is None else trials[:, place, m],
-                spread=spreads[:, place, m],
+                wild=weighted.get(pair),
+                trials=None if trials is None else trials[:, pair, m],
+                deviations=deviations[:, pair, m],
                 n=n,
-                by=made.by,
+                resample=empty.resample,
             )
-            found.append(seen.fill(pair, one, other, method, made.level))
-        yield found
+            differences.append(sample.test(first, second, method, empty.confidence))
+        yield differences
 
 
-def _intervals(joint: Joint, drawn: Mapping[str, Floats], made: Interval) -> tuple[tuple[Interval, ...], ...]:
+def _system_intervals(joint: JointEstimators, values: Floats, empty: Interval) -> tuple[tuple[Interval, ...], ...]:
     """Of each system, an interval per metric."""
-
-    def one(s: int, m: int, more: Floats | Wild | None) -> Interval:
-        e = joint.table[m][s]
-        if isinstance(e, str):
-            return replace(made, reason=e)
-        return finish(made, joint.matched.scores[s][m].value, e, drawn["values"][:, s, m], more)
-
-    by_metric = []
-    for m in range(len(joint.table)):
-        weighted = joint.wild_of_systems(m, made.resamples, made.seed) if made.method == "wild" else {}
-        t = drawn.get("t")
-        systems = range(len(joint.matched.systems))
-        by_metric.append([one(s, m, weighted.get(s) if t is None else t[:, s, m]) for s in systems])
-    return tuple(zip(*by_metric, strict=True))
+    columns = []
+    for m, row in enumerate(joint.table):
+        weighted = joint.wild_of_systems(m, empty.resamples, empty.seed) if empty.method == "wild" else {}
+        columns.append(
+            [
+                replace(empty, reason=e)
+                if isinstance(e, str)
+                else interval_from_resamples(empty, float(joint.observed[s, m]), e, values[:, s, m], weighted.get(s))
+                for s, e in enumerate(row)
+            ]
+        )
+    return tuple(zip(*columns, strict=True))
 
 
-def _known(name: str, systems: Iterable[str]) -> str:
-    names = list(systems)
-    if name not in names:
-        raise UsageError(f"there is no system {name!r}.{did_you_mean(name, names)}")
-    return name
+@dataclass(frozen=True, eq=False)
+class PairSample:
+    """The difference of two systems by one metric, in the whole sample and in the resamples.
+
+    Attributes:
+        observed: the difference of the exact values.
+        difference: that of the estimators, whose sums are rounded to a grid.
+        error: its standard error; NaN where it has none.
+        scale: the size of the values that are subtracted.
+        values: the difference in each resample.
+        wild: its wild bootstrap, for a "wild" interval.
+        trials: the difference in each trial of a randomisation test; None for a bootstrap test.
+        deviations: in each resample, the standard deviation of the units' differences.
+        n, resample: the number of units, and what they are.
+    """
+
+    observed: float
+    difference: float
+    error: float
+    scale: float
+    values: Floats
+    wild: Wild | None
+    trials: Floats | None
+    deviations: Floats
+    n: int
+    resample: str
+
+    def test(self, a: Estimator, b: Estimator, method: str, confidence: float) -> Difference:
+        """The interval, the p-value and the effect size."""
+        defined = ~np.isnan(self.values)
+        values = self.values[defined]
+        if not len(values):
+            return Difference(method=method, reason="no resample has a value")
+        if method == "wild" and self.wild is None:
+            method = "percentile"  # a pooled percentile has no standard error
+        low = high = self.observed
+        same = is_constant(values, self.scale)
+        if not same:
+            if self.wild is not None:
+                low, high = self.wild.interval(confidence)
+            elif method == "bca":
+                low, high = bca(values, self.difference, _acceleration(a, b), confidence)
+            else:
+                low, high = percentile(values, confidence)
+        reason = ""
+        if not (np.isfinite(low) and np.isfinite(high)):
+            low = high = np.nan
+            reason = f"{counted(self.n, self.resample)}: too few for a {method} interval"
+        effect, effect_low, effect_high = self._effect(confidence, same)
+        return Difference(low, high, self._p(defined, method), effect, effect_low, effect_high, method, reason)
+
+    def _p(self, defined: npt.NDArray[np.bool_], method: str) -> float:
+        values, size = self.values[defined], abs(self.difference)
+        if self.trials is not None:
+            trials = np.abs(self.trials[~np.isnan(self.trials)])
+            extreme = trials > size if method == "sacrebleu" else trials >= size
+        elif method == "sacrebleu":
+            sizes = np.abs(values)
+            extreme = sizes - sizes.mean() > size
+        elif self.wild is not None:
+            return self.wild.p() if self.difference else 1.0
+        elif not np.isnan(self.error):
+            errors = self.deviations[defined] / np.sqrt(self.n)
+            t = studentise(values - self.difference, errors, self.scale)
+            observed = studentise(np.array(self.difference), np.array(self.error), self.scale)
+            extreme = np.abs(t[~np.isnan(t)]) >= abs(float(observed))
+        else:
+            extreme = np.abs(values - self.difference) >= size
+        return float((np.count_nonzero(extreme) + 1) / (len(extreme) + 1))
+
+    def _effect(self, confidence: float, same: bool) -> tuple[float, float, float]:
+        """Cohen's d_z with a percentile interval; of a constant difference, 0 if that is 0, else NaN."""
+        if same:
+            return (0.0, 0.0, 0.0) if self.difference == 0 else (np.nan, np.nan, np.nan)
+        deviation = self.error * np.sqrt(self.n)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effects = self.values / self.deviations
+        effects = effects[np.isfinite(effects)]
+        if not deviation > 0 or not len(effects):
+            return np.nan, np.nan, np.nan
+        return (self.difference / float(deviation), *percentile(effects, confidence))
 
 
-def _too_few(one: Estimator, other: Estimator, by: str) -> str:
-    some = min(one.some, other.some)
-    return f"{counted(some, by)} with a value: too few" if some < 2 else ""
+def studentise(difference: Floats, error: Floats, scale: float) -> Floats:
+    """Difference over standard error, of values of that size: infinite where only the error is 0."""
+    no_difference, no_error = (np.abs(part) <= ROUNDING * scale for part in (difference, error))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(no_difference, 0.0, difference / np.where(no_error, 0.0, error))
+
+
+def _acceleration(a: Estimator, b: Estimator) -> float:
+    """The acceleration of a difference, for a BCa interval."""
+    if isinstance(a, Sums) and isinstance(b, Sums):
+        left_out = (b.jackknife() - a.jackknife())[a.defined | b.defined]
+        left_out = left_out[~np.isnan(left_out)]
+        return skewness(left_out.mean() - left_out) if len(left_out) else 0.0
+    return 0.0

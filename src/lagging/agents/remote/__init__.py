@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents on another machine, or in another language: the same loop and the same log, over a WebSocket.
 
-`lagging serve` shows an agent to others (`server`); to a run, the other end is an agent like any other (`client`). What
-goes over the wire is in `messages`, and, for those who write an end of their own, in `docs/remote.md`.
+`lagging serve` serves an agent (`server`); in a run, `client` is an agent like any other. The messages are in
+`messages`, and are documented in `docs/remote.md` for other implementations.
 """
 
 from __future__ import annotations

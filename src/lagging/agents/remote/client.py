@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that is elsewhere, as one of ours.
+"""A remote agent, as an agent of a run.
 
-A step costs a message there and one back; only what is new of the source goes over the wire. What counts is how long
-the agent computed, as it was measured where it did.
+A step costs one message in each direction; only the new part of the source is sent. The time that counts is the
+computing time of the agent, measured by the server.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
-from lagging.agents.failures import Failure, shortened
-from lagging.agents.loading import value_of
+from lagging.agents.failures import Failure, truncate
+from lagging.agents.loading import parse_value
 from lagging.agents.protocol import Answer, State, Timed, Traits
 from lagging.agents.remote.messages import (
     BUSY,
@@ -33,13 +33,13 @@ from lagging.agents.remote.messages import (
     Failed,
     FromClient,
     FromServer,
-    Garbage,
     Hello,
+    ProtocolError,
     Ready,
     Step,
     decode,
+    decode_samples,
     encode,
-    samples_of,
     unpack,
 )
 from lagging.agents.remote.tokens import TOKEN, read_token
@@ -54,41 +54,41 @@ _DECODER = msgspec.json.Decoder(FromServer)
 _FIX = "\n  fix: "
 OPTIONS = ("count_network", "reconnect", "timeout", "token_file")
 OPENING = 10.0
-"""Seconds in which a connection must be open, and the server must have greeted."""
-MOST_BYTES = 64 << 20
-"""Bytes that a message from a server may have."""
-MOST_SAMPLES = 256 << 20
-"""Bytes of samples that may come with one answer."""
-MEND = "mend the server: docs/remote.md has the protocol, and what an agent may declare"
+"""Seconds within which a connection must be opened, and the server must have sent its first message."""
+MAX_MESSAGE_BYTES = 64 << 20
+"""Largest number of bytes of a message from a server."""
+MAX_SAMPLE_BYTES = 256 << 20
+"""Largest number of bytes of samples with one answer."""
+FIX_SERVER = "correct the server: docs/remote.md has the protocol, and what an agent may declare"
 
 
-class Lost(Exception):
-    """There is no answer to be had."""
+class NoAnswer(Exception):
+    """No answer can be received."""
 
 
-class Gone(Lost):
-    """The connection is closed, or was never there."""
+class ConnectionLost(NoAnswer):
+    """The connection is closed, or could not be opened."""
 
 
 class RemoteAgent:
     """An agent behind an address.
 
-    What it declares of itself (`source`, `chunkwise`, …) is what the server said of it. If the connection breaks, the
-    sentence under way fails, and the next one begins with a new connection.
+    It has the traits (`source`, `chunkwise`, …) that the server reports. If the connection breaks, the sentence in
+    progress fails, and the next one begins with a new connection.
 
     Attributes:
-        agent: its name, as the server gives it.
-        identity: a text that is another when the agent is another; empty if the server does not say.
+        agent: its name, as the server reports it.
+        identity: a text that differs between agents; empty if the server does not report one.
 
     Args:
         address: `ws://…` or `wss://…`.
-        token: what the server asks for, if it does.
-        count_network: whether the way there and back counts as the agent's time.
+        token: the token of the server, if it needs one.
+        count_network: whether the time of transmission counts as the agent's time.
         timeout: seconds to wait for an answer.
-        reconnect: seconds to try for, when the server has gone away, before a sentence fails.
+        reconnect: seconds to try to reconnect before a sentence fails.
 
     Raises:
-        UsageError: nobody is there, or nobody who speaks our protocol.
+        UsageError: no server answers, or it does not speak the protocol.
     """
 
     source: str
@@ -111,22 +111,21 @@ class RemoteAgent:
     ) -> None:
         self._address, self._token = address, token
         self._count_network, self._timeout, self._reconnect = count_network, timeout, reconnect
-        self._loopback = _checked(address)
+        self._loopback = _is_loopback(address)
         optional("websockets", "remote")
         self._client = import_module("websockets.sync.client")
         self._errors = import_module("websockets.exceptions")
         self._close: weakref.finalize[Any, Any] | None = None
         self._connection: ClientConnection | None = None
-        self._hello: Hello | None = None
-        self._begun = self._new = self._down = False
+        self._known: Hello | None = None
+        self._begun = self._is_new = self._is_down = False
         self._sent = 0
         self._target: list[str] = []
         try:
             self._connect()
-        except Lost as lost:
-            fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or mend the address."
+        except NoAnswer as lost:
+            fix = "" if _FIX in str(lost) else f"{_FIX}start the server, with `lagging serve`, or correct the address."
             raise UsageError(f"{lost}{fix}") from None
-        assert self._hello is not None
         self.agent, self.identity = self._hello.agent, self._hello.identity
         for name in Declared.__struct_fields__:
             setattr(self, name, getattr(self._hello.traits, name))
@@ -134,12 +133,12 @@ class RemoteAgent:
     # ---- as an agent --------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Be ready for a sentence: with a new connection, if the old one is gone.
+        """Begin a sentence; reconnect if the connection is closed.
 
         Raises:
-            Failure: there is none to be had.
+            Failure: no connection can be opened.
         """
-        self._begun, self._new, self._sent, self._target = False, False, 0, []
+        self._begun, self._is_new, self._sent, self._target = False, False, 0, []
         if self._connection is None:
             self._connect_again()
 
@@ -147,24 +146,24 @@ class RemoteAgent:
         """What the agent writes now.
 
         Raises:
-            Failure: the agent failed, or the connection to it did.
+            Failure: the agent or the connection failed.
         """
         try:
             if not self._begun:
                 self._begin(state)
-            self._say(self._news(state))
-            answered, samples = self._hear(Answered)
+            self._send_message(self._changes(state))
+            answered, samples = self._receive(Answered)
             answer = unpack(answered.actions, samples)
-        except (Lost, Garbage) as error:
+        except (NoAnswer, ProtocolError) as error:
             self.close()
             raise Failure("connection", str(error)) from None
-        except KeyboardInterrupt:  # the answer may come yet, and is not for the next sentence
+        except KeyboardInterrupt:  # a late answer must not be taken for that of the next sentence
             self.close()
             raise
         return answer if self._count_network else Timed(answer, answered.seconds)
 
     def close(self) -> None:
-        """Hang up. The next sentence, if there is one, begins with a new connection."""
+        """Close the connection. The next sentence, if there is one, opens a new one."""
         if self._close is not None:
             self._close()
         self._close = self._connection = None
@@ -172,26 +171,26 @@ class RemoteAgent:
     # ---- the sentence -------------------------------------------------------------------------------------------
 
     def _begin(self, state: State) -> None:
-        """Ask for an agent; with a new connection, if the old one was ended while nobody used it."""
+        """Request an agent; reconnect if the connection was closed while it was idle."""
         begin = Begin(state.sentence, state.sample_rate, state.reference, state.source_length)
         until = time.monotonic() + self._reconnect
         while True:
             try:
-                self._say(begin)
-                self._hear(Ready)
+                self._send_message(begin)
+                self._receive(Ready)
                 break
-            except Gone:  # it may have had to make room for others, once more
-                if self._new and time.monotonic() > until:
+            except ConnectionLost:  # the server may have closed it again for another client
+                if self._is_new and time.monotonic() > until:
                     raise
             self.close()
             self._connect_again()
         self._begun = True
 
-    def _news(self, state: State) -> Step:
-        """What has happened since the last step; samples are sent at once."""
+    def _changes(self, state: State) -> Step:
+        """The changes since the last step; samples are sent at once."""
         source, target = state.source[self._sent :], self._target
         self._sent += len(source)
-        if self.target == "speech":  # the server knows what its agent said
+        if self.target == "speech":  # the server has its own copy
             erase, written = 0, []
         else:
             kept = len(target)
@@ -202,7 +201,6 @@ class RemoteAgent:
                 self._target = list(state.target)
         if self.source == "text":
             return Step(source, state.finished, erase, written)
-        assert self._hello is not None
         data = np.ascontiguousarray(source, dtype=SAMPLES).tobytes()
         size = self._hello.max_message // SAMPLES.itemsize * SAMPLES.itemsize
         for at in range(0, len(data), size):
@@ -211,11 +209,17 @@ class RemoteAgent:
 
     # ---- the connection -----------------------------------------------------------------------------------------
 
+    @property
+    def _hello(self) -> Hello:
+        """What the server said of its agent when the connection was opened."""
+        assert self._known is not None
+        return self._known
+
     def _connect(self) -> None:
-        """Open a connection, and hear what the server says of its agent.
+        """Open a connection, and receive what the server says of its agent.
 
         Raises:
-            Lost: it cannot be had.
+            NoAnswer: that is not possible.
             Failure: it is another agent than before.
         """
         stack = ExitStack()
@@ -230,138 +234,139 @@ class RemoteAgent:
                     proxy=None if self._loopback else True,
                     open_timeout=OPENING,
                     close_timeout=2,
-                    ping_timeout=None,  # an agent may keep all of its process busy: `timeout` is the limit
-                    max_size=MOST_BYTES,
+                    ping_timeout=None,  # an agent may block its process: `timeout` is the limit
+                    max_size=MAX_MESSAGE_BYTES,
                     max_queue=2,
                 )
             )
             self._connection, self._close = connection, weakref.finalize(self, stack.close)
             if connection.subprotocol != SUBPROTOCOL:
-                raise Garbage(f"it has agreed on {connection.subprotocol or 'nothing'}")
-            hello, _ = self._hear(Hello, OPENING)
+                raise ProtocolError(f"it has agreed on {connection.subprotocol or 'nothing'}")
+            hello, _ = self._receive(Hello, OPENING)
             Traits(**{name: getattr(hello.traits, name) for name in Declared.__struct_fields__})
         except self._errors.InvalidStatus as error:
-            raise Lost(self._refused(error.response)) from None
-        except Garbage as error:
+            raise NoAnswer(self._refused(error.response)) from None
+        except ProtocolError as error:
             self.close()
-            raise Lost(f"{self._address} does not speak {SUBPROTOCOL}: {error}{_FIX}{MEND}.") from None
+            raise NoAnswer(f"{self._address} does not speak {SUBPROTOCOL}: {error}{_FIX}{FIX_SERVER}.") from None
         except UsageError as error:
             self.close()
-            raise Lost(f"{self._address}: {str(error).partition(_FIX)[0]}{_FIX}{MEND}.") from None
-        except Lost as lost:
+            raise NoAnswer(f"{self._address}: {str(error).partition(_FIX)[0]}{_FIX}{FIX_SERVER}.") from None
+        except NoAnswer as lost:
             self.close()
-            raise Lost(f"cannot connect to {self._address}: {lost}") from None
+            raise NoAnswer(f"cannot connect to {self._address}: {lost}") from None
         except (OSError, self._errors.WebSocketException) as error:
-            raise Lost(f"cannot connect to {self._address}: {_said(error)}") from None
-        if self._hello is not None and _known(hello) != _known(self._hello):
+            raise NoAnswer(f"cannot connect to {self._address}: {_reason(error)}") from None
+        if self._known is not None and _identity(hello) != _identity(self._known):
             self.close()
             raise Failure("connection", f"{self._address} now serves another agent: {hello.agent}")
-        self._hello, self._new = hello, True
+        self._known, self._is_new = hello, True
 
     def _connect_again(self) -> None:
-        """Try for a while; once that has been in vain, only once for each sentence."""
-        until = time.monotonic() + (0 if self._down else self._reconnect)
+        """Try to connect for some time; once that has failed, try only once per sentence."""
+        until = time.monotonic() + (0 if self._is_down else self._reconnect)
         pause = 0.1
         while True:
             try:
                 self._connect()
-                self._down = False
+                self._is_down = False
                 return
-            except Lost as lost:
+            except NoAnswer as lost:
                 if time.monotonic() + pause > until:
-                    self._down = True
+                    self._is_down = True
                     raise Failure("connection", str(lost)) from None
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
 
     def _refused(self, response: Any) -> str:
-        said = bytes(response.body or b"").decode("utf-8", "replace").strip().partition("\n")[0]
-        more = f"\n  fix: give it the server's, with -a token_file=… or {TOKEN}." if response.status_code == 401 else ""
-        return f"{self._address} refused the connection: {response.status_code} {said}{more}"
+        reason = bytes(response.body or b"").decode("utf-8", "replace").strip().partition("\n")[0]
+        fix = f"\n  fix: give it the server's, with -a token_file=… or {TOKEN}." if response.status_code == 401 else ""
+        return f"{self._address} refused the connection: {response.status_code} {reason}{fix}"
 
-    def _say(self, message: FromClient) -> None:
+    def _send_message(self, message: FromClient) -> None:
         data = encode(message)
-        assert self._hello is not None
         if len(data) > self._hello.max_message:
-            raise Lost(
+            raise NoAnswer(
                 f"a message of {len(data)} bytes, but the server takes {self._hello.max_message} (--max-message)"
             )
         self._send(data, text=True)
 
     def _send(self, data: bytes, text: bool = False) -> None:
         if self._connection is None:
-            raise Gone("there is none")
+            raise ConnectionLost("there is none")
         try:
             self._connection.send(data, text=text)
         except self._errors.ConnectionClosed as closed:
-            raise _gone(closed) from None
+            raise _closed_error(closed) from None
 
-    def _hear(self, wanted: type[Any], timeout: float | None = None) -> tuple[Any, Any]:
-        """The next message, and the samples before it.
+    def _receive(self, expected: type[Any], timeout: float | None = None) -> tuple[Any, Any]:
+        """Receive the next message, and the samples before it.
 
         Raises:
             Failure: the agent has failed.
-            Garbage: it is another message than is due.
+            ProtocolError: it is not the expected message.
         """
         if self._connection is None:
-            raise Gone("there is none")
+            raise ConnectionLost("there is none")
         pieces = []
         size, timeout = 0, self._timeout if timeout is None else timeout
         until = time.monotonic() + timeout
         try:
             while isinstance(data := self._connection.recv(timeout=until - time.monotonic()), bytes):
-                pieces.append(samples_of(data))
+                pieces.append(decode_samples(data))
                 size += len(data)
-                if size > MOST_SAMPLES:
-                    raise Lost(f"more than {MOST_SAMPLES} bytes of samples before an answer")
+                if size > MAX_SAMPLE_BYTES:
+                    raise NoAnswer(f"more than {MAX_SAMPLE_BYTES} bytes of samples before an answer")
         except TimeoutError:
-            raise Lost(f"no answer for {timeout:g} s") from None
+            raise NoAnswer(f"no answer for {timeout:g} s") from None
         except self._errors.ConnectionClosed as closed:
-            raise _gone(closed) from None
+            raise _closed_error(closed) from None
         message = decode(data, _DECODER)
         if isinstance(message, Failed):
-            raise Failure(message.kind, shortened(message.detail), shortened(message.trace))
-        if not isinstance(message, wanted):
-            raise Garbage(f"{type(message).__name__.lower()!r} came where {wanted.__name__.lower()!r} was due")
+            raise Failure(message.kind, truncate(message.detail), truncate(message.trace))
+        if not isinstance(message, expected):
+            raise ProtocolError(f"{type(message).__name__.lower()!r} came where {expected.__name__.lower()!r} was due")
         return message, np.concatenate(pieces, dtype=np.float32) if pieces else np.zeros(0, np.float32)
 
 
-def _known(hello: Hello) -> tuple[str, str, Declared]:
-    """What must be the same all through a run."""
+def _identity(hello: Hello) -> tuple[str, str, Declared]:
+    """What must stay the same during a run."""
     return hello.agent, hello.identity, hello.traits
 
 
-def _gone(closed: Any) -> Lost:
-    """Who closed a connection, and why."""
+def _closed_error(closed: Any) -> NoAnswer:
+    """The error for a closed connection: which side closed it, and why."""
     if closed.rcvd is not None and closed.rcvd_then_sent is not False:
         reason = f" {closed.rcvd.reason}" if closed.rcvd.reason else ""
-        kind = Lost if closed.rcvd.code == BUSY else Gone
+        kind = NoAnswer if closed.rcvd.code == BUSY else ConnectionLost
         return kind(f"the server closed it ({closed.rcvd.code}{reason})")
     if closed.sent is not None and closed.sent.reason:
-        return Gone(f"what the server sent could not be taken ({closed.sent.code} {closed.sent.reason})")
-    return Gone("the server is gone")
+        return ConnectionLost(f"a message of the server was refused ({closed.sent.code} {closed.sent.reason})")
+    return ConnectionLost("the server is gone")
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def _checked(address: str) -> bool:
+def _is_loopback(address: str) -> bool:
     """Whether an address is on this machine.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a valid address.
     """
-    wrong = f"an agent's address is ws://HOST:PORT or wss://HOST:PORT, not {address!r}"
+    message = f"an agent's address is ws://HOST:PORT or wss://HOST:PORT, not {address!r}"
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise UsageError(wrong) from None
+        raise UsageError(message) from None
     if parts.scheme not in ("ws", "wss") or not host:
-        raise UsageError(wrong)
+        raise UsageError(message)
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"a token does not belong into an address, where logs keep it: use {TOKEN} or token_file")
+        raise UsageError(
+            f"a token must not be part of an address, since logs keep addresses: use {TOKEN} or token_file"
+        )
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -373,17 +378,17 @@ def from_address(name: str, options: Mapping[str, str]) -> RemoteAgent:
 
     Args:
         name: `ws://127.0.0.1:8765`, or `wss://…`.
-        options: `count_network=true`, so that the way there and back counts; `timeout`, seconds to wait for an answer
-            (300); `reconnect`, seconds to try for when the server has gone away (60); `token_file`, where the token is,
-            if it is not in LAGGING_TOKEN.
+        options: `count_network=true` counts the time of transmission; `timeout` is the number of seconds to wait for an
+            answer (300); `reconnect` is the number of seconds to try to reconnect (60); `token_file` is the file of the
+            token, if it is not in LAGGING_TOKEN.
     """
     for option in options:
         if option not in OPTIONS:
             raise UsageError(f"a remote agent has no option {option!r}.{did_you_mean(option, OPTIONS)}")
-    count = value_of(options.get("count_network", "false"))
+    count = parse_value(options.get("count_network", "false"))
     if not isinstance(count, bool):
         raise UsageError(f"count_network is true or false, not {options['count_network']!r}")
-    seconds = {key: value_of(options[key]) for key in ("timeout", "reconnect") if key in options}
+    seconds = {key: parse_value(options[key]) for key in ("timeout", "reconnect") if key in options}
     for key, value in seconds.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
             raise UsageError(f"{key} is a number of seconds, not {options[key]!r}")

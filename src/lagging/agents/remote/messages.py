@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes over the wire: JSON in text messages, samples of speech in binary ones.
+"""Messages of the remote protocol: JSON in text messages, samples of speech in binary ones.
 
     server                      client
     hello                  ──▶             once, when the connection is open
                            ◀──  begin      a sentence; `ready` when an agent has been taken for it, and reset
-                           ◀──  (samples)  of speech: what is new of the source, in as many messages as it needs
-                           ◀──  step       what else is new, and: what to write now?
+                           ◀──  (samples)  of speech: the new part of the source, in as many messages as needed
+                           ◀──  step       the other changes, and the question what to write now
     (samples)              ──▶             of output speech
     answer or failed       ──▶
-                           ◀──  end        nobody will ask on; so does the next begin
+                           ◀──  end        no more steps of this sentence; the next begin implies it
 
-Samples are float32, little-endian, and belong to the next text message that the same end sends. A sentence is over with
-an answer that is `finished`, or that is nothing, after the end of the source and for the (`patience` + 1)th time in a
-row; and with `failed`.
+Samples are float32, little-endian, and belong to the next text message from the same side. A sentence is over after an
+answer that is `finished`; after the (`patience` + 1)th empty answer in a row since the end of the source; and after
+`failed`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import numpy as np
 
 from lagging.agents import protocol
 from lagging.agents.failures import Failure
-from lagging.agents.protocol import Answer, Traits, short
+from lagging.agents.protocol import Answer, Traits, shorten
 from lagging.agents.sources import as_floats
 
 __all__ = [
     "BUSY",
     "CUT_OFF",
-    "NONSENSE",
+    "INVALID_DATA",
     "SAMPLES",
     "SUBPROTOCOL",
     "Answered",
@@ -43,45 +43,45 @@ __all__ = [
     "Failed",
     "FromClient",
     "FromServer",
-    "Garbage",
     "Hello",
+    "ProtocolError",
     "Ready",
     "Step",
     "decode",
+    "decode_samples",
     "drain",
     "encode",
     "is_finished",
     "pack",
-    "samples_of",
     "unpack",
 ]
 
 SUBPROTOCOL = "lagging-agent-1"
-"""What both ends speak; they agree on it when the connection is opened (`Sec-WebSocket-Protocol`)."""
+"""The name of the protocol; both sides agree on it when the connection is opened (`Sec-WebSocket-Protocol`)."""
 
-NONSENSE, CUT_OFF, BUSY = 1007, 1008, 1013
-"""Why a server closes a connection, by the codes of RFC 6455; the words come with them."""
+INVALID_DATA, CUT_OFF, BUSY = 1007, 1008, 1013
+"""Codes of RFC 6455 with which a server closes a connection; the reason is sent with them."""
 
 SAMPLES = np.dtype("<f4")
-MOST = 100_000
-"""How many answers an agent may yield in one step."""
-LONGEST_NAME = 4096
-"""Characters of the name of an agent, and of its identity."""
+MAX_ANSWERS = 100_000
+"""Largest number of answers that an agent may yield in one step."""
+MAX_NAME = 4096
+"""Largest number of characters of the name and of the identity of an agent."""
 
 
-class Garbage(Exception):
-    """What the other end sent makes no sense."""
+class ProtocolError(Exception):
+    """The other side sent an invalid message."""
 
 
 class _Message(msgspec.Struct, tag_field="type", omit_defaults=True, forbid_unknown_fields=True):
-    """A text message: a JSON object whose `type` says which; what has its default may be left out."""
+    """A text message: a JSON object whose `type` names it; fields with default values may be left out."""
 
 
 # ---- from the server --------------------------------------------------------------------------------------------
 
 
 class Declared(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, frozen=True):
-    """What the agent declares of itself; see `lagging.agents.Traits`, which knows the ranges."""
+    """What the agent declares; see `lagging.agents.Traits`, which checks the ranges."""
 
     source: Literal["text", "speech"] = "text"
     target: Literal["text", "speech"] = "text"
@@ -94,22 +94,22 @@ class Declared(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, f
 
     @classmethod
     def of(cls, traits: Traits) -> Declared:
-        """Of an agent's traits, all but that it takes many sentences at once, which it cannot do from here."""
+        """From the traits of an agent; a served agent does not take batches."""
         return cls(**{name: getattr(traits, name) for name in cls.__struct_fields__})
 
 
 class Hello(_Message, tag="hello"):
-    """The greeting.
+    """The first message.
 
     Attributes:
-        agent: its name.
-        identity: a text that is another when the agent is another; empty if nobody knows.
-        traits: what it declares of itself.
-        max_message: bytes that a message to the server may have.
+        agent: the name of the agent.
+        identity: a text that differs between agents; empty if unknown.
+        traits: what the agent declares.
+        max_message: largest number of bytes of a message to the server.
     """
 
-    agent: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-    identity: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
+    agent: Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+    identity: Annotated[str, msgspec.Meta(max_length=MAX_NAME)] = ""
     traits: Declared = Declared()
     max_message: Annotated[int, msgspec.Meta(ge=SAMPLES.itemsize)] = 1 << 20
 
@@ -118,8 +118,8 @@ class Ready(_Message, tag="ready"):
     """An agent has been taken for the sentence, and reset."""
 
 
-class Act(_Message, tag="write"):
-    """Write: a text, or tokens, or so many of the samples that came before this message."""
+class WriteAction(_Message, tag="write"):
+    """Write a text, tokens, or this number of the samples that came before this message."""
 
     content: str | list[str] = ""
     samples: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -128,22 +128,22 @@ class Act(_Message, tag="write"):
     erase: int = 0
 
 
-class Anew(_Message, tag="revise"):
-    """This is the whole translation now."""
+class ReviseAction(_Message, tag="revise"):
+    """Replace the whole translation."""
 
     content: str | list[str]
     finished: bool = False
 
 
 class Answered(_Message, tag="answer"):
-    """What to write, one after the other, and the seconds that it took the agent to say so; a text is to be written."""
+    """What to write, in order, and the seconds that the agent took; an action that is a text is written."""
 
     seconds: Annotated[float, msgspec.Meta(ge=0)]
-    actions: list[str | Act | Anew] = []
+    actions: list[str | WriteAction | ReviseAction] = []
 
 
 class Failed(_Message, tag="failed"):
-    """The agent could not go on with the sentence."""
+    """The agent failed in this sentence."""
 
     kind: Literal["raised", "wrong-type", "never-finished", "changed-state"]
     detail: str = ""
@@ -157,9 +157,9 @@ class Begin(_Message, tag="begin"):
     """A sentence begins.
 
     Attributes:
-        sentence: its number in the test set, from 0.
-        sample_rate: of speech, samples per second; 0 for text.
-        reference, source_length: for an agent that sees them; none for all others.
+        sentence: its index in the test set, from 0.
+        sample_rate: samples per second of speech; 0 for text.
+        reference, source_length: for an agent that sees them; null for all others.
     """
 
     sentence: int = 0
@@ -169,13 +169,13 @@ class Begin(_Message, tag="begin"):
 
 
 class Step(_Message, tag="step"):
-    """What is new since the last step: and what to write now?
+    """What is new since the last step, and the question what to write now.
 
     Attributes:
-        source: tokens that have been read.
-        finished: whether that is all of the source.
-        erase: how many tokens at the end of the target no longer stand.
-        target: those that have been written, after that.
+        source: new source tokens.
+        finished: whether that is the whole source.
+        erase: how many tokens at the end of the target have been erased.
+        target: the tokens that have been written after that.
     """
 
     source: list[str] = []
@@ -185,19 +185,19 @@ class Step(_Message, tag="step"):
 
 
 class End(_Message, tag="end"):
-    """Nobody will ask about the sentence any more."""
+    """No more steps of this sentence follow."""
 
 
-Action: TypeAlias = str | Act | Anew
+Action: TypeAlias = str | WriteAction | ReviseAction
 FromServer: TypeAlias = Hello | Ready | Answered | Failed
 FromClient: TypeAlias = Begin | Step | End
 _M = TypeVar("_M")
 
-_ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # numbers of NumPy
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # NumPy numbers
 
 
 def encode(message: FromServer | FromClient) -> bytes:
-    """A message as it goes over the wire.
+    """A message as bytes.
 
     Example:
         >>> encode(Step(["see", "you"], finished=True))
@@ -207,25 +207,25 @@ def encode(message: FromServer | FromClient) -> bytes:
 
 
 def decode(text: str | bytes, decoder: msgspec.json.Decoder[_M]) -> _M:
-    """A text message as what it is.
+    """A message from its text.
 
     Raises:
-        Garbage: it is none that the decoder knows.
+        ProtocolError: the decoder does not know it.
     """
     try:
         return decoder.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Garbage(f"not a message: {error}") from None
+        raise ProtocolError(f"not a message: {error}") from None
 
 
-def samples_of(data: bytes) -> Any:
+def decode_samples(data: bytes) -> Any:
     """The samples in a binary message.
 
     Raises:
-        Garbage: it has half a sample.
+        ProtocolError: its length is not a multiple of the size of a sample.
     """
     if len(data) % SAMPLES.itemsize:
-        raise Garbage(f"{len(data)} bytes are no samples of float32")
+        raise ProtocolError(f"{len(data)} bytes are no samples of float32")
     return np.frombuffer(data, SAMPLES)
 
 
@@ -233,17 +233,16 @@ def samples_of(data: bytes) -> Any:
 
 
 def pack(answer: Answer, speech: bool) -> tuple[list[Action], list[Any]]:
-    """An agent's answer as it goes over the wire: what it does, and the samples that go before.
+    """An agent's answer as actions, and the samples that are sent before.
 
-    What may be wrong with it is left to whoever runs the loop, so that it is judged and told as it is without a wire
-    between; unless it cannot be sent.
+    The client checks the answer, with the same messages as for a local agent; here only what cannot be sent is refused.
 
     Raises:
-        Failure: it is no answer.
+        Failure: it is not an answer.
 
     Example:
         >>> pack(["see", protocol.Write("you", finished=True)], speech=False)
-        (['see', Act(content='you', samples=None, sample_rate=None, finished=True, erase=0)], [])
+        (['see', WriteAction(content='you', samples=None, sample_rate=None, finished=True, erase=0)], [])
     """
     actions: list[Action] = []
     samples: list[Any] = []
@@ -259,61 +258,61 @@ def is_finished(actions: Sequence[Action]) -> bool:
 
 def _pack(answer: Any, speech: bool, actions: list[Action], samples: list[Any]) -> None:
     if isinstance(answer, (list, tuple)):
-        for one in answer:
-            if one is not None:
-                _pack(one, speech, actions, samples)
+        for part in answer:
+            if part is not None:
+                _pack(part, speech, actions, samples)
     elif isinstance(answer, protocol.Revise):
-        actions.append(Anew(_text(answer.content), bool(answer.finished)))
+        actions.append(ReviseAction(_text(answer.content), bool(answer.finished)))
     elif isinstance(answer, protocol.Write):
         if not isinstance(answer.erase, int):
-            raise Failure("wrong-type", f"erase={short(answer.erase)}")
+            raise Failure("wrong-type", f"erase={shorten(answer.erase)}")
         if not isinstance(answer.sample_rate, (int, float, np.number, type(None))):
-            raise Failure("wrong-type", f"sample_rate={short(answer.sample_rate)}")
+            raise Failure("wrong-type", f"sample_rate={shorten(answer.sample_rate)}")
         rate: Any = answer.sample_rate
         if speech and not isinstance(answer.content, str):
             samples.append(piece := as_floats(answer.content))
-            actions.append(Act("", len(piece), rate, bool(answer.finished), int(answer.erase)))
+            actions.append(WriteAction("", len(piece), rate, bool(answer.finished), int(answer.erase)))
         else:
-            actions.append(Act(_text(answer.content), None, rate, bool(answer.finished), int(answer.erase)))
+            actions.append(WriteAction(_text(answer.content), None, rate, bool(answer.finished), int(answer.erase)))
     elif isinstance(answer, str):
         actions.append(str(answer))
     elif hasattr(answer, "__array__"):
         _pack(protocol.Write(answer), speech, actions, samples)
     else:
-        raise Failure("wrong-type", short(answer))
+        raise Failure("wrong-type", shorten(answer))
 
 
 def _text(content: Any) -> str | list[str]:
     if isinstance(content, str):
         return str(content)
     if not isinstance(content, (list, tuple)) or not all(isinstance(piece, str) for piece in content):
-        raise Failure("wrong-type", short(content))
+        raise Failure("wrong-type", shorten(content))
     return list(content)
 
 
 def drain(answer: Any) -> Any:
-    """What an agent yields in one step, as a list; not for ever.
+    """The answers that an agent yields in one step, as a list.
 
     Raises:
-        Failure: it yields more than it may.
+        Failure: they are more than the limit.
     """
     if type(answer) is not GeneratorType:
         return answer
-    answers = list(islice(answer, MOST + 1))
-    if len(answers) > MOST:
-        raise Failure("never-finished", f"more than {MOST} answers in one step, which is the server's limit")
+    answers = list(islice(answer, MAX_ANSWERS + 1))
+    if len(answers) > MAX_ANSWERS:
+        raise Failure("never-finished", f"more than {MAX_ANSWERS} answers in one step, which is the server's limit")
     return answers
 
 
 def unpack(actions: Sequence[Action], samples: Any) -> Answer:
-    """What came over the wire, as the agent's answer.
+    """The agent's answer from actions and samples.
 
     Args:
-        actions: what the answer does.
-        samples: all that came before it.
+        actions: the actions of the answer.
+        samples: all samples that came before it.
 
     Raises:
-        Garbage: the samples are more or fewer than the actions speak of.
+        ProtocolError: the number of samples is not that of the actions.
     """
     answers: list[Answer] = []
     at = 0
@@ -321,7 +320,7 @@ def unpack(actions: Sequence[Action], samples: Any) -> Answer:
         if isinstance(action, str):
             answers.append(action)
             continue
-        if isinstance(action, Anew):
+        if isinstance(action, ReviseAction):
             answers.append(protocol.Revise(action.content, action.finished))
             continue
         content: Any = action.content
@@ -330,5 +329,5 @@ def unpack(actions: Sequence[Action], samples: Any) -> Answer:
         rate: Any = action.sample_rate
         answers.append(protocol.Write(content, action.finished, action.erase, rate))
     if at != len(samples):
-        raise Garbage(f"an answer about {at} samples, but {len(samples)} came with it")
+        raise ProtocolError(f"an answer about {at} samples, but {len(samples)} came with it")
     return answers[0] if len(answers) == 1 else answers or None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are taken for a sentence and given back; who waits longest is served first."""
+"""A pool of agents, each taken for a sentence and returned; clients are served in the order in which they wait."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from lagging.agents.failures import raised
+from lagging.agents.failures import failure_from
 from lagging.agents.protocol import Traits, as_agent
 from lagging.errors import LaggingError, UsageError, counted
 
-__all__ = ["Housed", "Pool"]
+__all__ = ["AgentThread", "Pool"]
 
 _T = TypeVar("_T")
 
-LOOK = 0.5
-"""Seconds between two looks at whether somebody still waits."""
+POLL_SECONDS = 0.5
+"""Seconds between two checks whether the client still waits."""
 
 
-class Housed:
-    """An agent with a thread of its own, in which it is made and asked: much is set per thread, such as gradients.
+class AgentThread:
+    """An agent with a thread of its own, in which it is made and called: some libraries keep settings per thread.
 
     Attributes:
-        traits: what it declares of itself.
-        began: when what it is doing began; None if it does nothing.
+        traits: what it declares.
+        began: when its current call began; None if there is none.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="agent")
         self.began: float | None = None
         try:
-            self.agent = self.do(lambda: _made(make))
+            self.agent = self.call(lambda: _make_agent(make))
             self.traits = Traits.of(self.agent)
             if not callable(getattr(self.agent, "policy", None)):
                 raise UsageError(
@@ -45,37 +45,37 @@ class Housed:
             self.close()
             raise
 
-    def do(self, what: Callable[[], _T]) -> _T:
-        """Have something done in its thread, and wait for it."""
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Call a function in the thread, and wait for the result."""
         self.began = time.monotonic()
         try:
-            return self._thread.submit(what).result()
+            return self._thread.submit(function).result()
         finally:
             self.began = None
 
     def close(self) -> None:
-        """End its thread, when it has nothing more to do."""
+        """End the thread after its current call."""
         self._thread.shutdown(wait=False)
 
 
-def _made(make: Callable[[], Any]) -> Any:
+def _make_agent(make: Callable[[], Any]) -> Any:
     try:
         return as_agent(make())
     except LaggingError:
         raise
     except (Exception, SystemExit) as error:
-        raise LaggingError(f"the agent could not be made: {raised(error).trace.rstrip()}") from None
+        raise LaggingError(f"the agent could not be made: {failure_from(error).trace.rstrip()}") from None
 
 
 class Pool:
-    """Some agents, all alike.
+    """A pool of equal agents.
 
     Attributes:
         agents: all of them.
-        taken: how often one of them was.
+        taken: how often an agent was taken.
 
     Example:
-        >>> pool = Pool([Housed(lambda: str.upper)])
+        >>> pool = Pool([AgentThread(lambda: str.upper)])
         >>> one = pool.take(0)
         >>> pool.take(0) is None
         True
@@ -83,25 +83,25 @@ class Pool:
         >>> pool.close()
     """
 
-    def __init__(self, agents: Sequence[Housed]) -> None:
+    def __init__(self, agents: Sequence[AgentThread]) -> None:
         self.agents = agents
         self.taken = 0
         self._closed = False
         self._free = deque(agents)
-        self._waiting: deque[Future[Housed]] = deque()
+        self._waiting: deque[Future[AgentThread]] = deque()
         self._lock = threading.Lock()
 
-    def take(self, timeout: float, gone: Callable[[], bool] = lambda: False) -> Housed | None:
-        """An agent, when there is one.
+    def take(self, timeout: float, gone: Callable[[], bool] = lambda: False) -> AgentThread | None:
+        """Take an agent, when one is free.
 
         Args:
             timeout: seconds to wait for one.
-            gone: whether whoever wants it has gone away; it is asked now and then.
+            gone: whether the client that waits has gone away; it is called now and then.
 
         Returns:
-            None if there is none for so long, or will be none any more, or nobody wants it any more.
+            None after the timeout, if the pool was closed, or if the client has gone away.
         """
-        turn: Future[Housed] = Future()
+        turn: Future[AgentThread] = Future()
         with self._lock:
             if self._closed:
                 return None
@@ -112,7 +112,7 @@ class Pool:
         until = time.monotonic() + timeout
         while (left := until - time.monotonic()) > 0 and not gone():
             try:
-                return turn.result(min(left, LOOK))
+                return turn.result(min(left, POLL_SECONDS))
             except CancelledError:
                 return None
             except TimeoutError:
@@ -122,12 +122,12 @@ class Pool:
                 self._waiting.remove(turn)
                 return None
         try:
-            return turn.result()  # it came at the last moment
+            return turn.result()  # it was assigned at the last moment
         except CancelledError:
             return None
 
-    def give(self, agent: Housed) -> None:
-        """Give it back: it is the next one's, if somebody waits."""
+    def give(self, agent: AgentThread) -> None:
+        """Return an agent; the client that has waited longest gets it."""
         with self._lock:
             if self._waiting:
                 self.taken += 1
@@ -136,20 +136,20 @@ class Pool:
                 self._free.append(agent)
 
     def busy(self) -> str:
-        """What they are all doing."""
+        """What the agents are doing, in words."""
         since = [began for agent in self.agents if (began := agent.began) is not None]
         steps = f", one of them in a step for {time.monotonic() - min(since):.0f} s" if since else ""
         return f"{counted(len(self.agents), 'agent')}, all taken{steps}"
 
-    def dismiss(self) -> None:
-        """Give none out any more, also to those who wait."""
+    def stop(self) -> None:
+        """Hand out no more agents, also to clients that wait."""
         with self._lock:
             self._closed = True
             while self._waiting:
                 self._waiting.popleft().cancel()
 
     def close(self) -> None:
-        """End their threads, when they have nothing more to do."""
-        self.dismiss()
+        """End the threads after their current calls."""
+        self.stop()
         for agent in self.agents:
             agent.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The token that lets a client in: from a file or the environment, where other users do not see it."""
+"""The token of a server: read from a file or the environment, where other users do not see it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 
 from lagging.errors import UsageError
 
-__all__ = ["TOKEN", "is_shown", "read_token"]
+__all__ = ["TOKEN", "read_token", "shows_token"]
 
 TOKEN = "LAGGING_TOKEN"
 """The environment variable."""
 
-SHORTEST = 16
-MAKE = "python -c 'import secrets; print(secrets.token_urlsafe())'"
+MIN_LENGTH = 16
+GENERATE = "python -c 'import secrets; print(secrets.token_urlsafe())'"
 
 
 def read_token(file: str | None, environment: Mapping[str, str]) -> str | None:
     """The token in a file, or else in LAGGING_TOKEN; None if there is neither.
 
     Raises:
-        UsageError: the file cannot be read, or the token is too short, or cannot be sent.
+        UsageError: the file cannot be read, or the token is too short or cannot be sent.
 
     Example:
         >>> read_token(None, {"LAGGING_TOKEN": "correct-horse-battery"})
@@ -41,14 +41,14 @@ def read_token(file: str | None, environment: Mapping[str, str]) -> str | None:
         except UnicodeDecodeError:
             raise UsageError(f"{file} holds no token: it is not a text") from None
     token = token.strip()
-    if len(token) < SHORTEST or not all("!" <= letter <= "~" for letter in token):
+    if len(token) < MIN_LENGTH or not all("!" <= letter <= "~" for letter in token):
         raise UsageError(
-            f"the token in {where} is not {SHORTEST} or more letters, digits and signs of ASCII\n  fix: {MAKE}"
+            f"the token in {where} is not {MIN_LENGTH} or more letters, digits and signs of ASCII\n  fix: {GENERATE}"
         )
     return token
 
 
-def is_shown(token: str, header: str | None) -> bool:
-    """Whether `Authorization: Bearer …` shows the token; how long that takes does not tell how much of it is right."""
+def shows_token(token: str, header: str | None) -> bool:
+    """Whether `Authorization: Bearer …` has the token; compared in constant time."""
     scheme, _, shown = (header or "").partition(" ")
     return scheme.lower() == "bearer" and compare_digest(shown.strip().encode("utf-8", "replace"), token.encode())

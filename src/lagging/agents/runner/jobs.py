@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be done, and the desk at which it is done: a sentence goes in, a line of the log comes out."""
+"""Jobs, their settings, and the translation of single sentences into log lines."""
 
 from __future__ import annotations
 
@@ -15,27 +15,35 @@ from lagging.agents.loading import Spec
 from lagging.agents.loop import drive, drive_batch
 from lagging.agents.protocol import Traits
 from lagging.agents.runner.records import encode, record, write_wav
-from lagging.agents.sentence import Limits, Pulse, Sentence, Wall
-from lagging.agents.sources import Speech, Spoken, Text, Written, lines_of, open_source, text_level
+from lagging.agents.sentence import Heartbeat, Limits, RealTime, Sentence
+from lagging.agents.sources import (
+    SpeechSource,
+    SpeechTestSet,
+    TextSource,
+    TextTestSet,
+    open_source,
+    read_text_lines,
+    text_level,
+)
 from lagging.errors import UsageError, counted
 
-__all__ = ["Desk", "Job", "Settings"]
+__all__ = ["Job", "SentenceRunner", "Settings"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What, beside agent and inputs, decides what comes out.
+    """Settings of a run, besides agent and inputs.
 
     Attributes:
-        chunk: how much source is read at a time: tokens (1 if not given), or ms (500).
-        source_level, spm_model: of text, what is read at a time: "word", "char", or "spm" with a model.
-        joined_by: how what the agent writes becomes a text: a key of `hypothesis.JOINTS`.
-        level: what of it gets a delay: "word", "char", or "token".
-        limits: how far an agent may go.
-        realtime: whether source is given out at its own pace, rather than as soon as it is asked for.
-        pace: of text in real time, how many tokens a second.
-        batch: how many sentences an agent takes at once.
-        times: whether the log tells what was measured, and so is never the same twice.
+        chunk: the size of a read: tokens (default 1), or ms (default 500).
+        source_level, spm_model: the unit in which text is read: "word", "char", or "spm" with a model.
+        joined_by: how the pieces that the agent writes are joined to a text: a key of `hypothesis.JOINTS`.
+        level: the unit that gets a delay: "word", "char", or "token".
+        limits: limits for the agent.
+        realtime: whether the source is read at its own pace, rather than as soon as the agent asks for it.
+        pace: tokens per second, of text in real time.
+        batch: how many sentences an agent translates at once.
+        times: whether the log has measured times, which differ from run to run.
     """
 
     chunk: float | None = None
@@ -49,17 +57,21 @@ class Settings:
     batch: int = 1
     times: bool = True
 
-    def told(self) -> dict[str, Any]:
-        """What has to be the same when a run goes on; limits and batches may change."""
-        apart = ("limits", "batch", "spm_model")
-        return {name: value for name, value in asdict(self).items() if name not in apart} | {
+    def for_manifest(self) -> dict[str, Any]:
+        """The settings that must be the same when a run is resumed; limits and batches may change."""
+        excluded = ("limits", "batch", "spm_model")
+        return {name: value for name, value in asdict(self).items() if name not in excluded} | {
             "source_level": self.text_level
         }
 
     def check(self, traits: Traits) -> None:
-        """Whether they make sense for an agent with these traits."""
+        """Check the settings for an agent with these traits.
+
+        Raises:
+            UsageError: they do not fit.
+        """
         if self.realtime and traits.source == "text" and self.pace is None:
-            raise UsageError("text has no pace of its own: say how many words a second it has, with --pace")
+            raise UsageError("text in real time needs a pace: give the number of words per second with --pace")
         if self.pace is not None and not (self.realtime and traits.source == "text" and self.pace > 0):
             raise UsageError("--pace is a number above 0, and goes with --realtime and an agent that reads text")
         if self.batch < 1 or (self.batch > 1 and not traits.batched):
@@ -69,17 +81,17 @@ class Settings:
 
     @property
     def text_level(self) -> str:
-        """What of a text is read at a time, with the model by its name."""
+        """The unit in which text is read, with the name of its model."""
         return text_level(self.source_level, self.spm_model)
 
-    def open(self, path: str, kind: str, check: bool = True) -> Text | Speech:
-        """The test set."""
+    def open(self, path: str, kind: str, check: bool = True) -> TextTestSet | SpeechTestSet:
+        """Open the test set."""
         return open_source(path, kind, level=self.source_level, spm_model=self.spm_model, chunk=self.chunk, check=check)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run: which agent, over what, how, and where the log goes."""
+    """A run: agent, inputs, output folder and settings."""
 
     agent: Spec
     source: str
@@ -88,24 +100,28 @@ class Job:
     settings: Settings = field(default_factory=Settings)
 
     def references(self, count: int) -> list[str] | None:
-        """The reference translations of so many sentences."""
+        """The reference translations.
+
+        Raises:
+            UsageError: their number is not `count`.
+        """
         if self.reference is None:
             return None
-        lines = lines_of(self.reference)
+        lines = read_text_lines(self.reference)
         if len(lines) != count:
             many = f"{self.source} has {counted(count, 'line')}, but {self.reference} has {len(lines)}"
             raise UsageError(f"{many}: sentence and reference would not belong together")
         return lines
 
 
-class Desk:
-    """Where an agent translates the sentences of a test set."""
+class SentenceRunner:
+    """Translates sentences of a test set with an agent, and makes their log lines."""
 
     def __init__(
         self,
         agent: Any,
         traits: Traits,
-        source: Text | Speech,
+        source: TextTestSet | SpeechTestSet,
         references: Sequence[str | None] | None,
         settings: Settings,
         folder: Path | None = None,
@@ -117,81 +133,81 @@ class Desk:
         self.agent, self.traits, self.source, self.settings = agent, traits, source, settings
         self.references, self._folder = references, folder
 
-    def sentence(self, place: int) -> Sentence:
-        """A sentence, opened.
+    def sentence(self, index: int) -> Sentence:
+        """Open a sentence.
 
         Raises:
             Failure: its source cannot be read.
         """
-        return self._sentence(place, self.source.open(place))
+        return self._sentence(index, self.source.open(index))
 
-    def _sentence(self, place: int, opened: Written | Spoken) -> Sentence:
+    def _sentence(self, index: int, opened: TextSource | SpeechSource) -> Sentence:
         s = self.settings
-        wall = Wall(1000 / s.pace if s.pace else 1.0) if s.realtime else None
-        shown = self.references[place] if self.traits.sees_reference and self.references is not None else None
-        return Sentence(opened, self.traits, s.limits, place, s.joined_by, s.level, shown, wall)
+        real_time = RealTime(1000 / s.pace if s.pace else 1.0) if s.realtime else None
+        reference = self.references[index] if self.traits.sees_reference and self.references is not None else None
+        return Sentence(opened, self.traits, s.limits, index, s.joined_by, s.level, reference, real_time)
 
-    def translate(self, place: int, pulse: Pulse | None = None) -> tuple[bytes, Failure | None]:
-        """The line of a sentence, and how it failed, if it did."""
+    def translate(self, index: int, heartbeat: Heartbeat | None = None) -> tuple[bytes, Failure | None]:
+        """The log line of a sentence, and its failure, if it failed."""
         failed: Failure | None = None
         try:
-            sentence = self.sentence(place)
+            sentence = self.sentence(index)
         except Failure as failure:
-            return self.fail(place, failure), failure
+            return self.fail(index, failure), failure
         try:
             if self.traits.batched:
-                _, failed = next(drive_batch(self.agent, [sentence], 1, pulse))
+                _, failed = next(drive_batch(self.agent, [sentence], 1, heartbeat))
             else:
-                drive(self.agent, sentence, pulse)
+                drive(self.agent, sentence, heartbeat)
         except Failure as failure:
             failed = failure
         return self._line(sentence, failed), failed
 
     def translate_many(
-        self, places: Iterable[int], pulse: Pulse | None = None
+        self, indices: Iterable[int], heartbeat: Heartbeat | None = None
     ) -> Iterator[tuple[int, bytes, Failure | None]]:
-        """The lines of many sentences, as they finish, with an agent that takes several at once."""
+        """The log lines of sentences, in the order in which they finish, with an agent that translates in batches."""
         unread: list[tuple[int, Failure]] = []
 
         def opened() -> Iterator[Sentence]:
-            for place in places:
+            for index in indices:
                 try:
-                    yield self.sentence(place)
+                    yield self.sentence(index)
                 except Failure as failure:
-                    unread.append((place, failure))
+                    unread.append((index, failure))
 
-        for sentence, failure in drive_batch(self.agent, opened(), self.settings.batch, pulse):
-            yield sentence.place, self._line(sentence, failure), failure
+        for sentence, failure in drive_batch(self.agent, opened(), self.settings.batch, heartbeat):
+            yield sentence.index, self._line(sentence, failure), failure
             while unread:
-                place, wrong = unread.pop()
-                yield place, self.fail(place, wrong), wrong
-        for place, wrong in unread:
-            yield place, self.fail(place, wrong), wrong
+                index, failure_to_read = unread.pop()
+                yield index, self.fail(index, failure_to_read), failure_to_read
+        for index, failure_to_read in unread:
+            yield index, self.fail(index, failure_to_read), failure_to_read
 
-    def translate_all(self, places: Iterable[int]) -> Iterator[tuple[int, bytes, Failure | None]]:
-        """The lines of sentences, as they finish."""
+    def translate_all(self, indices: Iterable[int]) -> Iterator[tuple[int, bytes, Failure | None]]:
+        """The log lines of sentences, in the order in which they finish."""
         if self.settings.batch > 1:
-            yield from self.translate_many(places)
+            yield from self.translate_many(indices)
         else:
-            yield from ((place, *self.translate(place)) for place in places)
+            yield from ((index, *self.translate(index)) for index in indices)
 
-    def fail(self, place: int, failure: Failure) -> bytes:
-        """The line of a sentence of which there is nothing but that it failed."""
-        opened: Written | Spoken
+    def fail(self, index: int, failure: Failure) -> bytes:
+        """The log line of a sentence that failed before there was any output."""
+        opened: TextSource | SpeechSource
         try:
-            opened = self.source.open(place)
+            opened = self.source.open(index)
         except Failure:
-            opened = Spoken(np.zeros(0, dtype=np.float32), 16_000, 1)
-        return self._line(self._sentence(place, opened), failure)
+            opened = SpeechSource(np.zeros(0, dtype=np.float32), 16_000, 1)
+        return self._line(self._sentence(index, opened), failure)
 
     def _line(self, sentence: Sentence, failure: Failure | None) -> bytes:
-        place, wav = sentence.place, None
+        index, wav = sentence.index, None
         if self.traits.target == "speech" and self._folder is not None:
-            wav = (self._folder / "wavs" / f"{place}_pred.wav").resolve()
-        reference = None if self.references is None else self.references[place]
+            wav = (self._folder / "wavs" / f"{index}_pred.wav").resolve()
+        reference = None if self.references is None else self.references[index]
         line = record(
             sentence,
-            shown=self.source.shown(place),
+            source_entry=self.source.log_entry(index),
             reference=reference,
             failure=failure,
             wav=wav,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a run, one line per sentence, that survives whatever ends the run.
+"""The log of a run, one line per sentence, which survives a crash.
 
-A line is appended, whole, before the next sentence begins; by whichever process has translated it, one at a time. What
-the system has taken is safe from the death of any process; `sync` makes it safe from the loss of power. A line that
-broke off all the same has no end, and so is closed by whoever writes next; when the run goes on, such pieces are put
-aside into `torn.txt`, and their sentences are translated again. In the end the lines are put in order.
+The process that has translated a sentence appends its line, under a lock, before it takes the next sentence. A line
+that the system has accepted survives the death of any process; `sync` makes it survive a loss of power. A line that was
+written only in part has no line end, and the next writer adds one. When the run is resumed, such partial lines are
+moved to `torn.txt`, and their sentences are translated again. At the end the lines are sorted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LOG = "instances.log"
 TORN = "torn.txt"
 
 
-class _Head(msgspec.Struct):
-    """As much of a line as tells which sentence it is."""
+class _LineHead(msgspec.Struct):
+    """The fields of a line that say which sentence it is, and whether it failed."""
 
     index: int
     failed: str | None = None
@@ -35,22 +35,22 @@ class _Head(msgspec.Struct):
     traceback: str | None = None
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_DECODER = msgspec.json.Decoder(_LineHead)
 
 
 @dataclass
 class Contents:
-    """What a log holds.
+    """What a log contains.
 
     Attributes:
-        at: where the line of each sentence begins, and how long it is.
-        failed: the sentences that failed, and their kind of failure.
-        reasons: of each kind of failure, the first that there was, in words.
-        torn: how many lines had broken off.
-        sorted: whether the lines are in order.
+        positions: index of a sentence → offset and length of its line.
+        failed: index → kind of failure, of the sentences that failed.
+        reasons: kind of failure → message of the first such failure.
+        torn: number of partial lines.
+        sorted: whether the lines are sorted, and none is partial.
     """
 
-    at: dict[int, tuple[int, int]] = field(default_factory=dict)
+    positions: dict[int, tuple[int, int]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     torn: int = 0
@@ -62,7 +62,7 @@ class Journal:
 
     Attributes:
         path: the log.
-        lock: whoever writes to it has this.
+        lock: held by the process that writes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,21 +73,21 @@ class Journal:
     def _open(self) -> None:
         self._file = Descriptor.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._synced = self.size()
-        self._looked, self._written = 0, set[int]()
-        if hasattr(os, "O_DIRECTORY"):  # a new file is safe when its folder is
+        self._scanned, self._written = 0, set[int]()
+        if hasattr(os, "O_DIRECTORY"):  # makes the creation of the file survive a loss of power
             folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
             os.fsync(folder)
             os.close(folder)
 
     def size(self) -> int:
-        """Bytes written."""
-        return self._file.look().st_size
+        """Number of bytes in the log."""
+        return self._file.stat().st_size
 
     def append(self, line: bytes) -> None:
-        """Write a line, whole. The caller has the lock.
+        """Write a line. The caller holds the lock.
 
         Raises:
-            LaggingError: there was no room for all of it; what was written of it is taken back.
+            LaggingError: the disk is full; the part that was written is removed again.
         """
         size = self.size()
         if size and self._is_torn(size):
@@ -105,65 +105,65 @@ class Journal:
         return os.read(self._file.number, 1) != b"\n"
 
     def sync(self) -> None:
-        """Have the system put what was written onto the disk, if there is anything new."""
+        """Flush what was written to the disk, if there is anything new."""
         if (size := self.size()) != self._synced:
             os.fsync(self._file.number)
             self._synced = size
 
     def close(self) -> None:
-        """Sync, and let go."""
+        """Sync and close the files."""
         self.sync()
         self._file.close()
         self.lock.close()
 
-    def look(self) -> Contents:
-        """What the log holds. The caller has the lock, or is alone.
+    def read(self) -> Contents:
+        """What the log contains. The caller holds the lock, or is the only process.
 
         Raises:
-            LaggingError: a sentence is there twice.
+            LaggingError: a sentence occurs twice.
         """
-        held, start, last = Contents(), 0, -1
+        contents, start, last = Contents(), 0, -1
         with self.path.open("rb") as file:
             for line in file:
-                place, start = start, start + len(line)
+                offset, start = start, start + len(line)
                 head = _head(line)
                 if head is None:
-                    held.torn += bool(line.strip())
-                    held.sorted = False  # so that it is written anew, without
+                    contents.torn += bool(line.strip())
+                    contents.sorted = False  # sorting removes it
                     continue
-                if head.index in held.at:
+                if head.index in contents.positions:
                     raise LaggingError(f"{self.path} has the sentence {head.index} twice: somebody else wrote into it")
-                held.at[head.index] = place, len(line)
-                held.sorted &= head.index > last
+                contents.positions[head.index] = offset, len(line)
+                contents.sorted &= head.index > last
                 last = head.index
                 if head.failed is not None:
-                    held.failed[head.index] = kind = head.kind or ""
-                    held.reasons.setdefault(kind, f"{head.failed}{_where(head.traceback)}")
-        return held
+                    contents.failed[head.index] = kind = head.kind or ""
+                    contents.reasons.setdefault(kind, f"{head.failed}{_where(head.traceback)}")
+        return contents
 
-    def written(self) -> set[int]:
-        """The sentences that are in it by now; only what is new is read. The caller has the lock."""
+    def written_indices(self) -> set[int]:
+        """The indices in the log; only new lines are read. The caller holds the lock."""
         with self.path.open("rb") as file:
-            file.seek(self._looked)
+            file.seek(self._scanned)
             for line in file:
                 if line.endswith(b"\n"):
-                    self._looked += len(line)
+                    self._scanned += len(line)
                 if (head := _head(line)) is not None:
                     self._written.add(head.index)
         return self._written
 
-    def tidy(self, held: Contents, without: frozenset[int] = frozenset()) -> None:
-        """Put the lines in order, and what broke off aside. The caller has the lock, or is alone.
+    def sort(self, contents: Contents, excluded: frozenset[int] = frozenset()) -> None:
+        """Sort the lines, and move partial lines to `torn.txt`. The caller holds the lock, or is the only process.
 
         Args:
-            held: what the log holds.
-            without: sentences to leave out, because they are to be translated again.
+            contents: what the log contains.
+            excluded: sentences to remove, because they are translated again.
         """
-        if held.sorted and not without:
+        if contents.sorted and not excluded:
             return
         fresh = self.path.with_name(f".{LOG}{UNFINISHED}")
         try:
-            self._sort(held, without, fresh)
+            self._write_sorted(contents, excluded, fresh)
         except OSError as error:
             fresh.unlink(missing_ok=True)
             raise unwritable(fresh, error, LaggingError) from None
@@ -171,33 +171,33 @@ class Journal:
         fresh.replace(self.path)
         self._open()
 
-    def _sort(self, held: Contents, without: frozenset[int], fresh: Path) -> None:
-        """Write the lines in order to another file, and what broke off to a third."""
+    def _write_sorted(self, contents: Contents, excluded: frozenset[int], fresh: Path) -> None:
+        """Write the sorted lines to another file, and the partial lines to `torn.txt`."""
         with self.path.open("rb") as old, fresh.open("wb") as new:
-            for index in sorted(held.at.keys() - without):
-                place, size = held.at[index]
-                old.seek(place)
+            for index in sorted(contents.positions.keys() - excluded):
+                offset, size = contents.positions[index]
+                old.seek(offset)
                 new.write(old.read(size))
-            if held.torn:
+            if contents.torn:
                 old.seek(0)
                 torn = [line.rstrip(b"\n") + b"\n" for line in old if line.strip() and _head(line) is None]
-                with (self.path.parent / TORN).open("ab") as aside:
-                    aside.writelines(torn)
+                with (self.path.parent / TORN).open("ab") as torn_file:
+                    torn_file.writelines(torn)
             new.flush()
             os.fsync(new.fileno())
 
 
 def _where(traceback: str | None) -> str:
-    """Where in the agent's own code it was raised, as ` (agent.py:12)`; nothing if nobody knows."""
-    places = re.findall(r'^  File "([^"]+)", line (\d+)', traceback or "", re.MULTILINE)
-    return f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
+    """Where in the agent's code it was raised, as ` (agent.py:12)`; empty if there is no traceback."""
+    frames = re.findall(r'^  File "([^"]+)", line (\d+)', traceback or "", re.MULTILINE)
+    return f" ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else ""
 
 
-def _head(line: bytes) -> _Head | None:
-    """Which sentence a line is; None if it broke off."""
+def _head(line: bytes) -> _LineHead | None:
+    """Which sentence a line is; None if the line is partial."""
     if not line.endswith(b"\n"):
         return None
     try:
-        return _HEAD.decode(line)
+        return _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run.json`: how a run was made, so that it can be repeated, and so that only the same run can go on."""
+"""`run.json`: how a run was made, so that it can be repeated, and so that only the same run is resumed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from lagging.agents.loading import digest
 from lagging.agents.runner.jobs import Job
-from lagging.agents.runner.worker import Hello
-from lagging.agents.sources import Speech, Text
+from lagging.agents.runner.worker import Handshake
+from lagging.agents.sources import SpeechTestSet, TextTestSet
 from lagging.data.files import write_whole
 from lagging.data.trees import read_json
 from lagging.errors import UsageError
@@ -36,7 +36,7 @@ class Manifest:
     """The file `run.json` of a run.
 
     Attributes:
-        data: what is in it.
+        data: its contents.
     """
 
     def __init__(self, path: Path, data: dict[str, Any]) -> None:
@@ -46,19 +46,19 @@ class Manifest:
     def of(
         cls,
         job: Job,
-        source: Text | Speech,
-        hello: Hello | None = None,
+        source: TextTestSet | SpeechTestSet,
+        handshake: Handshake | None = None,
         arguments: Iterable[str] = (),
         before: Manifest | None = None,
     ) -> Manifest:
-        """The manifest of a run that is about to begin; without a hello, of one whose agent has not been made again."""
+        """The manifest of a run that begins; without a handshake, of a resumed run whose agent is not made yet."""
         agent = job.agent.fingerprint()
-        if hello is not None:
-            agent |= {"modules": hello.modules, "traits": asdict(hello.traits)}
+        if handshake is not None:
+            agent |= {"modules": handshake.modules, "traits": asdict(handshake.traits)}
         elif before is not None:
-            agent |= {"modules": job.agent.still(before.data["agent"]["modules"])}
+            agent |= {"modules": job.agent.current_modules(before.data["agent"]["modules"])}
         inputs: dict[str, Any] = {"path": job.source, "sha256": digest(job.source), "sentences": len(source)}
-        if isinstance(source, Speech):
+        if isinstance(source, SpeechTestSet):
             sizes = [os.stat(path).st_size for path in source.paths]  # noqa: PTH116
             inputs |= {"audio_bytes": sum(sizes), "audio_sizes_sha256": _hash(sizes)}
         reference = None if job.reference is None else {"path": job.reference, "sha256": digest(job.reference)}
@@ -70,7 +70,7 @@ class Manifest:
                 "agent": agent,
                 "source": inputs,
                 "reference": reference,
-                "settings": job.settings.told(),
+                "settings": job.settings.for_manifest(),
                 "arguments": list(arguments),
                 "machine": _machine(),
                 "versions": _versions(),
@@ -82,10 +82,10 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest | None:
-        """The manifest of the run in a folder; None if there is none.
+        """The manifest in a folder; None if there is none.
 
         Raises:
-            UsageError: it is there, but cannot be read.
+            UsageError: it cannot be read.
         """
         path = folder / MANIFEST
         if not path.exists():
@@ -98,24 +98,24 @@ class Manifest:
             raise UsageError(f"{path} is not the manifest of a run\n  fix: give another folder.")
         return cls(path, data)
 
-    def agree(self, now: Manifest) -> None:
-        """Whether a run is the one that began here; places of files may have changed, what is in them not.
+    def check_same(self, now: Manifest) -> None:
+        """Check that a run is the one in this manifest; files may have moved, but not changed.
 
         Raises:
-            UsageError: it is another, with everything that differs.
+            UsageError: it is another run; the message lists the differences.
         """
-        unlike = []
+        differences = []
         for part in MUST_AGREE:
-            unlike += list(_unlike(part, self.data.get(part), now.data[part]))
-        if unlike:
+            differences += list(_differences(part, self.data.get(part), now.data[part]))
+        if differences:
             raise UsageError(
                 f"{self.path.parent} holds another run: nothing was written. What has changed since it began:\n  "
-                + "\n  ".join(unlike)
+                + "\n  ".join(differences)
                 + "\n  fix: undo the change to go on with that run, or give another folder with -o."
             )
 
     def begin(self, workers: int, done: int, job: Job) -> None:
-        """A session begins; what may differ between sessions is told of each."""
+        """Add a session, with the settings that may differ between sessions."""
         session = {
             "started": _now(),
             "workers": workers,
@@ -129,27 +129,27 @@ class Manifest:
         self.data["summary"] = None
         self.save()
 
-    def end(self, how: str, done: int, total: int, failed: Mapping[int, str]) -> None:
-        """A session ends: `finished`, `interrupted`, or `stopped`."""
-        self.data["sessions"][-1] |= {"ended": _now(), "by": how}
+    def end(self, outcome: str, done: int, total: int, failed: Mapping[int, str]) -> None:
+        """End a session: `finished`, `interrupted`, or `stopped`."""
+        self.data["sessions"][-1] |= {"ended": _now(), "by": outcome}
         kinds = dict(sorted(Counter(failed.values()).items()))
         self.data["summary"] = {"sentences": total, "done": done, "failed": len(failed), "failed_by_kind": kinds}
         self.save()
 
     def sign(self, signatures: Iterable[str]) -> None:
-        """The signatures of the scores that were made of it."""
+        """Add the signatures of the scores."""
         self.data["signatures"] = list(signatures)
         self.save()
 
     def save(self) -> None:
-        """Write it, whole or not at all."""
-        with write_whole(self.path, errors="backslashreplace") as file:  # names of files that are no UTF-8
+        """Write the file, completely or not at all."""
+        with write_whole(self.path, errors="backslashreplace") as file:  # file names that are not UTF-8
             json.dump(self.data, file, indent=2, ensure_ascii=False)
             file.write("\n")
 
 
 def _is_whole(data: Any) -> bool:
-    """Whether all is there that is needed to go on."""
+    """Whether the manifest has all entries that a resumed run needs."""
     if not isinstance(data, dict) or data.get("schema") != 1:
         return False
     agent, sessions = data.get("agent"), data.get("sessions")
@@ -162,19 +162,19 @@ def _is_whole(data: Any) -> bool:
     return agent["traits"].get("source") in ("text", "speech") and all(part in data for part in MUST_AGREE)
 
 
-def _unlike(name: str, then: Any, now: Any) -> Iterable[str]:
-    """What differs, by its name; where a file lies does not matter."""
+def _differences(name: str, then: Any, now: Any) -> Iterable[str]:
+    """The differences between two entries; paths do not count."""
     if isinstance(then, dict) and isinstance(now, dict):
         for key in {**then, **now}:
             if key not in ("path", "traits") and (key != "modules" or key in now):
-                yield from _unlike(f"{name}.{key}", then.get(key), now.get(key))
+                yield from _differences(f"{name}.{key}", then.get(key), now.get(key))
     elif then != now:
-        yield f"{name}: {_short(then)} then, {_short(now)} now"
+        yield f"{name}: {_shorten(then)} then, {_shorten(now)} now"
 
 
-def _short(value: Any) -> str:
-    said = json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= 40 else f"{said[:16]}…"
+def _shorten(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:16]}…"
 
 
 def _hash(numbers: Iterable[int]) -> str:
@@ -186,7 +186,7 @@ def _now() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    """What it runs on; no name of it, nor of anybody."""
+    """The system and its number of cores; no host or user names."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
@@ -195,10 +195,10 @@ def _machine() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that translate, and how they are watched.
+"""The worker processes of a run, and their supervision.
 
-Whoever watches them ends a worker whose step takes too long (it may be stuck where no Python runs), writes down that
-its sentence failed, and starts another; what a worker had under way that died of itself is tried again, alone.
+A worker whose step takes too long is killed, since it may hang in native code; its sentence is recorded as failed and
+another worker is started. If a worker dies by itself, its sentences are tried again, one at a time.
 """
 
 from __future__ import annotations
@@ -22,141 +22,148 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from lagging.agents.failures import FAILURES, Failure
-from lagging.agents.runner.jobs import Desk, Job
+from lagging.agents.runner.jobs import Job, SentenceRunner
 from lagging.agents.runner.journal import Journal
-from lagging.agents.runner.shared import Board
-from lagging.agents.runner.worker import ASKING, Hello, work
+from lagging.agents.runner.shared import SharedState
+from lagging.agents.runner.worker import STOP_SIGNALS, Handshake, work
 from lagging.agents.sentence import NS
 from lagging.errors import LaggingError
 
-__all__ = ["Crew"]
+__all__ = ["WorkerPool"]
 
-TICK = 0.05
-"""Seconds between two looks at the workers, if none of them ends."""
+POLL_SECONDS = 0.05
+"""Seconds between two checks of the workers, if none of them ends."""
 
-GRACE = 3.0
-"""Seconds that a worker may take to end when all is done: what else an agent keeps going is ended."""
+EXIT_SECONDS = 3.0
+"""Seconds that a worker may take to exit when all is done; an agent may have left threads or processes running."""
+
+MAX_IDLE_DEATHS = 3
+"""How many workers in a row may die without a sentence in progress."""
 
 
 @dataclass
-class _Hand:
-    """A worker, as it is seen from outside.
+class _Worker:
+    """A worker process, as the parent sees it.
 
     Attributes:
-        process, wire: itself, and how one speaks with it.
-        ready: whether it has been told what to do.
-        again: the sentences that it is to try again, one after the other, before anything else.
-        done: when it said that all is done; 0 before.
+        process: the process.
+        pipe: the connection to it.
+        ready: whether it has been sent its work.
+        retries: the sentences that it tries again, one after the other, before any other.
+        done: when it reported that all is done; 0 before.
     """
 
     process: BaseProcess
-    wire: Connection
+    pipe: Connection
     ready: bool = False
-    again: Sequence[int] = ()
+    retries: Sequence[int] = ()
     done: float = 0.0
 
 
 @dataclass
-class Crew:
+class WorkerPool:
     """The workers of a run.
 
     Attributes:
         job: what they do.
         size: how many there are.
         strict: whether the first failure ends the run.
-        width: how many sentences one of them may have under way.
-        hello: what the first of them said.
-        interrupted: whether somebody asked to stop.
+        width: how many sentences a worker may have in progress.
+        handshake: the first message of the first worker.
+        interrupted: whether the run was asked to stop.
     """
 
     job: Job
     size: int = 1
     strict: bool = False
     width: int = 1
-    hello: Hello | None = None
+    handshake: Handshake | None = None
     interrupted: bool = False
-    _hands: dict[int, _Hand] = field(default_factory=dict)
-    _strikes: Counter[int] = field(default_factory=Counter)
-    _idle: int = 0
-    _size: int = 0
+    _workers: dict[int, _Worker] = field(default_factory=dict)
+    _deaths: Counter[int] = field(default_factory=Counter)
+    _idle_deaths: int = 0
+    _log_size: int = 0
 
     def __post_init__(self) -> None:
-        """Prepare the memory that they share."""
+        """Allocate the shared memory."""
         self._context = multiprocessing.get_context("spawn")
-        self._board = Board(self.size, self.width)
+        self._shared = SharedState(self.size, self.width)
 
-    def meet(self) -> Hello:
-        """Start the first worker, and hear what the agent is.
+    def start_first(self) -> Handshake:
+        """Start the first worker, and receive what the agent declares.
 
         Raises:
-            LaggingError: it cannot be made.
+            LaggingError: the agent cannot be made.
         """
         self._start(0)
-        self.hello = self._hear(0)
-        return self.hello
+        self.handshake = self._receive_handshake(0)
+        return self.handshake
 
-    def _start(self, worker: int) -> None:
-        ours, theirs = self._context.Pipe()
-        args = (self.job, worker, self._board, theirs, self.strict)
-        process = self._context.Process(target=work, args=args, name=f"lagging-{worker}")
-        with _unasked():
+    def _start(self, slot: int) -> None:
+        parent_end, worker_end = self._context.Pipe()
+        args = (self.job, slot, self._shared, worker_end, self.strict)
+        process = self._context.Process(target=work, args=args, name=f"lagging-{slot}")
+        with _blocked_stop_signals():
             process.start()
-            theirs.close()
-            self._hands[worker] = _Hand(process, ours)
+            worker_end.close()
+            self._workers[slot] = _Worker(process, parent_end)
 
-    def _hear(self, worker: int) -> Hello:
-        hand = self._hands[worker]
-        while not hand.wire.poll(TICK) and hand.process.exitcode is None:
-            pass  # it may die, and leave behind somebody who keeps the wire open
+    def _receive_handshake(self, slot: int) -> Handshake:
+        worker = self._workers[slot]
+        while not worker.pipe.poll(POLL_SECONDS) and worker.process.exitcode is None:
+            pass  # the worker may die while a process that it started keeps the pipe open
         try:
-            said = hand.wire.recv() if hand.wire.poll() else None
+            message = worker.pipe.recv() if worker.pipe.poll() else None
         except (EOFError, OSError):
-            hand.process.join()
-            said = None
-        if isinstance(said, LaggingError):
-            raise said
-        if said is None:
-            raise LaggingError(f"the agent's process died while the agent was being made ({self._end(worker, hand)})")
-        assert isinstance(said, Hello)
-        return said
+            worker.process.join()
+            message = None
+        if isinstance(message, LaggingError):
+            raise message
+        if message is None:
+            how = self._describe_end(slot, worker)
+            raise LaggingError(f"the agent's process died while the agent was being made ({how})")
+        assert isinstance(message, Handshake)
+        return message
 
-    def run(self, todo: Sequence[int], desk: Desk, journal: Journal, progress: Callable[[], None]) -> bool:
-        """Have all of it done; whether it was, or somebody said to stop.
+    def run(self, todo: Sequence[int], runner: SentenceRunner, journal: Journal, progress: Callable[[], None]) -> bool:
+        """Translate all sentences; False if the run was stopped before.
 
         Args:
-            todo: the sentences.
-            desk: for the lines of sentences whose worker was lost.
+            todo: the indices of the sentences.
+            runner: makes the lines of sentences whose worker was lost.
             journal: where the lines go.
             progress: called now and then.
 
         Raises:
-            LaggingError: a worker cannot go on.
-            KeyboardInterrupt: somebody asked twice to stop.
+            LaggingError: a worker cannot continue.
+            KeyboardInterrupt: the run was asked to stop a second time.
         """
-        with self._listening():
+        with self._stop_on_signals():
             try:
-                self._go(0, todo)
-                self._watch(todo, desk, journal, progress)
-                while not self._board.stopped and (left := self._left(todo, journal)):
-                    self._board.begin()  # whoever had these died just when they were given out
+                self._send_work(0, todo)
+                self._supervise(todo, runner, journal, progress)
+                while not self._shared.stopped and (missing := self._missing(todo, journal)):
+                    self._shared.restart()  # a worker died just when it was handed these sentences
                     self._start(0)
-                    self._watch(left, desk, journal, progress)
-                    if len(self._left(todo, journal)) == len(left):
+                    self._supervise(missing, runner, journal, progress)
+                    if len(self._missing(todo, journal)) == len(missing):
                         raise LaggingError("the agent's processes end before their work is done")
             except KeyboardInterrupt:
                 self.interrupted = True
-                with journal.lock.held():  # so that no line breaks off
-                    self.dismiss()
+                with journal.lock.held():  # no worker is killed while it writes a line
+                    self.kill()
                 raise
-        return not self._board.stopped
+        return not self._shared.stopped
 
-    def _watch(self, todo: Sequence[int], desk: Desk, journal: Journal, progress: Callable[[], None]) -> None:
-        """Until all workers have ended; the first has been started."""
-        for worker in range(1, min(self.size, len(todo))):
-            self._start(worker)
+    def _supervise(
+        self, todo: Sequence[int], runner: SentenceRunner, journal: Journal, progress: Callable[[], None]
+    ) -> None:
+        """Start the other workers, and check all of them until they have ended."""
+        for slot in range(1, min(self.size, len(todo))):
+            self._start(slot)
         synced = time.monotonic()
-        while self._hands:
-            self._look(todo, desk, journal)
+        while self._workers:
+            self._check(todo, runner, journal)
             if time.monotonic() - synced >= 0.5:
                 journal.sync()
                 synced = time.monotonic()
@@ -165,135 +172,140 @@ class Crew:
         progress()
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Whoever asks to stop is heeded between two looks; whoever asks again, at once."""
+    def _stop_on_signals(self) -> Iterator[None]:
+        """Handle SIGINT and SIGTERM: the first finishes the sentences in progress, the second stops at once."""
 
-        def ask(*_: object) -> None:
+        def handle(*_: object) -> None:
             if self.interrupted:
                 raise KeyboardInterrupt
             self.interrupted = True
-            self._board.stop()
+            self._shared.stop()
 
-        here = threading.current_thread() is threading.main_thread()
-        heard = [number for number in ASKING if here and signal.getsignal(number) is signal.default_int_handler]
-        for number in heard:
-            signal.signal(number, ask)
+        in_main = threading.current_thread() is threading.main_thread()
+        handled = [
+            number for number in STOP_SIGNALS if in_main and signal.getsignal(number) is signal.default_int_handler
+        ]
+        for number in handled:
+            signal.signal(number, handle)
         try:
             yield
         finally:
-            for number in heard:
+            for number in handled:
                 signal.signal(number, signal.default_int_handler)
 
-    def _left(self, todo: Sequence[int], journal: Journal) -> list[int]:
-        """What has not been done."""
+    def _missing(self, todo: Sequence[int], journal: Journal) -> list[int]:
+        """The sentences that are not in the log."""
         with journal.lock.held():
-            written = journal.written()
-        return [place for place in todo if place not in written]
+            written = journal.written_indices()
+        return [index for index in todo if index not in written]
 
-    def _go(self, worker: int, todo: Sequence[int], again: Sequence[int] = ()) -> None:
-        hand = self._hands[worker]
-        hand.ready, hand.again = True, again
-        with suppress(BrokenPipeError, ConnectionResetError):  # it has died, which will be seen
-            hand.wire.send((todo, again))
+    def _send_work(self, slot: int, todo: Sequence[int], retries: Sequence[int] = ()) -> None:
+        worker = self._workers[slot]
+        worker.ready, worker.retries = True, retries
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has died, which the next check sees
+            worker.pipe.send((todo, retries))
 
-    def _look(self, todo: Sequence[int], desk: Desk, journal: Journal) -> None:
-        """See which workers have something to say, have ended, or take too long."""
-        watched: list[Any] = [hand.process.sentinel for hand in self._hands.values()]
-        watched += [hand.wire for hand in self._hands.values() if not hand.done]
-        wait(watched, TICK)
-        for worker, hand in list(self._hands.items()):
-            if not hand.done and hand.wire.poll():
-                self._listen(worker, hand, todo)
-            if hand.done and time.monotonic() - hand.done > GRACE:
-                _kill(hand.process)
-            if hand.process.exitcode is not None:
-                _kill(hand.process)  # what it has started has not ended yet
-                closed = self._board.is_closed(worker)
-                why = Failure("closed-files") if closed else Failure("died", _ended(hand.process.exitcode))
-                self._lost(worker, desk, journal, why, todo)
-            elif (late := self._late(worker)) is not None:
-                with journal.lock.held():  # so that it is not amid a line, and has not just been done
-                    if self._late(worker) is None:
+    def _check(self, todo: Sequence[int], runner: SentenceRunner, journal: Journal) -> None:
+        """Receive messages, and handle workers that have ended or take too long."""
+        waitables: list[Any] = [worker.process.sentinel for worker in self._workers.values()]
+        waitables += [worker.pipe for worker in self._workers.values() if not worker.done]
+        wait(waitables, POLL_SECONDS)
+        for slot, worker in list(self._workers.items()):
+            if not worker.done and worker.pipe.poll():
+                self._receive(slot, worker, todo)
+            if worker.done and time.monotonic() - worker.done > EXIT_SECONDS:
+                _kill(worker.process)
+            if worker.process.exitcode is not None:
+                _kill(worker.process)  # processes that it started may still run
+                closed = self._shared.is_closed(slot)
+                failure = Failure("closed-files") if closed else Failure("died", _exit_text(worker.process.exitcode))
+                self._handle_end(slot, runner, journal, failure, todo)
+            elif (failure_late := self._exceeded_limit(slot)) is not None:
+                with journal.lock.held():  # it does not write a line now, and its sentence is still not done
+                    if self._exceeded_limit(slot) is None:
                         continue
-                    _kill(hand.process)
-                self._lost(worker, desk, journal, late, todo)
+                    _kill(worker.process)
+                self._handle_end(slot, runner, journal, failure_late, todo)
 
-    def _listen(self, worker: int, hand: _Hand, todo: Sequence[int]) -> None:
+    def _receive(self, slot: int, worker: _Worker, todo: Sequence[int]) -> None:
         try:
-            said = hand.wire.recv()
+            message = worker.pipe.recv()
         except (EOFError, OSError):  # it is about to end
-            said = None
-        if isinstance(said, LaggingError):
-            self.dismiss()
-            raise said
-        if said is None:
-            hand.done = time.monotonic()
+            message = None
+        if isinstance(message, LaggingError):
+            self.kill()
+            raise message
+        if message is None:
+            worker.done = time.monotonic()
         else:
-            self._go(worker, todo, self._board.under_way(worker))
+            self._send_work(slot, todo, self._shared.in_progress(slot))
 
-    def _late(self, worker: int) -> Failure | None:
-        began, limits = self._board.began(worker), self.job.settings.limits
+    def _exceeded_limit(self, slot: int) -> Failure | None:
+        began, limits = self._shared.step_began(slot), self.job.settings.limits
         if not began:
             return None
-        took = (time.perf_counter_ns() - began) / NS
-        if took > limits.step:
+        seconds = (time.perf_counter_ns() - began) / NS
+        if seconds > limits.step:
             return Failure("step-limit", f"more than {limits.step:g} s")
-        return Failure("sentence-limit", f"more than {limits.sentence:g} s") if took > limits.sentence else None
+        return Failure("sentence-limit", f"more than {limits.sentence:g} s") if seconds > limits.sentence else None
 
-    def _lost(self, worker: int, desk: Desk, journal: Journal, why: Failure, todo: Sequence[int]) -> None:
-        """A worker has ended: it has done all, or what it had under way failed, or is tried again by another."""
-        hand = self._hands.pop(worker)
-        code, end = hand.process.exitcode, self._end(worker, hand)
-        hand.wire.close()
-        places = self._board.under_way(worker)
-        self._board.clear(worker)
-        if not places and (hand.done or code == 0):
+    def _handle_end(
+        self, slot: int, runner: SentenceRunner, journal: Journal, failure: Failure, todo: Sequence[int]
+    ) -> None:
+        """Record the sentences of a worker that has ended as failed, or have another worker try them again."""
+        worker = self._workers.pop(slot)
+        code, how = worker.process.exitcode, self._describe_end(slot, worker)
+        worker.pipe.close()
+        indices = self._shared.in_progress(slot)
+        self._shared.clear(slot)
+        if not indices and (worker.done or code == 0):
             return
-        if not (places and hand.ready):
-            self._idle, self._size = self._idle + 1 if journal.size() == self._size else 1, journal.size()
-        if self._idle > 3:
-            when = "not over a sentence" if hand.ready else "while the agent was being made again"
-            raise LaggingError(f"the agent's process died, {when} ({end})")
+        if not (indices and worker.ready):
+            unchanged = journal.size() == self._log_size
+            self._idle_deaths, self._log_size = self._idle_deaths + 1 if unchanged else 1, journal.size()
+        if self._idle_deaths > MAX_IDLE_DEATHS:
+            when = "not over a sentence" if worker.ready else "while the agent was being made again"
+            raise LaggingError(f"the agent's process died, {when} ({how})")
         with journal.lock.held():
-            written = journal.written()
-        suspects = ([place for place in hand.again if place in places][:1] or places) if hand.ready else []
-        again = []
-        for place in places:
-            if place in written:  # it died after the last stroke
+            written = journal.written_indices()
+        suspects = ([index for index in worker.retries if index in indices][:1] or indices) if worker.ready else []
+        retries = []
+        for index in indices:
+            if index in written:  # the worker died after it had written the line
                 continue
-            self._strikes[place] += place in suspects
-            if place in suspects and (self._strikes[place] > 1 or (why.kind != "died" and len(suspects) == 1)):
+            self._deaths[index] += index in suspects
+            if index in suspects and (self._deaths[index] > 1 or (failure.kind != "died" and len(suspects) == 1)):
                 with journal.lock.held():
-                    journal.append(desk.fail(place, why))
+                    journal.append(runner.fail(index, failure))
                 if self.strict:
-                    self._board.stop()
+                    self._shared.stop()
             else:
-                again.append(place)
-        if again or self._board.has_more(todo):
-            self._start(worker)
-            for place in again:
-                self._board.add(worker, place)
+                retries.append(index)
+        if retries or self._shared.has_more(todo):
+            self._start(slot)
+            for index in retries:
+                self._shared.add(slot, index)
 
-    def _end(self, worker: int, hand: _Hand) -> str:
+    def _describe_end(self, slot: int, worker: _Worker) -> str:
         """How a worker ended, in words."""
-        return FAILURES["closed-files"] if self._board.is_closed(worker) else _ended(hand.process.exitcode)
+        return FAILURES["closed-files"] if self._shared.is_closed(slot) else _exit_text(worker.process.exitcode)
 
-    def dismiss(self) -> None:
-        """End them all, wherever they are."""
-        for hand in self._hands.values():
-            _kill(hand.process)
-            hand.wire.close()
-        self._hands.clear()
+    def kill(self) -> None:
+        """Kill all workers."""
+        for worker in self._workers.values():
+            _kill(worker.process)
+            worker.pipe.close()
+        self._workers.clear()
 
 
 @contextmanager
-def _unasked() -> Iterator[None]:
-    """Whoever asks to stop is heard later; a process that is started meanwhile does not hear it, until it will."""
+def _blocked_stop_signals() -> Iterator[None]:
+    """Block SIGINT and SIGTERM while a child process is started; the child unblocks them when it is ready."""
     if os.name != "posix":
         yield
         return
-    resource_tracker.ensure_running()  # which would unblock them
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
+    resource_tracker.ensure_running()  # starting it inside the block would unblock them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
@@ -301,7 +313,7 @@ def _unasked() -> Iterator[None]:
 
 
 def _kill(process: BaseProcess) -> None:
-    """End a worker, and whatever it has started."""
+    """Kill a worker, and the processes that it has started."""
     if os.name == "posix" and process.pid is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -309,8 +321,8 @@ def _kill(process: BaseProcess) -> None:
     process.join()
 
 
-def _ended(code: int | None) -> str:
-    """How a process ended, in words."""
+def _exit_text(code: int | None) -> str:
+    """An exit code, in words."""
     if code is None or code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):

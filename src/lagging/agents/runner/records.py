@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sentence as a line of `instances.log`: SimulEval's keys in SimulEval's order, then ours.
+"""A sentence as a line of `instances.log`: SimulEval's keys in SimulEval's order, then others.
 
-What is ours: `unit` and `level`, so that nothing has to be guessed; of each step `arrivals` (how much source had been
-read) and `compute` (how many ms the agent took), and for each token the step that wrote it (`steps`), which make the
-queue clock exact; of speech, and of text in real time, `starts` and `finishes` of each step, in ms since the source
-began; `erased` and `revisions`, where something was taken back; `failed`, where the agent did what it must not.
+The others are: `unit` and `level` of the delays; for each step `arrivals` (how much source had been read) and `compute`
+(how many ms the agent took), and for each token the step that wrote it (`steps`), which make the queue clock exact; for
+speech, and for text in real time, `starts` and `finishes` of each step, in ms since the source began; `erased` and
+`revisions` of text; `failed`, `kind` and `traceback` of a failure.
 
-Of speech, `elapsed` is what SimulEval means by it: what was read, and all computing so far. In real time it is when the
-token was there.
+For speech, `elapsed` is what SimulEval means by it: what was read, plus all computing so far. In real time it is when
+the token was written.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Note, merge_notes, optional
 from lagging.formats.jsonl_writer import speech_record
+from lagging.metrics.kernels import finish_times
 
 __all__ = ["TIMES", "encode", "read_lines", "record", "write_wav"]
 
 TIMES = ("elapsed", "compute", "starts", "finishes")
-"""What is measured, and so differs from one run to the next."""
+"""Keys of measured times, which differ from run to run."""
 
 
 def record(
     sentence: Sentence,
     *,
-    shown: Any,
+    source_entry: Any,
     reference: str | None,
     failure: Failure | None = None,
     wav: Path | None = None,
     times: bool = True,
 ) -> dict[str, Any]:
-    """The line of a sentence that is over.
+    """The log line of a finished sentence.
 
     Args:
-        sentence: what happened.
-        shown: how the log names the source.
+        sentence: the sentence.
+        source_entry: the source as the log has it.
         reference: the reference translation.
-        failure: why it failed, if it did; what was written by then does not count.
-        wav: where its output speech was written.
-        times: whether to tell what was measured.
+        failure: why it failed, if it did; what was written before does not count.
+        wav: path of its output speech.
+        times: whether to include measured times.
     """
     source, speech_in, speech_out = sentence.source, sentence.source.sample_rate > 0, sentence.traits.target == "speech"
     text, steps = ("", []) if failure is not None else _written(sentence, speech_out)
@@ -62,38 +63,40 @@ def record(
     starts: list[float] = []
     finishes: list[float] = []
     elapsed: list[float] = []
-    if sentence.wall is not None:
-        starts, finishes = ([round(ms, 4) for ms in some] for some in (sentence.starts, sentence.finishes))
+    if sentence.real_time is not None:
+        starts, finishes = ([round(ms, 4) for ms in times_ms] for times_ms in (sentence.starts, sentence.finishes))
         elapsed = finishes
     elif speech_in:
-        starts, finishes = _queued(sentence.arrivals, compute)
+        # a step begins when its source has arrived and the previous step has ended
+        finishes = [round(ms, 4) for ms in finish_times(sentence.arrivals, compute)]
+        starts = [round(max(pair), 4) for pair in zip(sentence.arrivals, [0.0, *finishes], strict=False)]
         elapsed = [round(read + spent, 4) for read, spent in zip(sentence.arrivals, accumulate(compute), strict=True)]
     line: dict[str, Any] = {
-        "index": sentence.place,
+        "index": sentence.index,
         "prediction": os.fsencode(wav).decode(errors="backslashreplace") if speech_out and wav is not None else text,
         "delays": delays,
         "elapsed": [elapsed[step] for step in steps] if speech_in and times else [0] * len(steps) * (not speech_in),
         "prediction_length": len(steps),
         "reference": reference,
-        "source": shown,
+        "source": source_entry,
         "source_length": source.length,
     }
     if speech_out:
         durations = [1000 * len(p) / sentence.rates[0] for p in sentence.state.target] if failure is None else []
-        line = speech_record(line | {"source": shown[0]}, durations)
+        line = speech_record(line | {"source": source_entry[0]}, durations)
     line |= {"unit": "ms" if speech_in else "token", "level": "token" if speech_out else sentence.level}
-    over = failure is None
+    succeeded = failure is None
     line |= {
-        "arrivals": sentence.arrivals if over else [],
-        "compute": compute if over and times else [],
+        "arrivals": sentence.arrivals if succeeded else [],
+        "compute": compute if succeeded and times else [],
         "steps": steps,
     }
-    if (speech_in or sentence.wall is not None) and times and over:
+    if (speech_in or sentence.real_time is not None) and times and succeeded:
         line |= {"starts": starts, "finishes": finishes}
     if not times:
         del line["compute"]
     if not speech_out:
-        line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions} if over else {}
+        line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions} if succeeded else {}
     if failure is not None:
         line |= {
             "failed": str(failure),
@@ -107,17 +110,8 @@ def _written(sentence: Sentence, speech_out: bool) -> tuple[str, list[int]]:
     return ("", sentence.hypothesis.owners) if speech_out else sentence.hypothesis.finish()
 
 
-def _queued(arrivals: list[float], compute: list[float]) -> tuple[list[float], list[float]]:
-    """When each step would begin and end: not before its source is there, nor before the step before has ended."""
-    starts, finishes, end = [], [], 0.0
-    for arrival, took in zip(arrivals, compute, strict=True):
-        starts.append(start := round(max(arrival, end), 4))
-        finishes.append(end := round(start + took, 4))
-    return starts, finishes
-
-
 def encode(line: dict[str, Any]) -> bytes:
-    """A line of JSON, with its end."""
+    """A log line as JSON, with its line end."""
     return msgspec.json.encode(line) + b"\n"
 
 
@@ -130,7 +124,7 @@ def read_lines(lines: Sequence[bytes], name: str = "") -> Run:
     if "durations" in columns:
         del texts["prediction"], columns["elapsed"]
     counts: dict[str, Any] = {key: [row.get(key, math.nan) for row in rows] for key in ("erased", "revisions")}
-    made = Run.from_delays(
+    run = Run.from_delays(
         [row["delays"] for row in rows],
         source_length=[row["source_length"] for row in rows],
         source=[row["source"] if isinstance(row["source"], str) else row["source"][0] for row in rows],
@@ -143,17 +137,17 @@ def read_lines(lines: Sequence[bytes], name: str = "") -> Run:
         **({} if "durations" in columns else counts),
     )
     failed = [row for row in rows if "failed" in row]
-    said = [failed_note(row["index"], row["kind"]) for row in failed]
-    return replace(made, notes=merge_notes([*said, *made.notes]))
+    notes = [failed_note(row["index"], row["kind"]) for row in failed]
+    return replace(run, notes=merge_notes([*notes, *run.notes]))
 
 
 def failed_note(index: int, kind: str) -> Note:
-    """That a sentence failed, for whoever reads a score of it."""
+    """The note on a failed sentence."""
     return Note("failed", f"{FAILURES[kind]}; nothing of it counts", 1, (index,))
 
 
 def write_wav(path: Path, sentence: Sentence | None, intervals: list[list[float]]) -> None:
-    """What was spoken, as one sound file: it begins with the first piece, and has silence between pieces."""
+    """Write the output speech to a sound file: it begins with the first piece, with silence between pieces."""
     soundfile = optional("soundfile", "speech")
     pieces, rate = (
         ([], 16_000) if sentence is None or not sentence.rates else (sentence.state.target, sentence.rates[0])
@@ -163,4 +157,4 @@ def write_wav(path: Path, sentence: Sentence | None, intervals: list[list[float]
     for at, piece in zip(starts, pieces, strict=True):
         samples[at : at + len(piece)] = piece
     with write_whole(path, binary=True) as file:
-        soundfile.write(file, samples, rate, format="WAV")  # on the disk before the line that says that it is there
+        soundfile.write(file, samples, rate, format="WAV")  # written before the log line that names it

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that a run's processes share: what is left to do, and what each of them is doing.
+"""Shared memory of the processes of a run: what is left to do, and what each worker is doing.
 
-Numbers of 64 bits. Two for all: how many sentences have been given out, and whether to stop. Then a row for each
-worker: when its step began (in ns of the monotonic clock, 0 between steps), whether its files were closed, how many
-sentences it has under way, and which.
-Whoever gives out a sentence has the lock of the journal, so that nothing is lost when a worker dies.
+It is an array of 64-bit integers. The first two hold for the whole run: how many sentences have been handed out, and
+whether to stop. Then each worker has a row: when its step began (ns of the monotonic clock, 0 between steps), whether
+its files were closed, how many sentences it has in progress, and their indices. Sentences are handed out under the
+lock of the journal, so that none is lost when a worker dies.
 """
 
 from __future__ import annotations
@@ -12,94 +12,94 @@ from __future__ import annotations
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
-__all__ = ["Board"]
+__all__ = ["SharedState"]
 
-GIVEN, STOP = 0, 1
+N_TAKEN, STOP = 0, 1
 STEP, CLOSED, COUNT, FIRST = 0, 1, 2, 3
 
 
-class Board:
-    """The shared memory; it can be given to a process when that is started."""
+class SharedState:
+    """The shared memory; it is passed to a process when that is started."""
 
     def __init__(self, workers: int, width: int) -> None:
-        self._size = FIRST + width
-        self._raw: Any = RawArray("q", 2 + workers * self._size)
-        self._open()
+        self._row_size = FIRST + width
+        self._raw: Any = RawArray("q", 2 + workers * self._row_size)
+        self._map()
 
-    def _open(self) -> None:
+    def _map(self) -> None:
         self.cells = memoryview(self._raw).cast("B").cast("q")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_size": self._size, "_raw": self._raw}
+        return {"_row_size": self._row_size, "_raw": self._raw}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._open()
+        self._map()
 
-    def row(self, worker: int) -> memoryview:
-        """The row of a worker; its first number is the pulse."""
-        start = 2 + worker * self._size
-        return self.cells[start : start + self._size]
+    def row(self, slot: int) -> memoryview:
+        """The row of a worker; its first number is the heartbeat."""
+        start = 2 + slot * self._row_size
+        return self.cells[start : start + self._row_size]
 
-    def give(self, worker: int, todo: Any) -> int | None:
-        """The next sentence, if there is one and nobody has said to stop. The caller has the lock."""
+    def take(self, slot: int, todo: Any) -> int | None:
+        """Hand the next sentence to a worker; None if there is none, or the run stops. The caller holds the lock."""
         if not self.has_more(todo):
             return None
-        given = self.cells[GIVEN]
-        self.cells[GIVEN] = given + 1
-        place = int(todo[given])
-        self.add(worker, place)
-        return place
+        n_taken = self.cells[N_TAKEN]
+        self.cells[N_TAKEN] = n_taken + 1
+        index = int(todo[n_taken])
+        self.add(slot, index)
+        return index
 
-    def add(self, worker: int, place: int) -> None:
-        """A worker has a sentence under way."""
-        row = self.row(worker)
-        row[FIRST + row[COUNT]] = place
+    def add(self, slot: int, index: int) -> None:
+        """Note that a worker has a sentence in progress."""
+        row = self.row(slot)
+        row[FIRST + row[COUNT]] = index
         row[COUNT] += 1
 
-    def remove(self, worker: int, place: int) -> None:
-        """A sentence is over. Who dies amid this leaves another there twice, but none out."""
-        row = self.row(worker)
+    def remove(self, slot: int, index: int) -> None:
+        """Note that a sentence is done. A worker killed here may leave an index twice, but never loses one."""
+        row = self.row(slot)
         last = FIRST + row[COUNT] - 1
-        at = next(at for at in range(FIRST, last + 1) if row[at] == place)
-        row[at] = row[last]
+        cell = next(cell for cell in range(FIRST, last + 1) if row[cell] == index)
+        row[cell] = row[last]
         row[COUNT] -= 1
 
-    def under_way(self, worker: int) -> list[int]:
-        """The sentences that a worker has under way."""
-        row = self.row(worker)
+    def in_progress(self, slot: int) -> list[int]:
+        """The indices of the sentences that a worker has in progress."""
+        row = self.row(slot)
         return list(dict.fromkeys(row[FIRST : FIRST + row[COUNT]].tolist()))
 
     def has_more(self, todo: Any) -> bool:
-        """Whether there is anything left to give out."""
-        return self.cells[GIVEN] < len(todo) and not self.cells[STOP]
+        """Whether a sentence is left to hand out, and the run does not stop."""
+        return self.cells[N_TAKEN] < len(todo) and not self.cells[STOP]
 
-    def begin(self) -> None:
-        """Nothing has been given out."""
-        self.cells[GIVEN] = 0
+    def restart(self) -> None:
+        """Hand out from the beginning again."""
+        self.cells[N_TAKEN] = 0
 
-    def clear(self, worker: int) -> None:
-        """A worker is gone."""
-        row = self.row(worker)
+    def clear(self, slot: int) -> None:
+        """Empty the row of a worker that has ended."""
+        row = self.row(slot)
         row[COUNT] = row[STEP] = row[CLOSED] = 0
 
-    def began(self, worker: int) -> int:
+    def step_began(self, slot: int) -> int:
         """When the step of a worker began; 0 between steps."""
-        return self.row(worker)[STEP]
+        return self.row(slot)[STEP]
 
-    def close(self, worker: int) -> None:
-        """The files of a worker were closed: it can neither work on nor say so."""
-        self.row(worker)[CLOSED] = 1
+    def mark_closed(self, slot: int) -> None:
+        """Note that the files of a worker were closed, so that it can neither continue nor report it."""
+        self.row(slot)[CLOSED] = 1
 
-    def is_closed(self, worker: int) -> bool:
-        """Whether they were."""
-        return bool(self.row(worker)[CLOSED])
+    def is_closed(self, slot: int) -> bool:
+        """Whether the files of a worker were closed."""
+        return bool(self.row(slot)[CLOSED])
 
     def stop(self) -> None:
-        """No more sentences are given out."""
+        """Hand out no more sentences."""
         self.cells[STOP] = 1
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody said to stop."""
+        """Whether the run was asked to stop."""
         return bool(self.cells[STOP])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does, in a process of its own.
+"""A worker process.
 
-It makes the agent, takes a sentence, translates it, appends its line to the journal, and takes the next. Nothing passes
-through anybody else, so that a sentence that is over is in the log. It ends when whoever started it has ended.
+It makes the agent, takes a sentence, translates it, appends its line to the journal, and takes the next. The worker
+itself writes the line, so that a finished sentence is in the log at once. It exits when its parent process has ended.
 """
 
 from __future__ import annotations
@@ -14,39 +14,38 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from lagging.agents.failures import Failure, raised
-from lagging.agents.loading import beside
+from lagging.agents.failures import Failure, failure_from
+from lagging.agents.loading import sibling_modules
 from lagging.agents.protocol import Traits
-from lagging.agents.runner.jobs import Desk, Job
+from lagging.agents.runner.jobs import Job, SentenceRunner
 from lagging.agents.runner.journal import Journal
 from lagging.agents.runner.locks import ClosedError, Descriptor
-from lagging.agents.runner.shared import Board
+from lagging.agents.runner.shared import SharedState
 from lagging.errors import LaggingError, UsageError
 from lagging.errors.printable import printable
 
-__all__ = ["ASKING", "Hello", "work"]
+__all__ = ["STOP_SIGNALS", "Handshake", "work"]
 
-ASKING = (signal.SIGINT, signal.SIGTERM)
-"""How somebody asks to stop."""
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask a run to stop."""
 
-
-AGAIN = "give the same command again, with --retry-failed for the sentence that it broke off in"
+RETRY = "give the same command again, with --retry-failed for the sentence that it broke off in"
 
 
 @dataclass(frozen=True)
-class Hello:
-    """What a worker says when it has made the agent.
+class Handshake:
+    """The first message of a worker, when it has made the agent.
 
     Attributes:
-        traits: what it is.
-        modules: the files beside its own that it imported, by their hashes; of one that is served elsewhere, who it is.
+        traits: what the agent declares.
+        modules: hashes of the modules that it imported from its folder; of a remote agent, its identity.
     """
 
     traits: Traits
@@ -54,157 +53,159 @@ class Hello:
 
 
 class _Handler(logging.StreamHandler[Any]):
-    """Lines on standard error, with nothing in them that a terminal would obey."""
+    """Log to standard error, with control characters escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
-def work(job: Job, worker: int, board: Board, wire: Connection, strict: bool) -> None:
-    """The life of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever watches decides when to stop
+def work(job: Job, slot: int, shared: SharedState, pipe: Connection, strict: bool) -> None:
+    """The main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     if os.name == "posix":
-        os.setsid()  # what an agent starts ends with it
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what was meant for the others has come here too
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKING)
+        os.setsid()  # processes that the agent starts are killed with this one
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # drop a SIGTERM that was sent to the whole process group
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.stdout is not None:
         os.dup2(2, 1)  # standard output is for the scores: what an agent prints goes to standard error
     logging.getLogger("lagging").addHandler(_Handler())
-    parent, home = os.getppid(), Path.cwd()
-    threading.Thread(target=_leave_with_parent, args=(parent, board, worker), daemon=True).start()
+    parent, start_folder = os.getppid(), Path.cwd()
+    threading.Thread(target=_exit_with_parent, args=(parent, shared, slot), daemon=True).start()
     try:
-        _live(job, worker, board, wire, strict, parent, home)
+        _run(job, slot, shared, pipe, strict, parent, start_folder)
     except ClosedError:
-        board.close(worker)
-        _leave()
+        shared.mark_closed(slot)
+        _kill_group()
 
 
-def _live(job: Job, worker: int, board: Board, wire: Connection, strict: bool, parent: int, home: Path) -> None:
-    """Make the agent, hear what to do, do it, and say how that went.
+def _run(
+    job: Job, slot: int, shared: SharedState, pipe: Connection, strict: bool, parent: int, start_folder: Path
+) -> None:
+    """Make the agent, receive the work, do it, and report the outcome.
 
     Raises:
-        ClosedError: the agent has closed files that are ours.
+        ClosedError: the agent has closed files of the runner.
     """
-    kept = Descriptor(wire.fileno()) if os.name == "posix" else None
+    descriptor = Descriptor(pipe.fileno()) if os.name == "posix" else None
 
-    def say(message: Hello | LaggingError | None) -> None:
-        if kept is not None:
-            kept.look()
-        wire.send(message)
+    def send(message: Handshake | LaggingError | None) -> None:
+        if descriptor is not None:
+            descriptor.stat()
+        pipe.send(message)
 
     try:
         agent = job.agent.make()
         file, identity = job.agent.file, getattr(agent, "identity", None)
-        modules = beside(home / file) if file is not None else {"served": identity} if identity else {}
-        hello = Hello(Traits.of(agent), modules)
+        modules = sibling_modules(start_folder / file) if file is not None else {"served": identity} if identity else {}
+        handshake = Handshake(Traits.of(agent), modules)
     except BaseException as error:
-        say(_broken(error))
+        send(_as_lagging_error(error))
         return
-    say(hello)
+    send(handshake)
     try:
-        todo, again = wire.recv()
-    except EOFError:  # nothing was left to do, or something else was wrong
+        todo, retries = pipe.recv()
+    except EOFError:  # nothing is left to do, or the run was refused
         return
     try:
-        desk, journal = _settle(job, agent, hello.traits, home)
-        _serve(desk, journal, worker, board, strict, parent, todo, again)
+        runner, journal = _open_job(job, agent, handshake.traits, start_folder)
+        _translate(runner, journal, slot, shared, strict, parent, todo, retries)
     except ClosedError:
         raise
-    except Exception as error:  # the disk is full, say: what is safe is safe
-        say(_broken(error, "a worker could not go on"))
+    except Exception as error:  # for example a full disk
+        send(_as_lagging_error(error, "a worker could not go on"))
     else:
-        say(None)
+        send(None)
 
 
-def _settle(job: Job, agent: Any, traits: Traits, home: Path) -> tuple[Desk, Journal]:
-    """Open everything from where the run began; the agent may have gone to another folder, and stays there."""
-    there = Path.cwd()
-    os.chdir(home)
+def _open_job(job: Job, agent: Any, traits: Traits, start_folder: Path) -> tuple[SentenceRunner, Journal]:
+    """Open inputs and log relative to the folder of the run, even if the agent has changed the working directory."""
+    agent_folder = Path.cwd()
+    os.chdir(start_folder)
     source = job.settings.open(job.source, traits.source, check=False)
     folder = Path(job.output).resolve()
-    desk = Desk(agent, traits, source, job.references(len(source)), job.settings, folder)
+    runner = SentenceRunner(agent, traits, source, job.references(len(source)), job.settings, folder)
     journal = Journal(folder)
-    os.chdir(there)
-    return desk, journal
+    os.chdir(agent_folder)
+    return runner, journal
 
 
-def _serve(
-    desk: Desk,
+def _translate(
+    runner: SentenceRunner,
     journal: Journal,
-    worker: int,
-    board: Board,
+    slot: int,
+    shared: SharedState,
     strict: bool,
     parent: int,
     todo: Sequence[int],
-    again: Sequence[int],
+    retries: Sequence[int],
 ) -> None:
     """Translate until nothing is left, and write each line before the next sentence is taken."""
-    pulse, lock = board.row(worker), journal.lock
-    cut_off = 0
+    heartbeat, lock = shared.row(slot), journal.lock
+    n_disconnects = 0
 
-    def put(place: int, line: bytes, failure: Failure | None) -> None:
-        """Write a line. The caller has the lock."""
-        nonlocal cut_off
+    def append(index: int, line: bytes, failure: Failure | None) -> None:
+        """Write a line. The caller holds the lock."""
+        nonlocal n_disconnects
         if os.name == "posix" and os.getppid() != parent:
-            _leave()  # somebody else may have taken the run over
-        cut_off = cut_off + 1 if failure is not None and failure.kind == "connection" else 0
-        if cut_off > 1:  # the sentence that it broke off in has failed; the others need not
-            raise LaggingError(f"{failure}; what is done is in the log\n  fix: start the server, then {AGAIN}.")
+            _kill_group()  # another process may have resumed the run
+        n_disconnects = n_disconnects + 1 if failure is not None and failure.kind == "connection" else 0
+        if n_disconnects > 1:  # only the sentence in which the connection broke has failed
+            raise LaggingError(f"{failure}; what is done is in the log\n  fix: start the server, then {RETRY}.")
         journal.append(line)
-        board.remove(worker, place)
+        shared.remove(slot, index)
         if strict and failure is not None:
-            board.stop()
+            shared.stop()
 
-    for place in again:  # those that were under way when a worker was lost: alone, so that it is known which it is
-        line, failure = desk.translate(place, pulse)
+    for index in retries:  # one at a time, to find the sentence that kills the worker
+        line, failure = runner.translate(index, heartbeat)
         with lock.held():
-            put(place, line, failure)
-    if desk.settings.batch == 1:
+            append(index, line, failure)
+    if runner.settings.batch == 1:
         with lock.held():
-            taken = board.give(worker, todo)
+            taken = shared.take(slot, todo)
         while taken is not None:
-            line, failure = desk.translate(taken, pulse)
+            line, failure = runner.translate(taken, heartbeat)
             with lock.held():
-                put(taken, line, failure)
-                taken = board.give(worker, todo)
+                append(taken, line, failure)
+                taken = shared.take(slot, todo)
         return
 
-    def places() -> Any:
+    def indices() -> Iterator[int]:
         while True:
             with lock.held():
-                place = board.give(worker, todo)
-            if place is None:
+                index = shared.take(slot, todo)
+            if index is None:
                 return
-            yield place
+            yield index
 
-    for place, line, failure in desk.translate_many(places(), pulse):
+    for index, line, failure in runner.translate_many(indices(), heartbeat):
         with lock.held():
-            put(place, line, failure)
+            append(index, line, failure)
 
 
-def _leave_with_parent(pid: int, board: Board, worker: int) -> None:
-    """End when whoever started this process has ended, or when the agent has closed what tells so."""
+def _exit_with_parent(pid: int, shared: SharedState, slot: int) -> None:
+    """Exit when the parent process has ended, or when the agent has closed the file that shows it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    with suppress(OSError):  # closed before it was waited for
+    with suppress(OSError):  # closed before the wait began
         wait([parent.sentinel])
     until = time.monotonic() + 1
-    while os.name == "posix" and os.getppid() == pid:  # its files are closed a little before it is gone
+    while os.name == "posix" and os.getppid() == pid:  # the files of a process are closed shortly before it is gone
         if time.monotonic() > until:
-            board.close(worker)
+            shared.mark_closed(slot)
             break
         time.sleep(0.01)
-    _leave()
+    _kill_group()
 
 
-def _leave() -> None:
+def _kill_group() -> None:
     if os.name == "posix":
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
-def _broken(error: BaseException, what: str = "the agent could not be made") -> LaggingError:
-    if isinstance(error, LaggingError):  # by its words: not all of them can go from one process to another
+def _as_lagging_error(error: BaseException, what: str = "the agent could not be made") -> LaggingError:
+    if isinstance(error, LaggingError):  # only the message: not every subclass can be pickled
         return UsageError(str(error)) if isinstance(error, UsageError) else LaggingError(str(error))
-    return LaggingError(f"{what}: {raised(error).trace.rstrip()}")
+    return LaggingError(f"{what}: {failure_from(error).trace.rstrip()}")

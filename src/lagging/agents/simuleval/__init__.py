@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimulEval's agents here, and ours there.
+"""Run SimulEval agents with `lagging run`, and `lagging` agents with SimulEval.
 
-`from_file` runs an agent that was written for SimulEval as it is, with SimulEval's package if that is installed and
-without it if not. `for_simuleval` makes a class for SimulEval's own runner from an agent of ours. Where the two runners
-differ, is listed in `DIFFERENCES`.
+`from_file` loads an agent that was written for SimulEval, unchanged. `for_simuleval` makes a class for SimulEval's
+runner from an agent of `lagging`. Both need SimulEval's package. `DIFFERENCES` lists where the two runners differ.
 """
 
 from __future__ import annotations
@@ -11,6 +10,5 @@ from __future__ import annotations
 from lagging.agents.simuleval.adapter import Wrapped, from_file
 from lagging.agents.simuleval.differences import DIFFERENCES, Difference
 from lagging.agents.simuleval.export import for_simuleval
-from lagging.agents.simuleval.standin import NotInStandIn
 
-__all__ = ["DIFFERENCES", "Difference", "NotInStandIn", "Wrapped", "for_simuleval", "from_file"]
+__all__ = ["DIFFERENCES", "Difference", "Wrapped", "for_simuleval", "from_file"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A SimulEval agent, unchanged, as an agent of ours.
+"""Run a SimulEval agent, unchanged, as an agent of `lagging`.
 
-SimulEval pushes a segment into an agent and asks it once; every answer, also a write, is followed by the next segment.
-So its agents are `chunkwise`. When the source has ended, empty segments that are finished follow.
+SimulEval pushes a segment into an agent and calls it once; after every answer, also a write, the next segment follows.
+So its agents are `chunkwise`. After the end of the source, empty finished segments follow.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ from typing import Any
 import numpy as np
 
 from lagging.agents.failures import Failure
-from lagging.agents.loading import candidates, load, split
+from lagging.agents.loading import candidates, load_module, split_name
 from lagging.agents.protocol import Answer, State, Timed, Write
-from lagging.agents.simuleval.arguments import NotGiven, parse
-from lagging.agents.simuleval.package import Provided, provide
-from lagging.agents.sources import lines_of
+from lagging.agents.simuleval.arguments import MissingRunnerOption, parse
+from lagging.agents.simuleval.package import Package, import_simuleval
+from lagging.agents.sources import read_text_lines
 from lagging.errors import LaggingError, UsageError, did_you_mean
 
 __all__ = ["Wrapped", "from_file"]
 
 STOP = "stop-with-source"
-SILENCES_OF_TEXT = 100
-SILENCES_OF_A_MODULE = 2
+TEXT_PATIENCE = 100
+MODULE_PATIENCE = 2
 
 
 class Wrapped:
-    """A SimulEval agent or pipeline, as one of ours.
+    """A SimulEval agent or pipeline, as an agent of `lagging`.
 
     Attributes:
-        system: the agent.
+        system: the SimulEval agent.
         source, target: its types.
-        chunkwise: yes; it is asked once for each read.
-        must_finish: of text, an agent says when it has finished; of speech, it may also fall silent.
-        patience: how often it may be silent after the end, as the modules of a pipeline may still pass things on.
+        chunkwise: True: it is called once for each read.
+        must_finish: True for text, where an agent must say that it has finished; a speech agent may also stop writing.
+        patience: how often it may answer nothing after the end of the source; modules of a pipeline may pass on late.
     """
 
     chunkwise = True
 
-    def __init__(self, system: Any, provided: Provided, language: str | None = None, stop: bool = False) -> None:
+    def __init__(self, system: Any, package: Package, language: str | None = None, stop: bool = False) -> None:
         """Wrap an agent.
 
         Args:
             system: a SimulEval agent.
-            provided: where its classes are from.
-            language: what to translate into, or a file with the language of each sentence.
+            package: SimulEval's modules.
+            language: the target language, or a file with the language of each sentence.
             stop: whether a recording ends with its last chunk, as in SimulEval.
         """
-        self.system, self._segments, self._stop = system, provided.segments, stop
+        self.system, self._segments, self._stop = system, package.segments, stop
         self.source, self.target = self._types(system)
         self.must_finish = self.source == "text"
         modules = len(getattr(system, "module_list", (system,)))
-        self.patience = SILENCES_OF_TEXT if self.must_finish else SILENCES_OF_A_MODULE * modules
-        of_each = language is not None and Path(language).is_file()
-        self._languages = lines_of(language) if of_each and language is not None else None
-        self._language = None if of_each else language
+        self.patience = TEXT_PATIENCE if self.must_finish else MODULE_PATIENCE * modules
+        per_sentence = language is not None and Path(language).is_file()
+        self._languages = read_text_lines(language) if per_sentence and language is not None else None
+        self._language = None if per_sentence else language
         self._pushed = 0
 
     @staticmethod
@@ -78,18 +78,18 @@ class Wrapped:
         self._pushed = 0
 
     def policy(self, state: State) -> Answer:
-        """Push what is new, and ask; only the time of that counts."""
+        """Push the new source and call the agent; only that time counts."""
         *before, last = self._new(state)
         system = self.system
         begin = perf_counter_ns()
         for segment in before:
             system.push(segment)
         out = system.pushpop(last)
-        took = perf_counter_ns() - begin
-        return Timed(self._answer(out, state), took / 1e9)
+        elapsed = perf_counter_ns() - begin
+        return Timed(self._answer(out, state), elapsed / 1e9)
 
     def _new(self, state: State) -> list[Any]:
-        """What has been read since it was last asked, as segments."""
+        """The source read since the last call, as segments."""
         begin, end = self._pushed, len(state.source)
         self._pushed = end
         rate, segments = state.sample_rate, self._segments
@@ -98,8 +98,8 @@ class Wrapped:
         language = self._language_of(state.sentence)
         if not rate:
             return [
-                segments.TextSegment(place, state.source[place], state.finished and place == end - 1, tgt_lang=language)
-                for place in range(begin, end)
+                segments.TextSegment(index, state.source[index], state.finished and index == end - 1, tgt_lang=language)
+                for index in range(begin, end)
             ]
         samples, heard = state.source[begin:end].tolist(), end * 1000 / rate
         return [segments.SpeechSegment(heard, samples, state.finished, sample_rate=rate, tgt_lang=language)]
@@ -112,7 +112,7 @@ class Wrapped:
         return self._languages[sentence].strip()
 
     def _answer(self, out: Any, state: State) -> Write | None:
-        """What came out, as our answer; an agent that has finished before its recording has, goes on with the rest."""
+        """The output as an answer; an agent that finishes before its recording is reset, and continues."""
         if not isinstance(out, self._segments.Segment):
             raise Failure("wrong-type", f"a {type(out).__name__}, where a segment of {self.target} was due")
         finished = bool(out.finished)
@@ -131,56 +131,55 @@ class Wrapped:
 
 
 def from_file(name: str, options: Mapping[str, str]) -> Wrapped:
-    """The SimulEval agent in a file, unchanged.
+    """The SimulEval agent in a file.
 
     Args:
         name: `file.py`, if one class in it is marked by `@entrypoint`, or `file.py:Class`.
-        options: what SimulEval's command line would be given: `{"waitk": "3"}` for `--waitk 3`. `device`, `dtype` and
-            `fp16` say where it runs; `tgt-lang` is a language, or a file with one for each sentence; with
+        options: options of SimulEval's command line: `{"waitk": "3"}` for `--waitk 3`. `device`, `dtype` and `fp16`
+            say where it runs. `tgt-lang` is a language, or a file with one for each sentence. With
             `stop-with-source=true` a recording ends where SimulEval ends it.
 
     Raises:
-        UsageError: there is no such agent, or its options are wrong.
-        NotInStandIn: it imports what only SimulEval itself has, and that is not installed.
+        UsageError: SimulEval is not installed, the file has no such agent, or its options are wrong.
     """
-    provided = provide()
-    chosen = _chosen(name, provided)
-    own = {key: text for key, text in options.items() if key.replace("_", "-") == STOP}
-    if any(text.lower() not in ("true", "false") for text in own.values()):
-        raise UsageError(f"{STOP} is true or false, not {next(iter(own.values()))!r}")
-    args = parse(chosen, {key: text for key, text in options.items() if key not in own})
+    package = import_simuleval()
+    chosen = _find_class(name, package)
+    stop_options = {key: text for key, text in options.items() if key.replace("_", "-") == STOP}
+    if any(text.lower() not in ("true", "false") for text in stop_options.values()):
+        raise UsageError(f"{STOP} is true or false, not {next(iter(stop_options.values()))!r}")
+    args = parse(chosen, {key: text for key, text in options.items() if key not in stop_options})
     try:
         system = chosen.from_args(args)
-    except NotGiven as error:
+    except MissingRunnerOption as error:
         raise UsageError(str(error)) from None
     system.to(args.device, fp16=args.dtype == "fp16" or (args.dtype is None and args.fp16))
-    return Wrapped(system, provided, args.tgt_lang, any(text.lower() == "true" for text in own.values()))
+    return Wrapped(system, package, args.tgt_lang, any(text.lower() == "true" for text in stop_options.values()))
 
 
-def _chosen(name: str, provided: Provided) -> Any:
-    """The class that is meant."""
-    path, wanted = split(name)
-    before = len(provided.systems)
-    module = load(path)
-    here = list(vars(module).values())
-    marked = [one for place, one in enumerate(provided.systems) if place >= before or one in here]
-    found = {one.__name__: one for one in marked}
-    generic = provided.agents.GenericAgent
-    if wanted is not None:
-        chosen = found.get(wanted, getattr(module, wanted, None))
+def _find_class(name: str, package: Package) -> Any:
+    """The class of the agent."""
+    path, class_name = split_name(name)
+    n_before = len(package.systems)
+    module = load_module(path)
+    members = list(vars(module).values())
+    marked = [system for index, system in enumerate(package.systems) if index >= n_before or system in members]
+    agents = {system.__name__: system for system in marked}
+    generic = package.agents.GenericAgent
+    if class_name is not None:
+        chosen = agents.get(class_name, getattr(module, class_name, None))
         if not (isinstance(chosen, type) and issubclass(chosen, generic)):
-            raise UsageError(f"{path} has no SimulEval agent {wanted!r}.{did_you_mean(wanted, found)}")
+            raise UsageError(f"{path} has no SimulEval agent {class_name!r}.{did_you_mean(class_name, agents)}")
         return chosen
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise UsageError(f"{path} has several agents: {', '.join(found)}; say which: {path}:{next(iter(found))}")
-    others = [
-        one.__name__
-        for one in here
-        if isinstance(one, type) and issubclass(one, generic) and one.__module__ == module.__name__
+    if len(agents) == 1:
+        return next(iter(agents.values()))
+    if agents:
+        raise UsageError(f"{path} has several agents: {', '.join(agents)}; say which: {path}:{next(iter(agents))}")
+    unmarked = [
+        member.__name__
+        for member in members
+        if isinstance(member, type) and issubclass(member, generic) and member.__module__ == module.__name__
     ]
-    which = f"; say which class is meant: {path}:{others[-1]}" if others else ""
-    if not others and candidates(module):
-        which = f", but an agent of ours: {next(iter(candidates(module)))}\n  fix: leave out --simuleval."
-    raise UsageError(f"{path} has no class that is marked by @entrypoint{which}")
+    hint = f"; say which class is meant: {path}:{unmarked[-1]}" if unmarked else ""
+    if not unmarked and candidates(module):
+        hint = f", but an agent of lagging: {next(iter(candidates(module)))}\n  fix: leave out --simuleval."
+    raise UsageError(f"{path} has no class that is marked by @entrypoint{hint}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options as they are given here, `-a wait_k=3`, as the namespace that a SimulEval agent is made from.
+"""Convert options of `lagging run`, `-a wait_k=3`, into the namespace that a SimulEval agent is made from.
 
-An agent adds its options to SimulEval's own, and finds all of them in one namespace. Those of SimulEval that say where
-an agent is to run have their defaults. All others belong to the runner, which is another one here: they have none, and
-an agent that asks for one is told how it is given.
+An agent adds its options to those of SimulEval, and finds all of them in one namespace. SimulEval's options for the
+device have their defaults here. Its other options belong to its runner and have no value here; an agent that reads one
+gets an error that says how to give it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from lagging.errors import UsageError, did_you_mean
 
-__all__ = ["Arguments", "NotGiven", "parse"]
+__all__ = ["Arguments", "MissingRunnerOption", "parse"]
 
 RUNNER: dict[str, dict[str, Any]] = {
     "--source": {},
@@ -34,11 +34,11 @@ RUNNER: dict[str, dict[str, Any]] = {
     "--agent-class": {},
     "--log-level": {},
 }
-"""Options of SimulEval's runner that agents have been seen to ask for."""
+"""Options of SimulEval's runner that agents are known to read."""
 
 
-class NotGiven(AttributeError):
-    """An agent asks for an option of SimulEval's runner."""
+class MissingRunnerOption(AttributeError):
+    """An agent reads an option of SimulEval's runner that was not given."""
 
 
 class Arguments(Namespace):
@@ -48,7 +48,9 @@ class Arguments(Namespace):
         flag = f"--{name.replace('_', '-')}"
         if flag not in RUNNER:
             raise AttributeError(f"the agent's options have no {name!r}")
-        raise NotGiven(f"the agent asks for SimulEval's option {flag}, which it was not given: -a {flag[2:]}=…")
+        raise MissingRunnerOption(
+            f"the agent asks for SimulEval's option {flag}, which it was not given: -a {flag[2:]}=…"
+        )
 
 
 class _Parser(ArgumentParser):
@@ -61,11 +63,11 @@ def parse(system: Any, options: Mapping[str, str]) -> Arguments:
 
     Args:
         system: its class, with `add_args`.
-        options: name → text, with or without dashes for underscores; `true` and `false` for flags; several values
-            apart by spaces.
+        options: name → text, with dashes or underscores; `true` and `false` for flags; several values separated by
+            spaces.
 
     Raises:
-        UsageError: an option is not known, is missing, or has a wrong value.
+        UsageError: an option is unknown, is missing, or has a wrong value.
 
     Example:
         >>> class Agent:
@@ -73,8 +75,8 @@ def parse(system: Any, options: Mapping[str, str]) -> Arguments:
         ...     def add_args(parser):
         ...         parser.add_argument("--wait-k", type=int, default=1)
         ...         parser.add_argument("--loud", action="store_true")
-        >>> made = parse(Agent, {"wait_k": "3", "loud": "true"})
-        >>> made.wait_k, made.loud, made.device
+        >>> args = parse(Agent, {"wait_k": "3", "loud": "true"})
+        >>> args.wait_k, args.loud, args.device
         (3, True, 'cpu')
     """
     parser = _Parser(prog=system.__name__, add_help=False, allow_abbrev=False, conflict_handler="resolve")
@@ -82,29 +84,29 @@ def parse(system: Any, options: Mapping[str, str]) -> Arguments:
     parser.add_argument("--dtype", choices=["fp16", "fp32"])
     parser.add_argument("--fp16", action="store_true")
     parser.add_argument("--tgt-lang")
-    for flag, how in RUNNER.items():
-        parser.add_argument(flag, default=SUPPRESS, **how)
+    for flag, settings in RUNNER.items():
+        parser.add_argument(flag, default=SUPPRESS, **settings)
     common = set(parser._option_string_actions)
     system.add_args(parser)
-    known = parser._option_string_actions
-    words: list[str] = []
-    given: set[Action] = set()
+    actions = parser._option_string_actions
+    arguments: list[str] = []
+    seen: set[Action] = set()
     for name, text in options.items():
-        spelt = (f"--{name}", f"--{name.replace('_', '-')}", f"--{name.replace('-', '_')}", f"-{name}")
-        flag = next((one for one in spelt if one in known), "")
+        spellings = (f"--{name}", f"--{name.replace('_', '-')}", f"--{name.replace('-', '_')}", f"-{name}")
+        flag = next((spelling for spelling in spellings if spelling in actions), "")
         if not flag:
-            own = [one.lstrip("-") for one in known if one not in common]
+            own = [flag.lstrip("-") for flag in actions if flag not in common]
             raise UsageError(f"{system.__name__} has no option {name!r}.{did_you_mean(name, [*own, 'device'])}")
-        given.add(known[flag])
-        words += _words(flag, known[flag], text)
+        seen.add(actions[flag])
+        arguments += _command_line(flag, actions[flag], text)
     for action in parser._actions:
-        if action.required and action not in given and action.option_strings:
+        if action.required and action not in seen and action.option_strings:
             raise UsageError(f"{system.__name__} needs an option: -a {action.option_strings[-1].lstrip('-')}=…")
-    return parser.parse_args(words, Arguments())
+    return parser.parse_args(arguments, Arguments())
 
 
-def _words(flag: str, action: Action, text: str) -> list[str]:
-    """An option as it would stand on SimulEval's command line."""
+def _command_line(flag: str, action: Action, text: str) -> list[str]:
+    """An option as on SimulEval's command line."""
     if action.nargs == 0:
         no = f"--no-{flag.lstrip('-')}"
         if text.lower() not in ("true", "false"):

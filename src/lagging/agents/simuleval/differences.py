@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run here differs from one by SimulEval's own runner, by name. Everything else is the same, and tested."""
+"""The differences between a run here and one by SimulEval's own runner; all else is the same, and tested."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["DIFFERENCES", "Difference"]
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that the two runners do otherwise.
+    """A difference between the two runners.
 
     Attributes:
         simuleval: what SimulEval 1.1.4 does.
-        lagging: what is done here, and why.
+        lagging: what `lagging` does, and why.
     """
 
     simuleval: str
@@ -90,4 +90,4 @@ DIFFERENCES: dict[str, Difference] = {
         "It is refused before the run: agents hear one channel.",
     ),
 }
-"""Name → what is different. With SimulEval's package as with the stand-in for it."""
+"""Name → what is different."""

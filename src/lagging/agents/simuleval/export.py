@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent of ours, as a class that SimulEval runs: `simuleval --agent file.py`.
+"""An agent of `lagging` as a class that SimulEval runs: `simuleval --agent file.py`.
 
-SimulEval follows every write by a read, and ends a recording with its last chunk. So all that an agent of ours has to
-say to what it has heard is written at once, and after the end of the source, all that it still has to say. What was
-read by then is the same, and so are the delays.
+SimulEval follows every write by a read, and ends a recording with its last chunk. So all that an agent writes for the
+source so far is written at once, and after the end of the source, the whole rest. What had been read by then is the
+same, and so are the delays.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from lagging.agents.failures import Failure
 from lagging.agents.loading import build
 from lagging.agents.protocol import Answer, State, Traits, as_agent
 from lagging.agents.sentence import Limits, Sentence
-from lagging.agents.simuleval.package import provide
-from lagging.agents.sources import Spoken, Tape, Written
+from lagging.agents.simuleval.package import import_simuleval
+from lagging.agents.sources import SampleBuffer, SpeechSource, TextSource
 from lagging.errors import LaggingError, UsageError
 
 __all__ = ["for_simuleval"]
@@ -30,69 +30,69 @@ JOINTS = {"word": " ", "none": "", "spm": " "}
 RATE = 16_000
 
 
-class _Fed(Sentence):
-    """A sentence whose source is brought from elsewhere. It waits, before the agent is asked, until there is some."""
+class _PushedSentence(Sentence):
+    """A sentence whose source is pushed by SimulEval; before each call of the agent it waits for source."""
 
-    hungry = False
+    needs_source = False
 
     def __post_init__(self) -> None:
         """Open the state."""
         super().__post_init__()
-        self._tape = Tape()
+        self._buffer = SampleBuffer()
 
     def _read(self) -> None:
-        self.hungry = True
+        self.needs_source = True
 
     def feed(self, content: Any, finished: bool) -> None:
-        """Bring more of the source: words, or samples."""
+        """Add source: words, or samples."""
         source = self.source
-        if isinstance(source, Written):
+        if isinstance(source, TextSource):
             source.seen += content
             source.read = source.length = len(source.seen)
         else:
-            self._tape.add(content)
-            source.seen = self._tape.heard
+            self._buffer.add(content)
+            source.seen = self._buffer.samples_so_far
             source.read = source.length = len(source.seen) * 1000 / source.sample_rate
         self.state.source, self.state.finished = source.seen, finished
-        self._most = LIMITS.of(source)  # the longer the source, the more may be written
-        self.hungry = False
+        self._max_tokens = LIMITS.max_tokens(source)  # the limit grows with the source
+        self.needs_source = False
 
 
-class _Course:
-    """A sentence of an agent, as far as it has come."""
+class _RunningSentence:
+    """A sentence of an agent, as far as it has been translated."""
 
-    def __init__(self, agent: Any, place: int, rate: int, joined_by: str) -> None:
+    def __init__(self, agent: Any, index: int, rate: int, joined_by: str) -> None:
         self.agent, traits = agent, Traits.of(agent)
-        source = Spoken(np.zeros(0, dtype=np.float32), rate, 1) if traits.source == "speech" else Written([])
-        self.sentence = _Fed(source, traits, Limits(tokens=1 << 30), place, joined_by)
+        source = SpeechSource(np.zeros(0, dtype=np.float32), rate, 1) if traits.source == "speech" else TextSource([])
+        self.sentence = _PushedSentence(source, traits, Limits(tokens=1 << 30), index, joined_by)
         self.over = False
-        self._told: list[Any] = []
+        self._written: list[Any] = []
         if (reset := getattr(agent, "reset", None)) is not None:
             reset()
         self._loop: Generator[State, tuple[Answer, int], None] = self.sentence.steps()
         next(self._loop)
 
     def listen(self, content: Any, finished: bool) -> list[Any]:
-        """Bring more of the source; all that the agent writes to it."""
+        """Add source; returns all that the agent writes for it."""
         sentence = self.sentence
-        self._go_on()  # an eager agent is asked before there is any source
+        self._call_agent()  # an eager agent is asked before there is any source
         if not self.over:
             sentence.feed(content, finished)
-            self._go_on()
-        told, target = self._told, sentence.state.target
-        if len(target) < len(told) or any(a is not b for a, b in zip(told, target, strict=False)):
-            raise LaggingError("the agent takes back what it has written, which cannot be done in SimulEval")
-        new, self._told = target[len(told) :], [*target]
+            self._call_agent()
+        written, target = self._written, sentence.state.target
+        if len(target) < len(written) or any(a is not b for a, b in zip(written, target, strict=False)):
+            raise LaggingError("the agent erases what it has written, which SimulEval does not support")
+        new, self._written = target[len(written) :], [*target]
         return new
 
-    def _go_on(self) -> None:
-        """Ask the agent until it has to read on, or is done."""
-        sentence, most = self.sentence, LIMITS.of(self.sentence.source)
-        asked = 0
-        while not (sentence.hungry or self.over):
-            asked += 1
-            if asked > most + 1 or len(sentence.state.target) > most:
-                raise Failure("never-finished", f"{most} tokens or writes, which is the limit")
+    def _call_agent(self) -> None:
+        """Call the agent until it needs more source, or has finished."""
+        sentence, max_tokens = self.sentence, LIMITS.max_tokens(self.sentence.source)
+        n_calls = 0
+        while not (sentence.needs_source or self.over):
+            n_calls += 1
+            if n_calls > max_tokens + 1 or len(sentence.state.target) > max_tokens:
+                raise Failure("never-finished", f"{max_tokens} tokens or writes, which is the limit")
             answer = self._ask(sentence.state)
             try:
                 self._loop.send((sentence.drain(answer) if type(answer) is GeneratorType else answer, 0))
@@ -104,7 +104,7 @@ class _Course:
 
 
 def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
-    """A class for SimulEval's runner, from an agent of ours; it is marked as the entry point of its file.
+    """A class for SimulEval's runner, from an agent of `lagging`; it is marked as the entry point of its file.
 
         # my_agent.py                        simuleval --agent my_agent.py --k 3 --source … --target …
         from lagging.agents.simuleval import for_simuleval
@@ -115,35 +115,37 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
 
         for_simuleval(WaitK)
 
-    The options of SimulEval's command line are the arguments of the class. Delays and predictions are those of `lagging
-    run`. An agent that takes back what it has written cannot be run: SimulEval knows no such thing.
+    The arguments of the class become options of SimulEval's command line. Delays and predictions are those of `lagging
+    run`. An agent that erases tokens cannot be run: SimulEval does not support it.
 
     Args:
         agent: a class, or a function of the state.
-        joined_by: what the agent writes: "word" for whole words, "none" for text as it is, with SimulEval's
+        joined_by: what the agent writes: "word" for whole words, "none" for text with its spaces, with SimulEval's
             `--eval-latency-unit char`, "spm" for pieces, with `--eval-latency-unit spm`.
 
     Returns:
         A subclass of SimulEval's agent for these types.
 
     Raises:
-        UsageError: SimulEval cannot run such an agent.
+        UsageError: SimulEval is not installed, or cannot run such an agent.
     """
-    provided, traits = provide(), Traits.of(agent)
+    package, traits = import_simuleval(), Traits.of(agent)
     if joined_by not in JOINTS:
         raise UsageError(f"in SimulEval, pieces are joined by one of {', '.join(JOINTS)}, not {joined_by!r}")
     if traits.sees_reference:
-        raise UsageError("an agent that must see the reference cannot be run in SimulEval, which shows it to none")
+        raise UsageError(
+            "an agent that must see the reference cannot be run in SimulEval, which does not show it to agents"
+        )
     kinds = {("text", "text"): "TextToTextAgent", ("speech", "text"): "SpeechToTextAgent"}
-    base = getattr(provided.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
-    read, write, segments = provided.agents.ReadAction, provided.agents.WriteAction, provided.segments
+    base = getattr(package.agents, kinds.get((traits.source, traits.target), "SpeechToSpeechAgent"))
+    read, write, segments = package.agents.ReadAction, package.agents.WriteAction, package.segments
     is_class = isinstance(agent, type)
     names = [*inspect.signature(agent).parameters] if is_class else []
 
-    class Inside(base):  # type: ignore[misc, valid-type]
+    class SimulEvalAgent(base):  # type: ignore[misc, valid-type]
         def __init__(self, args: Any = None) -> None:
-            given = {name: str(value) for name in names if (value := getattr(args, name, None)) is not None}
-            self._agent = build(agent, given) if is_class else as_agent(agent)
+            options = {name: str(value) for name in names if (value := getattr(args, name, None)) is not None}
+            self._agent = build(agent, options) if is_class else as_agent(agent)
             self._number = -1
             super().__init__(args)
 
@@ -156,7 +158,7 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
 
         def reset(self) -> None:
             super().reset()
-            self._course: _Course | None = None
+            self._course: _RunningSentence | None = None
             self._heard: list[Any] = []
 
         def push(self, source_segment: Any, states: Any = None, upstream_states: Any = None) -> None:
@@ -168,11 +170,13 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
         def policy(self) -> Any:
             if self._course is None:
                 self._number += 1
-                self._course = _Course(self._agent, self._number, self.states.source_sample_rate or RATE, joined_by)
+                self._course = _RunningSentence(
+                    self._agent, self._number, self.states.source_sample_rate or RATE, joined_by
+                )
             course, heard, ended = self._course, self._heard, self.states.source_finished
             self._heard = []
             new = [] if course.over else course.listen(heard, ended)
-            # of a recording, SimulEval would go on with the rest of it, for which an agent of ours is not asked
+            # SimulEval would continue with the rest of a recording, for which the agent is not called
             finished = course.over and (ended or traits.source == "text")
             if not new:
                 return write(segments.EmptySegment(finished=True), True) if finished else read()
@@ -182,7 +186,7 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
             samples = np.concatenate(new).tolist()
             return write(segments.SpeechSegment(0, samples, finished, sample_rate=rate), finished)
 
-    Inside.__name__ = Inside.__qualname__ = getattr(agent, "__name__", type(agent).__name__)
-    Inside.__doc__ = f"{Inside.__name__}, as SimulEval runs it."
-    provided.utils.entrypoint(Inside)
-    return Inside
+    SimulEvalAgent.__name__ = SimulEvalAgent.__qualname__ = getattr(agent, "__name__", type(agent).__name__)
+    SimulEvalAgent.__doc__ = f"{SimulEvalAgent.__name__}, as SimulEval runs it."
+    package.utils.entrypoint(SimulEvalAgent)
+    return SimulEvalAgent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimulEval's classes: its own where it is installed, else what stands in for them."""
+"""Import SimulEval, or say what is missing and how to install it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
-from lagging.agents.simuleval import standin
 from lagging.errors import UsageError
 
-__all__ = ["Provided", "provide"]
+__all__ = ["Package", "import_simuleval"]
+
+WITHOUT_DEPENDENCIES = ("simuleval", "textgrid")
+"""Install these by `pip install --no-deps`: SimulEval pins old versions of packages that it does not use."""
+IMPORTED = ("pandas", "requests", "tqdm")
+"""What SimulEval 1.1.4 imports besides, and `lagging` does not depend on."""
 
 
 @dataclass(frozen=True)
-class Provided:
-    """SimulEval, as far as agents see it.
+class Package:
+    """SimulEval's modules that agents are made of.
 
     Attributes:
-        agents, segments, utils: its modules.
-        version: of the installed one; None for the stand-in.
+        agents, segments, utils: `simuleval.agents`, `simuleval.data.segments`, `simuleval.utils`.
     """
 
     agents: Any
     segments: Any
     utils: Any
-    version: str | None
 
     @property
     def systems(self) -> list[Any]:
@@ -35,36 +37,43 @@ class Provided:
         return self.utils.EVALUATION_SYSTEM_LIST  # type: ignore[no-any-return]
 
 
-def provide() -> Provided:
-    """SimulEval itself if it is installed, else the stand-in, under its name.
+def import_simuleval() -> Package:
+    """Import SimulEval.
 
     Raises:
-        UsageError: what is installed is too old, or cannot be imported.
+        UsageError: it is not installed, a package that it imports is not installed, or it is too old.
     """
-    version = _installed()
-    if version is None:
-        standin.install()
-    try:
-        agents, segments, utils = map(
-            importlib.import_module, ("simuleval.agents", "simuleval.data.segments", "simuleval.utils")
+    missing = [name for name in (*WITHOUT_DEPENDENCIES, *IMPORTED) if not _is_installed(name)]
+    if missing:
+        alone = [name for name in WITHOUT_DEPENDENCIES if name in missing]
+        imported = [name for name in IMPORTED if name in missing]
+        commands = [f"pip install --no-deps {' '.join(alone)}"] if alone else []
+        commands += [f"pip install {' '.join(imported)}"] if imported else []
+        raise UsageError(
+            f"agents for SimulEval need its package; not installed: {', '.join(missing)}\n"
+            f"  fix: {' && '.join(commands)}"
         )
+    names = ("simuleval.agents", "simuleval.data.segments", "simuleval.utils")
+    try:
+        return Package(*map(importlib.import_module, names))
     except ImportError as error:
-        fix = (
-            f"pip install {error.name}" if error.name and "simuleval" not in error.name else "pip install -U simuleval"
-        )
-        raise UsageError(f"SimulEval {version} cannot be used: {error}\n  fix: {fix}") from None
-    return Provided(agents, segments, utils, version)
+        command = "pip install --no-deps --upgrade simuleval"
+        if error.name and error.name.partition(".")[0] != "simuleval":
+            command = f"pip install {error.name}"
+        raise UsageError(f"SimulEval {_version()} cannot be imported: {error}\n  fix: {command}") from None
 
 
-def _installed() -> str | None:
-    """The version that is installed; "unknown" if it does not say so. A mere folder of that name is none."""
+def _is_installed(name: str) -> bool:
+    """Whether a package can be found; a folder of that name without code does not count."""
     try:
-        spec = importlib.util.find_spec("simuleval")
+        spec = importlib.util.find_spec(name)
     except ImportError:
-        return None
-    if spec is None or spec.origin is None:
-        return None
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def _version() -> str:
     try:
         return importlib.metadata.version("simuleval")
     except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+        return "of an unknown version"

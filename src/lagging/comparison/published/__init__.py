@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores that other tools published: read_scores(path) → what the file says, under our names where there are any.
+"""Scores that other tools published: read_scores(path) → PublishedScores, under our names where there are any.
 
-`layouts` knows how score files are written, `labels` what they mean. Layout is read liberally, meaning strictly: a file
-is read whole, or refused with every fault it has.
+`layouts` parses score files, `labels` knows what their labels mean. A file is read whole, or refused with every fault
+that it has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lagging.formats.source import Source
 __all__ = ["PublishedScore", "read_scores"]
 
 FILES = ("evaluation_report.txt", "scores.tsv", "scores.json", "scores", "scores.log")
-"""What a directory may hold; of files that say the same, the first is read, because it says more."""
+"""The score files of a directory; of files with the same scores, the first is read, because it holds more."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class PublishedScore:
         system: the name of the system.
         metric: our name of the metric, `AL(clock=elapsed)` for `AL (CA)`; the label where we have none.
         score: the number; NaN where the tool had none.
-        unit: "ms", "token", "ratio", "count" or "points"; None where the file does not make it known.
-        label: the name as written in the file.
-        tool: who wrote it: "SimulEval", "OmniSTEval", "StreamLAAL", "lagging"; None where nothing tells.
-        path, line: where it was read.
-        version: of the tool, where the file says it; in our own files the signature does.
-        settings: of the tool, where the file says them: pairs of name and value.
+        unit: "ms", "token", "ratio", "count" or "points"; None where the file does not say it.
+        label: the name as it is written in the file.
+        tool: the tool that wrote it: "SimulEval", "OmniSTEval", "StreamLAAL", "lagging"; None if it is not known.
+        path, line: the file, and the line.
+        version: the version of the tool, where the file has it; in our own files the signature has it.
+        settings: the settings of the tool, where the file has them: pairs of name and value.
         signature: how the number was made, where `lagging` made it.
     """
 
@@ -53,21 +53,21 @@ class PublishedScore:
 
 
 def read_scores(path: str | Path, *, system: str | None = None) -> list[PublishedScore]:
-    r"""Read scores that a tool has published, to show them beside one's own.
+    r"""Read scores that a tool has published, to show them beside other scores.
 
-    Read are OmniSTEval's `scores.tsv` and `evaluation_report.txt`; SimulEval's `scores.tsv`, as TSV or as the table
-    that it prints, and the JSON of its version 1.0; a JSON object of numbers; and what `lagging score -f json` and
-    `-f tsv` print. Metrics get our names where there are any, else they keep their labels.
+    It reads OmniSTEval's `scores.tsv` and `evaluation_report.txt`; SimulEval's `scores.tsv`, as TSV or as the table
+    that it prints, and the JSON of its version 1.0; a JSON object of numbers; and the output of `lagging score -f json`
+    and `-f tsv`. Metrics get our names where there are any, else they keep their labels.
 
     Args:
         path: the file, or "-" for standard input, or a directory that holds one.
-        system: what to call the system; by default its name in our own files, else that of the directory or file.
+        system: the name of the system; by default its name in our own files, else that of the directory or file.
 
     Returns:
         The scores, in the order of the file.
 
     Raises:
-        DataError: the file is of no known kind, or a value is no number, or a metric has two: every fault at once.
+        DataError: the file is no score file, a value is no number, or a metric has two values: every fault at once.
         UsageError: no such file, or a directory that holds none, or several that differ.
 
     Example:
@@ -91,14 +91,14 @@ def read_scores(path: str | Path, *, system: str | None = None) -> list[Publishe
         raise UsageError(f"cannot read {str(path)[:80]}: {error.strerror}") from None
     if not candidates:
         raise UsageError(f"{path} holds no score file ({', '.join(FILES)}); name the file")
-    first, *others = [_scores(Source(str(one), one), system) for one in candidates]
-    if any(_said(other) != _said(first) for other in others):
+    first, *rest = [_scores(Source(str(candidate), candidate), system) for candidate in candidates]
+    if any(_values(other) != _values(first) for other in rest):
         names = ", ".join(candidate.name for candidate in candidates)
         raise UsageError(f"{path} holds score files that differ ({names}); name the file")
     return first
 
 
-def _said(scores: list[PublishedScore]) -> set[tuple[str, str, str]]:
+def _values(scores: list[PublishedScore]) -> set[tuple[str, str, str]]:
     return {(s.system, s.label, repr(s.score)) for s in scores}
 
 
@@ -106,23 +106,23 @@ def _scores(source: Source, system: str | None) -> list[PublishedScore]:
     """The scores of one file, under our names."""
     sheet = parse(source)
     time = _time_unit(source, sheet)
-    seen: dict[tuple[str | None, str], int] = {}
-    found = []
+    line_of: dict[tuple[str | None, str], int] = {}
+    scores = []
     for entry in sheet.entries:
         if entry.label in FLAGS:
             continue
         known = find_metric(entry.label, sheet.settings, sheet.tool, sheet.version)
         name = entry.label if known is None else repr(known)
-        if (entry.system, name) in seen:
-            first = seen[entry.system, name]
+        if (entry.system, name) in line_of:
+            first = line_of[entry.system, name]
             sheet.fault("repeated-metric", f"{entry.label}, also in line {first}", entry.line)
-        seen[entry.system, name] = entry.line
+        line_of[entry.system, name] = entry.line
         unit = entry.unit if known is None or sheet.tool == "lagging" else time if known.unit == "time" else known.unit
         value = number(entry.value, None if known is None else known.unit)
         if value is None:
             sheet.fault("bad-score", f"{entry.label}: {str(entry.value)[:40]}", entry.line)
             continue
-        found.append(
+        scores.append(
             PublishedScore(
                 system=system or entry.system or _system_name(source),
                 metric=name,
@@ -137,25 +137,25 @@ def _scores(source: Source, system: str | None) -> list[PublishedScore]:
                 signature=entry.signature,
             )
         )
-    if not found and not sheet.faults:
+    if not scores and not sheet.faults:
         sheet.fault("no-scores")
     if sheet.faults:
         raise DataError(sheet.faults)
-    systems = sorted({named for named, _ in seen if named is not None})
+    systems = sorted({named for named, _ in line_of if named is not None})
     if system is not None and len(systems) > 1:
         raise UsageError(f"{sheet.path} holds {len(systems)} systems ({', '.join(systems[:5])}); they keep their names")
-    return found
+    return scores
 
 
 def _time_unit(source: Source, sheet: Sheet) -> str | None:
-    """What the tool counts time in; SimulEval tells it in a config.yaml beside the file, if at all."""
+    """The unit of times; that of SimulEval is in a config.yaml beside the file, if anywhere."""
     if sheet.tool == "SimulEval":
         return {"text": "token", "speech": "ms"}.get(configured_type(source) or "")
     return "ms" if sheet.tool == "OmniSTEval" else None
 
 
 def _system_name(source: Source) -> str:
-    """What a system is called if nobody named it: its directory for a scores.tsv or the like, else the file."""
+    """The default name of a system: that of the directory of a scores.tsv or the like, else that of the file."""
     if source.file is None:
         return "stdin"
     if source.file.name.split(".")[0] in {name.split(".")[0] for name in FILES}:

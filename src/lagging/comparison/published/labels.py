@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the labels and values of a score file mean: which metric of ours, and which number."""
+"""The meaning of the labels and values of score files: which metric of ours, and which number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = {
 """Labels that are neither a name or alias of ours, nor made from one by `(CU)`, `(CA)` or `--no-use-ref-len`."""
 
 FIRST = {"StreamLAAL": "StreamLAAL_v1", "StreamLAAL_CA": "StreamLAAL_v1_CA"}
-"""What FBK's script meant before its version 2.0, which counts a token before its segment as 0."""
+"""The meaning of labels before version 2.0 of FBK's script, which counts a token before its segment as 0."""
 
 FLAGS = ("Likely Degenerate Simultaneous Policy",)
 """Labels of rows that hold a verdict (YES, NO, N/A) and no score: these rows are skipped, and no others."""
@@ -34,18 +34,18 @@ LONGEST = 200
 
 LABEL = re.compile(r"(?P<name>.+?)(?: \((?P<clock>CU|CA)\))?(?P<by_hypothesis> --no-use-ref-len)?")
 PERCENT = {"ratio": 100.0, "score": 100.0, "points": 1.0, None: 1.0}
-"""What a percent sign divides by, by what a metric is measured in; a time has none."""
+"""The divisor of a percentage, by the unit of the metric; times have no percentages."""
 
 
 def find_metric(
     label: str, settings: dict[str, str] | None = None, tool: str | None = None, version: str | None = None
 ) -> Metric | None:
-    """The metric of ours that a label means; None if none means just that.
+    """The metric of ours that a label means; None if there is none.
 
     Args:
         label: as the tool writes it.
-        settings: of OmniSTEval, where they are known: its tokenizer, and whether it mended computation-aware times.
-        tool, version: who wrote it, where that is known.
+        settings: the settings of OmniSTEval, if known: its tokenizer, and whether it corrected computation-aware times.
+        tool, version: the tool that wrote it, and its version, if known.
 
     Example:
         >>> find_metric("AL (CA)"), find_metric("LongDAL (CU)"), find_metric("LAAL_CA --no-use-ref-len")
@@ -64,8 +64,8 @@ def find_metric(
     name, clock, params = match["name"], match["clock"], {}
     if clock == "CA":
         # long-form segments have the corrected times for their elapsed times
-        mended = settings.get("Fix CA emissions") == "yes" and not name.startswith("Long")
-        params["clock"] = "omnisteval" if mended else "elapsed"
+        corrected = settings.get("Fix CA emissions") == "yes" and not name.startswith("Long")
+        params["clock"] = "omnisteval" if corrected else "elapsed"
     if match["by_hypothesis"]:
         params["length"] = "hypothesis"
     if name == "BLEU" and settings.get("BLEU tokenizer", "13a") != "13a":
@@ -73,18 +73,18 @@ def find_metric(
     if tool == "StreamLAAL" and (version or "").split(".")[0] == "1":
         name = FIRST.get(name, name)
     try:
-        found = metric(NAMES.get(label, name))(**params)
+        meant = metric(NAMES.get(label, name))(**params)
     except MetricNameError:
         return None
-    if clock and not found.has("clock"):
+    if clock and not meant.has("clock"):
         return None
-    return found
+    return meant
 
 
 def is_score_label(label: str, exactly: bool = True) -> bool:
-    """Whether a label tells a score file; `exactly` as a tool writes it, where it might be a word of a sentence."""
-    found = find_metric(label)
-    return label in QUALITY or (found is not None and (not exactly or label in NAMES or found.name in label))
+    """Whether a label shows that a file is a score file; `exactly` as a tool writes it, where it may be any word."""
+    meant = find_metric(label)
+    return label in QUALITY or (meant is not None and (not exactly or label in NAMES or meant.name in label))
 
 
 def is_number(text: str) -> bool:
@@ -93,18 +93,18 @@ def is_number(text: str) -> bool:
 
 
 def _amount(text: str) -> tuple[float | None, bool] | None:
-    """The number in a cell, None if it is empty, and whether it is a percentage; None for what is no number."""
+    """The number in a cell (None if it is empty), and whether it is a percentage; None if it is no number."""
     bare = text.removesuffix("%").rstrip()
     value = decimal(bare, ("nan",))
     return None if bare and value is None else (value, text.endswith("%"))
 
 
 def number(value: object, measure: str | None = None) -> float | None:
-    """The number that is meant, NaN where nothing was written; None if it is no number, or infinite.
+    """The number in a cell, NaN where it is empty; None if it is no number, or infinite.
 
     Args:
-        value: a cell of a table, or what a JSON text holds.
-        measure: what the metric is measured in ("time", "ratio", "count", "points"); None if it is not known.
+        value: a cell of a table, or a value of a JSON text.
+        measure: the unit of the metric ("time", "ratio", "count", "points"); None if it is not known.
 
     Example:
         >>> number("75 %", "ratio"), number("32.9%", "points"), number("50%", "time"), number(""), number("YES")

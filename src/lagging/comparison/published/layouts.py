@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How score files are written: a reader per kind, from a file to labels and values, each with its line."""
+"""The layouts of score files: a parser per layout, from a file to labels and values, each with its line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lagging.formats.source import Source
 __all__ = ["Entry", "Sheet", "parse", "read_text"]
 
 LARGEST = 1 << 24
-"""Bytes; no score file is larger, but a log that is given by mistake may be."""
+"""Bytes; a larger file is no score file, but perhaps a log that was given by mistake."""
 
 GAP = re.compile(r"\t|\s{2,}")
 STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+"?+)(?P<key>\s*+:)?')
@@ -27,7 +27,7 @@ VERSION = re.compile(r"(?P<tool>\w++) v?(?P<version>\d[\w+-]*+(?:\.[\w+-]++)*+)"
 
 @dataclass(frozen=True)
 class Entry:
-    """A score as it stands in a file; only our own files have system, unit and signature."""
+    """A score as it is written in a file; only our own files have system, unit and signature."""
 
     label: str
     value: object
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass
 class Sheet:
-    """What a file says, and what is wrong with it."""
+    """The contents of a score file, and its faults."""
 
     path: str
     tool: str | None = None
@@ -49,11 +49,11 @@ class Sheet:
     faults: Faults = field(default_factory=Faults)
 
     def fault(self, kind: str, detail: str = "", line: int | None = None) -> None:
-        """Note a fault; the file is refused at the end, with all of them."""
+        """Record a fault; the file is refused at the end, with all its faults."""
         self.faults.add(Fault(kind, detail, self.path, line))
 
     def refusal(self, detail: str, line: int | None = None) -> DataError:
-        """The error for a file that is of no known kind."""
+        """The error for a file that is no score file."""
         return DataError(Fault("not-scores", detail, self.path, line))
 
 
@@ -61,7 +61,7 @@ Lines = list[tuple[int, str]]
 
 
 def parse(source: Source) -> Sheet:
-    """Find out what kind of score file it is, and collect what it says."""
+    """Recognise the layout of a score file, and collect its entries."""
     sheet = Sheet(source.path)
     text = read_text(source, sheet)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -82,7 +82,7 @@ def parse(source: Source) -> Sheet:
 
 
 def read_text(source: Source, sheet: Sheet) -> str:
-    """All of a file that is no larger than score files are."""
+    """The text of a file that is no larger than `LARGEST`."""
     raw = b""
     for batch in source.batches():
         raw += batch.text
@@ -143,7 +143,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_header(line: str, share: float = 0.0) -> bool:
-    """Whether a line has names only, and at least one, or that share, of known metrics."""
+    """Whether a line has names only, of which at least one, or that share, are known metrics."""
     if VERSION.match(line):  # StreamLAAL is the name of a tool as well
         return False
     names = set(_cells(line)) - {""}
@@ -151,16 +151,16 @@ def _is_header(line: str, share: float = 0.0) -> bool:
 
 
 def _table(sheet: Sheet, lines: Lines) -> None:
-    """TSV, or what pandas prints; what a tool said before it, on a terminal or in a file, is skipped."""
-    end, wrapped = 0, False  # where the rows read so far end, and whether pandas goes on below
-    for place, (above, head) in enumerate(lines):
-        number, row = lines[place + 1] if place + 1 < len(lines) else (above, "")
-        if place < end:  # the values that were below the header before
+    """TSV, or what pandas prints; the lines that a tool printed before it are skipped."""
+    end, wrapped = 0, False  # the index after the rows read so far, and whether pandas continues below
+    for index, (above, head) in enumerate(lines):
+        number, row = lines[index + 1] if index + 1 < len(lines) else (above, "")
+        if index < end:  # the values below the last header
             continue
-        if (wrapped and row) or _is_table(head, row, first=place == 0):
+        if (wrapped and row) or _is_table(head, row, first=index == 0):
             _add_columns(sheet, above, head, number, _cells(row))
-            end, wrapped = place + 2, head.rstrip().endswith("\\")
-        elif place == end > 0 and all(map(is_number, _cells(head))):
+            end, wrapped = index + 2, head.rstrip().endswith("\\")
+        elif index == end > 0 and all(map(is_number, _cells(head))):
             sheet.fault("several-rows", line=above)
             end += 1
     if wrapped:
@@ -168,12 +168,12 @@ def _table(sheet: Sheet, lines: Lines) -> None:
     if not end and not _is_header(lines[-1][1]):
         raise sheet.refusal(lines[0][1].strip()[:40], lines[0][0])
     sheet.tool = "StreamLAAL" if any("StreamLAAL" in entry.label for entry in sheet.entries) else "SimulEval"
-    said = (VERSION.match(line) for _, line in lines)
-    sheet.version = next((match["version"] for match in said if match and match["tool"] == sheet.tool), None)
+    matches = (VERSION.match(line) for _, line in lines)
+    sheet.version = next((match["version"] for match in matches if match and match["tool"] == sheet.tool), None)
 
 
 def _is_table(head: str, row: str, first: bool) -> bool:
-    """Whether a line has the names of the values below it; in the first line, they may be wrong."""
+    """Whether a line has the names of the values below it; in the first line, values may be no numbers."""
     values = _cells(row)
     if row and 2 * sum(map(is_number, values)) >= len(values):
         return _is_header(head)
@@ -201,21 +201,21 @@ def _add_columns(sheet: Sheet, above: int, head: str, number: int, values: list[
 
 
 def _json(sheet: Sheet, text: str) -> None:
-    """Our own; or names and numbers, perhaps in groups (SimulEval 1.0), perhaps under `scores`."""
-    twice: list[str] = []
+    """Our own JSON; or names and numbers, perhaps in groups (SimulEval 1.0), perhaps under `scores`."""
+    repeated: list[str] = []
     try:
-        found = read_json(text, twice, parse_int=float)
+        content = read_json(text, repeated, parse_int=float)
     except json.JSONDecodeError as error:
         raise sheet.refusal(f"not one JSON object ({error.msg})", error.lineno) from None
     except TreeError as error:
         raise sheet.refusal(f"JSON that is {error}") from None
-    scores = found.get("scores", found) if isinstance(found, dict) else found
+    scores = content.get("scores", content) if isinstance(content, dict) else content
     lines = _lines_of_keys(text)
-    for key in twice:
+    for key in repeated:
         sheet.fault("repeated-metric", key, lines[key][-1])
-    if scores is not found and isinstance(scores, list):
-        if found.get("schema") != 1:
-            raise sheet.refusal(f"schema {found.get('schema')}, and this version reads 1", 1)
+    if scores is not content and isinstance(scores, list):
+        if content.get("schema") != 1:
+            raise sheet.refusal(f"schema {content.get('schema')}, and this version reads 1", 1)
         _add_own(sheet, scores, lines.get("metric", []))
         return
     groups = scores.items() if isinstance(scores, dict) else ()
@@ -225,20 +225,20 @@ def _json(sheet: Sheet, text: str) -> None:
     sheet.entries += [Entry(label, value, lines[label][-1]) for label, value in flat]
     if "Quality" in scores or "Latency" in scores:
         sheet.tool = "SimulEval"
-    elif scores is not found and isinstance(said := found.get("tool"), str):
-        match = VERSION.fullmatch(said)
-        sheet.tool, sheet.version = (match["tool"], match["version"]) if match else (said, None)
+    elif scores is not content and isinstance(tool := content.get("tool"), str):
+        match = VERSION.fullmatch(tool)
+        sheet.tool, sheet.version = (match["tool"], match["version"]) if match else (tool, None)
 
 
 def _lines_of_keys(text: str) -> dict[str, list[int]]:
-    """In which lines of a JSON text each key stands."""
-    places: dict[str, list[int]] = {}
+    """The lines of each key of a JSON text."""
+    lines: dict[str, list[int]] = {}
     line, end = 1, 0
     for match in STRING.finditer(text):
         line, end = line + text.count("\n", end, match.start()), match.start()
         if match["key"]:
-            places.setdefault(json.loads(match["string"]), []).append(line)
-    return places
+            lines.setdefault(json.loads(match["string"]), []).append(line)
+    return lines
 
 
 # ---- what `lagging score` prints -------------------------------------------------------------------------------
@@ -247,24 +247,24 @@ def _lines_of_keys(text: str) -> dict[str, list[int]]:
 def _own_table(sheet: Sheet, lines: Lines) -> None:
     """The output of `-f tsv`."""
     names = [name.lower() for name in _cells(lines[0][1])]
-    records, places = [], []
+    records, numbers = [], []
     for number, line in lines[1:]:
         cells = [text_of_field(cell.strip()) for cell in line.split("\t")]
         if len(cells) == len(names):
             records.append(dict(zip(names, cells, strict=True)))
-            places.append(number)
+            numbers.append(number)
         else:
             sheet.fault("score-cells", f"{len(cells)} values below {len(names)} names", number)
-    _add_own(sheet, records, places)
+    _add_own(sheet, records, numbers)
 
 
 def _add_own(sheet: Sheet, records: list[Any], lines: list[int]) -> None:
-    """Records with the fields of our output; `lines` has those of their metrics."""
+    """Add records with the fields of our output; `lines` has the lines of their metrics."""
     sheet.tool = "lagging"
-    places = iter(lines)
+    numbers = iter(lines)
     for record in records:
         fields: dict[str, Any] = record if isinstance(record, dict) else {}
-        line = next(places, 1) if "metric" in fields else 1
+        line = next(numbers, 1) if "metric" in fields else 1
         missing = [key for key in ("system", "metric", "score") if key not in fields]
         label, system, unit, signature = (fields.get(key) or None for key in ("metric", "system", "unit", "signature"))
         if missing:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published settings: a row per setting of a system, from a table of several of them or from score files."""
+"""Published settings: a row per setting of a system, from a table of settings or from score files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from lagging.metrics.record import Statistics, Unit
 __all__ = ["PublishedRow", "check_ours", "is_table", "published_metric", "read_rows", "rows_of"]
 
 SCALED = re.compile(r"(?P<name>.+)_(?P<unit>s|ms)")
-"""A column that tells its unit: `StreamLAAL_s`."""
+"""A column whose name has its unit: `StreamLAAL_s`."""
 UNITS = {"ms": ("ms", 1.0), "s": ("ms", 1000.0), "token": ("token", 1.0)}
 COUNTED = re.compile(r"token|word|char|piece|bpe", re.IGNORECASE)
 WORSE = ("WER", "CER")
-"""Of the qualities that we have no metric for, those of which less is better."""
+"""Quality metrics that lagging does not compute, and of which less is better."""
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One setting of a system, as someone published it, without a log.
+    """One setting of a system, as it was published without a log.
 
     Attributes:
-        system, setting: their names.
-        values: by metric.
-        unit: of times: "ms" or "token"; None if there are none.
-        path, line: where it was read.
+        system, setting: the names of the system and of the setting.
+        values: its values by metric.
+        unit: the unit of times: "ms" or "token"; None if there are no times.
+        path, line: the file, and the line.
     """
 
     system: str
@@ -48,18 +48,18 @@ class PublishedRow:
     line: int
 
     def value(self, metric: Metric) -> float:
-        """What it has by a metric.
+        """The value of a metric.
 
         Raises:
-            UsageError: that was not published.
+            UsageError: it was not published.
         """
         if metric not in self.values:
-            there = ", ".join(map(repr, self.values))
-            raise UsageError(f"{self.path}:{self.line}: {self.system} {self.setting} has no {metric!r}; it has {there}")
+            known = ", ".join(map(repr, self.values))
+            raise UsageError(f"{self.path}:{self.line}: {self.system} {self.setting} has no {metric!r}; it has {known}")
         return self.values[metric]
 
     def unit_of(self, metric: Metric) -> str:
-        """What it measures a metric in; empty if that is a time, and it does not say."""
+        """The unit of a metric; empty for a time whose unit was not published."""
         return (self.unit or "") if metric.unit == "time" else metric.unit
 
 
@@ -70,21 +70,21 @@ def published_metric(label: str) -> Metric | None:
         >>> published_metric("DAL_CA"), published_metric("COMET"), published_metric("system")
         (DAL(clock=elapsed), COMET, None)
     """
-    found = find_metric(label)
-    if found is None and label in (*QUALITY, "SacreBLEU"):
+    metric = find_metric(label)
+    if metric is None and label in (*QUALITY, "SacreBLEU"):
         unit: Unit = "score" if label == "COMET" else "points"
-        return Metric(label, _not_ours, unit=unit, higher_is_better=label not in WORSE)
-    return found
+        return Metric(label, _refuse, unit=unit, higher_is_better=label not in WORSE)
+    return metric
 
 
-def _not_ours(*_: object) -> Statistics:
+def _refuse(*_: object) -> Statistics:
     raise UsageError("a score that is only known where it was published cannot be computed")
 
 
 def check_ours(metrics: Iterable[Metric]) -> None:
-    """Refuse to compute what is only known where it was published."""
+    """Refuse metrics that are only published, and that lagging does not compute."""
     for m in metrics:
-        if m.compute is _not_ours:
+        if m.compute is _refuse:
             raise UsageError(
                 f"{m!r} is not computed from logs: it is only known where it was published\n"
                 "  fix: give --published alone; or a score per segment, to `lagging compare --column`."
@@ -129,13 +129,13 @@ def read_rows(
     r"""Read a table with a row per setting: CSV or TSV, columns of names, and columns of metrics.
 
     A column is a metric if its name is one, perhaps with its unit (`StreamLAAL_s`); else it is a name. The column
-    `setting` names a setting, `latency_unit` or `unit` says what times are counted in.
+    `setting` names a setting, `latency_unit` or `unit` has the unit of times.
 
     Args:
         path: the file.
         family: the columns that name a system; `system` by default.
-        where: which rows: patterns by column, such as {"dataset": "WMT15*"}; all by default.
-        unit: "token" or "ms", of times of which the table does not say it.
+        where: patterns by column that select rows, such as {"dataset": "WMT15*"}; all rows by default.
+        unit: "token" or "ms", the unit of times where the table does not have it.
 
     Raises:
         DataError: every fault of the table at once.
@@ -158,24 +158,24 @@ def read_rows(
     patterns = dict(where or {})
     for name in (*named, *patterns):
         if name not in table.labels:
-            there = ", ".join(table.labels) or "none"
-            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {there}")
+            labels = ", ".join(table.labels) or "none"
+            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {labels}")
     chosen = [row for row in table.rows if all(fnmatchcase(row[1][c], p) for c, p in patterns.items())]
     if not chosen:
         raise UsageError(f"no row of {path} has {' and '.join(f'{c}={p}' for c, p in patterns.items())}")
     rest = [c for c in table.labels if c not in named and len({row[c] for _, row in chosen}) > 1]
     setting = ["setting"] if "setting" in table.labels else rest
-    found = [_row(table, at, row, named, setting, unit) for at, row in chosen]
-    seen: dict[tuple[str, str], int] = {}
-    for row in found:
-        first = seen.setdefault((row.system, row.setting), row.line)
+    rows = [_row(table, line, row, named, setting, unit) for line, row in chosen]
+    line_of: dict[tuple[str, str], int] = {}
+    for row in rows:
+        first = line_of.setdefault((row.system, row.setting), row.line)
         if first != row.line:
             differ = [c for c in rest if dict(chosen)[first][c] != dict(chosen)[row.line][c] and c not in setting]
             raise UsageError(
                 f"{path} has the setting {row.setting!r} of {row.system} twice: lines {first} and {row.line}\n"
                 f"  fix: tell them apart by --family, or choose by --where; they differ in: {', '.join(differ)}."
             )
-    return found
+    return rows
 
 
 def rows_of(scores: Iterable[PublishedScore], *, setting: str = "", unit: str | None = None) -> list[PublishedRow]:
@@ -183,27 +183,28 @@ def rows_of(scores: Iterable[PublishedScore], *, setting: str = "", unit: str | 
     by_system: dict[str, list[PublishedScore]] = {}
     for score in scores:
         by_system.setdefault(score.system, []).append(score)
-    found = []
-    for system, some in by_system.items():
+    rows = []
+    for system, published in by_system.items():
         values: dict[Metric, float] = {}
-        said: set[str | None] = set()
-        for score in some:
+        units: set[str | None] = set()
+        for score in published:
             m = published_metric(score.metric)
             if m is not None:
                 values[m] = score.score
-                said |= {score.unit or unit} if m.unit == "time" else set()
-        path, line = some[0].path, some[0].line
-        found.append(PublishedRow(system, setting, values, _agreed(said, path, line, values), path, line))
-    return found
+                units |= {score.unit or unit} if m.unit == "time" else set()
+        path, line = published[0].path, published[0].line
+        rows.append(PublishedRow(system, setting, values, _time_unit(units, path, line, values), path, line))
+    return rows
 
 
-def _agreed(said: set[str | None], path: str, line: int, values: Mapping[Metric, float]) -> str | None:
-    if None in said:
+def _time_unit(units: set[str | None], path: str, line: int, values: Mapping[Metric, float]) -> str | None:
+    """The unit of all times of a row."""
+    if None in units:
         times = ", ".join(repr(m) for m in values if m.unit == "time")
-        raise UsageError(f"{path} does not say what {times} is counted in\n  fix: --unit token, or --unit ms.")
-    if len(said) > 1:
-        raise UsageError(f"{path}:{line} counts some times in ms and some in tokens")
-    return said.pop() if said else None
+        raise UsageError(f"{path} does not say the unit of {times}\n  fix: --unit token, or --unit ms.")
+    if len(units) > 1:
+        raise UsageError(f"{path}:{line} has times in ms and in tokens")
+    return units.pop() if units else None
 
 
 def _delimiter(head: str) -> str:
@@ -211,16 +212,16 @@ def _delimiter(head: str) -> str:
 
 
 def _cells(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of each row."""
+    """The line and the cells of each row."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     for cells in rows:
         yield rows.line_num, cells
 
 
 def _column(name: str) -> _Column | None:
-    whole = published_metric(name)
-    if whole is not None:
-        return _Column(whole, None)
+    metric = published_metric(name)
+    if metric is not None:
+        return _Column(metric, None)
     match = SCALED.fullmatch(name)
     scaled = published_metric(match["name"]) if match is not None else None
     return None if match is None or scaled is None or scaled.unit != "time" else _Column(scaled, match["unit"])
@@ -243,10 +244,10 @@ def _read(source: Source) -> _Table:
 
 
 def _fill(table: _Table, text: str) -> None:
-    """Names and rows, and what is wrong with them."""
+    """Read the names and the rows of a table, and its faults."""
     sheet = table.sheet
     names: list[str] = []
-    for at, cells in _cells(text, _delimiter(text.partition("\n")[0])):
+    for line, cells in _cells(text, _delimiter(text.partition("\n")[0])):
         if not any(cell.strip() for cell in cells):
             continue
         if not names:
@@ -254,38 +255,39 @@ def _fill(table: _Table, text: str) -> None:
             columns = {name: _column(name) for name in names}
             table.columns = {name: column for name, column in columns.items() if column is not None}
             table.labels = [name for name, column in columns.items() if column is None]
-            seen: dict[Metric, str] = {}
+            name_of: dict[Metric, str] = {}
             for name, column in table.columns.items():
-                if seen.setdefault(column.metric, name) != name:
-                    sheet.fault("repeated-metric", f"{name} and {seen[column.metric]}", at)
+                if name_of.setdefault(column.metric, name) != name:
+                    sheet.fault("repeated-metric", f"{name} and {name_of[column.metric]}", line)
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-                sheet.fault("score-cells", f"two columns called {name!r}", at)
+                sheet.fault("score-cells", f"two columns called {name!r}", line)
         elif len(cells) != len(names):
-            sheet.fault("score-cells", f"{len(cells)} values below {len(names)} names", at)
+            sheet.fault("score-cells", f"{len(cells)} values below {len(names)} names", line)
         else:
             row = {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
             for name, column in table.columns.items():
                 if number(row[name], column.metric.unit) is None:
-                    sheet.fault("bad-score", f"{name}: {row[name][:40]}", at)
-            table.rows.append((at, row))
+                    sheet.fault("bad-score", f"{name}: {row[name][:40]}", line)
+            table.rows.append((line, row))
 
 
 def _row(
-    table: _Table, at: int, row: dict[str, str], named: list[str], setting: list[str], unit: str | None
+    table: _Table, line: int, row: dict[str, str], named: list[str], setting: list[str], unit: str | None
 ) -> PublishedRow:
-    told = next((row[c] for c in ("latency_unit", "unit") if c in table.labels), "")
-    told = told if told in UNITS else "token" if COUNTED.search(told) else ""
+    own_unit = next((row[c] for c in ("latency_unit", "unit") if c in table.labels), "")
+    if own_unit not in UNITS:
+        own_unit = "token" if COUNTED.search(own_unit) else ""
     values: dict[Metric, float] = {}
-    said: set[str | None] = set()
+    units: set[str | None] = set()
     for name, column in table.columns.items():
         value = number(row[name], column.metric.unit)
         if value is None or value != value:
             continue
         if column.metric.unit == "time":
-            counted, scale = UNITS.get(column.unit or told or unit or "", (None, 1.0))
+            counted, scale = UNITS.get(column.unit or own_unit or unit or "", (None, 1.0))
             value *= scale
-            said.add(counted)
+            units.add(counted)
         values[column.metric] = value
-    system, called = (" ".join(row[c] for c in some if row[c]) for some in (named, setting))
+    system, name = (" ".join(row[c] for c in columns if row[c]) for columns in (named, setting))
     path = table.sheet.path
-    return PublishedRow(system, called or f"line {at}", values, _agreed(said, path, at, values), path, at)
+    return PublishedRow(system, name or f"line {line}", values, _time_unit(units, path, line, values), path, line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all losses need: floats of enough precision, lengths as columns, which positions are real, a recurrence."""
+"""Arguments of the losses: floats of enough precision, lengths as columns, which positions are real; a recurrence."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ R = TypeVar("R")
 
 
 def compiled(*constants: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """`jax.jit` that leaves a function its type: called outside of `jit`, it runs as one kernel and not as thirty."""
+    """`jax.jit` that keeps the type of a function: outside of `jit`, it then runs as one kernel instead of thirty."""
     return cast("Callable[[Callable[P, R]], Callable[P, R]]", partial(jax.jit, static_argnames=constants))
 
 
 def floats(values: ArrayLike) -> jax.Array:
-    """As floats of at least 32 bits: half precision loses whole tokens of latency."""
+    """Convert to floats of at least 32 bits: in half precision, rounding errors reach whole tokens of latency."""
     array = jnp.asarray(values)
     return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
@@ -66,17 +66,17 @@ def real(size: int, lengths: ArrayLike | None, mask: ArrayLike | None, name: str
 
 
 def position(flags: jax.Array) -> jax.Array:
-    """How many real positions there are up to each, itself included: 1, 2, … at the real ones."""
+    """The number of real positions up to each, itself included: 1, 2, … at the real ones."""
     return jnp.cumsum(flags, axis=-1, dtype=jnp.int32)
 
 
 def count(flags: jax.Array) -> jax.Array:
-    """How many positions are real."""
+    """The number of real positions."""
     return jnp.sum(flags, axis=-1, dtype=jnp.int32)
 
 
 def shift(values: jax.Array, by: Literal[1, -1], fill: float) -> jax.Array:
-    """One place to the right (1) or to the left (−1) along the last axis, `fill` where nothing came."""
+    """Shift by one to the right (1) or to the left (−1) along the last axis; `fill` is put into the free place."""
     kept, room = (values[..., :-1], (1, 0)) if by == 1 else (values[..., 1:], (0, 1))
     return jnp.pad(kept, [(0, 0)] * (values.ndim - 1) + [room], constant_values=fill)
 

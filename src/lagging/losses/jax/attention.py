@@ -22,7 +22,7 @@ Params = dict[str, jax.Array]
 
 
 class Attended(NamedTuple):
-    """What an attention saw, and when: the fields of `lagging.losses.torch.Attended`."""
+    """The output of an attention, with its delays: the fields of `lagging.losses.torch.Attended`."""
 
     context: jax.Array
     delays: jax.Array
@@ -133,7 +133,7 @@ class MonotonicAttention:
 
 
 def aggregate_heads(values: ArrayLike, how: Heads = "mean", *, axis: int = -1) -> jax.Array:
-    """One number of several heads.
+    """Aggregate the values of several heads to one number.
 
     The values of `how` are those of `lagging.losses.torch.aggregate_heads`; `axis` is its `dim`.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to minimize: likelihood + λ·DAL, with λ that warms up, or that finds itself for a wanted latency."""
+"""Training objectives: likelihood + λ·DAL, with a λ that warms up, or that is adjusted to a requested latency."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@ r"""Monotonic attention: where a model that stops with probability p is expected
 
 p(t, j), of shape (..., T, S), is the probability to stop reading at source token j before target token t is written.
 The padding of the source is given by `source_lengths`, of shape (...,), if it is on the right, or by `mask`, of shape
-(..., S), True where a source token is real. Whatever stands in it, NaN too, reaches neither value nor gradient. All is
-computed in float64 and returned in float32, or in float64 if that came in; the recurrences are in `recurrences`.
+(..., S), True where a source token is real. Values in the padding, including NaN, do not affect results or gradients.
+Everything is computed in float64 and returned in float32, or in float64 for float64 arguments. The recurrences are in
+`recurrences`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = [
 
 
 def _flags(cells: Tensor, source_lengths: TensorLike | None, mask: TensorLike | None, rows: bool) -> Tensor | None:
-    """Which source tokens are real, shape (..., S), or (..., 1, S) if there are `rows`; None if nobody said."""
+    """Which source tokens are real, shape (..., S), or (..., 1, S) if there are `rows`; None if neither is given."""
     flags = real(cells.shape[-1], source_lengths, mask, cells, "source_lengths")
     return flags.unsqueeze(-2) if rows and flags is not None else flags
 
@@ -39,7 +40,7 @@ def _within(flags: Tensor | None, values: Tensor) -> Tensor:
 
 
 def _preserved(p: Tensor, flags: Tensor | None) -> Tensor:
-    """p, but 1 at the last real source token, where nothing is left to read, and 0 at padding."""
+    """Put 1 at the last real source token, where nothing is left to read, and 0 at padding."""
     if flags is None:
         return p
     final = last(flags)
@@ -54,9 +55,10 @@ def expected_alignment(
     $$ \alpha(t,j) = p(t,j)\,q(t,j), \qquad q(t,j) = (1-p(t,j-1))\,q(t,j-1) + \alpha(t-1,j), \qquad
        \alpha(0,\cdot) = (1, 0, 0, \dots) $$
 
-    α(t, j) is the probability that target token t is written when j source tokens have been read. The closed form by
-    cumulative products has to clamp a denominator, and loses mass from some 24 tokens on; this neither divides nor
-    takes logarithms, and is right for p exactly 0 or 1. It takes T+S−1 steps, one per anti-diagonal, and as many back.
+    α(t, j) is the probability that target token t is written when j source tokens have been read. The closed form with
+    cumulative products must clamp a denominator, and loses mass from about 24 tokens on. This recurrence needs neither
+    division nor logarithm, and is right for p exactly 0 or 1. It takes T+S−1 steps, one for each anti-diagonal, and as
+    many for the gradient.
 
     Args:
         p: probability to stop reading at j before writing t, shape (..., T, S).
@@ -65,7 +67,7 @@ def expected_alignment(
 
     Returns:
         α, shape (..., T, S). With lengths or mask, p is taken as 1 at the last real source token, where nothing is left
-        to read: every row sums to 1, and α is 0 at padding. Without, the mass that stops nowhere is lost.
+        to read: every row sums to 1, and α is 0 at padding. Without them, the mass that stops nowhere is lost.
 
     Raises:
         UsageError: source_lengths and mask are both given.
@@ -108,8 +110,8 @@ def expected_alignment_step(
 
     Example:
         >>> half = torch.full((3,), 0.5)
-        >>> one = expected_alignment_step([1.0, 0, 0], half, 3)
-        >>> one, expected_alignment_step(one, half, 3)
+        >>> first = expected_alignment_step([1.0, 0, 0], half, 3)
+        >>> first, expected_alignment_step(first, half, 3)
         (tensor([0.5000, 0.2500, 0.2500]), tensor([0.2500, 0.2500, 0.5000]))
     """
     start, stop = alike(previous, p)
@@ -126,7 +128,7 @@ def expected_delays(alignment: TensorLike, times: TensorLike | None = None) -> T
     Args:
         alignment: α, shape (..., T, S).
         times: when source position j has been read, shape (S,) or (..., S), in milliseconds or tokens; 1, 2, … if not
-            given. For padding on the left: `mask.cumsum(-1)`. Where it is not finite, α has to be 0.
+            given. For padding on the left, `mask.cumsum(-1)`. Times that are not finite are ignored where α is 0.
 
     Returns:
         g, shape (..., T).
@@ -150,22 +152,22 @@ def infinite_lookback(
     *,
     mask: TensorLike | None = None,
 ) -> Tensor:
-    r"""Soft attention over all that has been read, in expectation (MILk).
+    r"""Soft attention over everything that has been read, in expectation (MILk).
 
     $$ \beta(t,j) = \sum_{k \ge j} \alpha(t,k)\, \frac{\exp u(t,j)}{\sum_{l \le k} \exp u(t,l)} $$
 
-    With $w(j) = \exp u(j) / \sum_{l \le j} \exp u(l)$, the share of j when it has just been read, it is a recurrence
-    from the end: $\beta(j) = w(j)\,R(j)$, $R(j) = \alpha(j) + (1-w(j+1))\,R(j+1)$. So energies of any size will do, as
-    long as they are finite.
+    With $w(j) = \exp u(j) / \sum_{l \le j} \exp u(l)$, the weight of j when it has just been read, it is a recurrence
+    from the end: $\beta(j) = w(j)\,R(j)$, $R(j) = \alpha(j) + (1-w(j+1))\,R(j+1)$. So finite energies may have
+    any size.
 
     Args:
         alignment: α, shape (..., T, S).
-        energies: u, shape (..., T, S), finite (−∞ is taken as the least number there is).
+        energies: u, shape (..., T, S), finite (−∞ is taken as the smallest finite number).
         source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
         mask: shape (..., S), True where a source token is real; instead of source_lengths.
 
     Returns:
-        β, shape (..., T, S); each row has the sum that it has in α.
+        β, shape (..., T, S); each row has the same sum as in α.
 
     Raises:
         UsageError: source_lengths and mask are both given.
@@ -198,15 +200,15 @@ def cif_delays(
     $$ g(t) = \mathrm{step} \cdot \left[ j - 1 + \frac{t\,\theta - A(j-1)}{w(j)} \right], \qquad
        A(j) = \sum_{l \le j} w(l), \quad j = \min \{ j : A(j) \ge t\,\theta \} $$
 
-    Inside the frame in which it fires, A goes up in a straight line: so the moment is differentiable in every weight up
-    to that frame. A token that never fires is written at the end of the source, whatever the weights: no gradient.
+    Inside the frame in which token t fires, A grows linearly, so g(t) is differentiable in every weight up to that
+    frame. A token that never fires is written at the end of the source, and has no gradient.
 
     Args:
         weights: w, shape (..., S), 0 or more; 0 at frames that are padding.
-        target_lengths: how many tokens there are, broadcasts to (...,); those that fire, if not given.
-        step_ms: how long a frame lasts, in milliseconds.
+        target_lengths: the number of tokens, broadcasts to (...,); the number that fire if not given.
+        step_ms: the duration of a frame, in milliseconds.
         threshold: θ.
-        size: T, how many columns to return; the longest target if not given.
+        size: T, the number of columns to return; the longest target if not given.
 
     Returns:
         g in milliseconds, shape (..., T); 0 at padding.
@@ -244,7 +246,10 @@ def cif_delays(
 
 
 def stops(p: Tensor, flags: Tensor | None, threshold: float) -> Tensor:
-    """Where a greedy policy stops before each target token, from 0: shape (..., T). `flags` broadcast to p."""
+    """The source position, from 0, at which a greedy policy stops for each target token: shape (..., T).
+
+    `flags` are True where a source token is real, and broadcast to p; None if all are.
+    """
     size = p.shape[-1]
     everywhere = torch.ones(size, dtype=torch.bool, device=p.device) if flags is None else flags
     final = last(everywhere)
@@ -276,7 +281,7 @@ def hard_alignment(
         mask: shape (..., S), True where a source token is real; instead of source_lengths.
 
     Returns:
-        Source tokens read before each target token, whole numbers of shape (..., T): what `lagging.dal` takes.
+        The number of source tokens read before each target token, shape (..., T): the delays that `lagging.dal` takes.
 
     Raises:
         UsageError: source_lengths and mask are both given.

@@ -19,7 +19,7 @@ Heads = Literal["mean", "softmax", "max", "variance"]
 
 
 class Attended(NamedTuple):
-    """What an attention saw, and when.
+    """The output of an attention, with its delays.
 
     Attributes:
         context: shape (..., T, size).
@@ -41,19 +41,20 @@ class MonotonicAttention(nn.Module):
 
     Each head reads on until it stops, with probability $p(t,j) = \sigma(q_t \cdot k_j / \sqrt{d} + b + \epsilon)$, and
     attends to all that it has read, by energies $u(t,j) = q'_t \cdot k'_j / \sqrt{d}$: `expected_alignment` and
-    `infinite_lookback`. The noise ε, in training alone, drives p to 0 or 1, so that a hard policy loses little. At the
-    last source token it always stops, so that no mass is lost. In `eval()` mode it stops where p is at least a half.
+    `infinite_lookback`. The noise ε, which is added only in training, drives p to 0 or 1, so that a hard policy loses
+    little. A head always stops at the last source token, so that no mass is lost. In `eval()` mode it stops where p is
+    at least 0.5.
 
     Args:
         size: width of queries and context; a multiple of the number of heads.
         source_size: width of keys; that of queries if not given.
-        heads: how many decide for themselves.
+        heads: the number of heads; each decides on its own when to stop.
         noise: standard deviation of ε.
-        bias: b to start from; the lower, the more is read at first.
-        lookback: whether the context comes from all that was read (β), or from where the head stopped (α) alone.
+        bias: initial value of b; the lower it is, the more is read at first.
+        lookback: whether the context comes from everything that was read (β), or only from where the head stopped (α).
 
     Raises:
-        UsageError: the size is no multiple of the number of heads.
+        UsageError: the size is not a multiple of the number of heads.
 
     Example:
         One step of training for latency, on queries and keys of any model:
@@ -109,9 +110,9 @@ class MonotonicAttention(nn.Module):
             keys: of the source tokens, shape (..., S, source_size).
             source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
             mask: shape (..., S), True where a source token is real; instead of source_lengths.
-            hard: stop where p is at least a half, as in translating, rather than in expectation; if not given, in
+            hard: stop where p is at least 0.5, as in translating, instead of in expectation; if not given, True in
                 `eval()` mode.
-            generator: for the noise.
+            generator: generator of the noise.
         """
         flags = real(keys.shape[-2], source_lengths, mask, keys, "source_lengths")
         flags = torch.ones_like(keys[..., 0], dtype=torch.bool) if flags is None else flags.expand(keys.shape[:-1])
@@ -151,14 +152,14 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def aggregate_heads(values: TensorLike, how: Heads = "mean", *, dim: int = -1) -> Tensor:
-    r"""One number of several heads.
+    r"""Aggregate the values of several heads to one number.
 
     Args:
-        values: latency of each head, or anything else that heads have.
-        how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, to which slow heads matter more;
-            "max", the slowest, for which a decoder has to wait; "variance", how far they are apart: of delays, with
-            `dim=-2`, to keep heads together.
-        dim: that of the heads.
+        values: the latency of each head, or any other value of heads.
+        how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, which are larger for slow heads;
+            "max", the slowest head, for which a decoder has to wait; "variance", the spread of the heads: as a
+            penalty on delays, with `dim=-2`, it keeps heads together.
+        dim: the dimension of the heads.
 
     Returns:
         Shape of the values without that dimension. Heads that are equally slow share the gradient of "max".
@@ -189,13 +190,13 @@ def wait_k_mask(k: TensorLike, target_length: int, source_length: int) -> Tensor
     """Which source tokens a wait-k policy has read before each target token: those j < t + k, t and j from 0.
 
     Args:
-        k: how many tokens to read first; a number, or one per sentence.
+        k: the number of tokens to read first; one number, or one per sentence.
         target_length: T.
         source_length: S.
 
     Returns:
-        True where attention may look, shape (T, S), or (..., T, S) for k of shape (...,): what
-        `scaled_dot_product_attention` takes for a mask.
+        True where attention is allowed, shape (T, S), or (..., T, S) for k of shape (...,): a mask for
+        `scaled_dot_product_attention`.
 
     Example:
         >>> wait_k_mask(2, 3, 4).int()
@@ -215,9 +216,9 @@ def multipath(generator: torch.Generator | None, batch: int, low: int, high: int
     """A random k from low to high, both included, for each sentence: one model then serves every k.
 
     Args:
-        generator: where chance comes from; torch's own if None.
-        batch: how many sentences.
-        low, high: the least and the largest k.
+        generator: generator of random numbers; torch's default if None.
+        batch: the number of sentences.
+        low, high: the smallest and the largest k.
 
     Returns:
         k, shape (batch,), on the device of the generator.

@@ -6,11 +6,11 @@ them. Either change that import,
 
     from lagging.losses.torch.compat import AverageLagging, AverageProportion, DifferentiableAverageLagging
 
-or call `install()` before, and leave the code as it is.
+or call `install()` before it, and leave the code as it is.
 
-Names, order and defaults of the arguments, the shape of the result and what a mask marks are SimulEval's; so is the
-gradient where lags are equal, which goes to the first of them. Results are those of `lagging.losses.torch`: computed in
-float32 at least, right wherever the padding is, and not poisoned by what stands in it.
+Names, order and defaults of the arguments, the shape of the result and the meaning of a mask are SimulEval's. Where
+lags are equal, the first of them gets the gradient, as in SimulEval. Results are those of `lagging.losses.torch`:
+computed in float32 at least, with padding anywhere, and independent of the values in it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def DifferentiableAverageLagging(
     Args:
         delays: (B, T), or one sentence.
         src_lens: |x|, a number, (B,) or (B, 1).
-        ref_lens: plays no part; |y| is the number of tokens that are not padding.
+        ref_lens: ignored; |y| is the number of tokens that are not padding.
         target_padding_mask: (B, T), True at padding.
 
     Returns:
@@ -97,8 +97,8 @@ def AverageLagging(
 ) -> Tensor:
     """AL of each sentence, with |y| of the reference where `ref_lens` gives it; see `lagging.losses.torch.al`.
 
-    The other arguments are those of `DifferentiableAverageLagging`. Where there are references, the ideal translator
-    stands still from the last token of the longest of them on.
+    The other arguments are those of `DifferentiableAverageLagging`. With references, the ideal translator stops at the
+    last token of the longest of them.
 
     Example:
         >>> AverageLagging([4, 4, 4, 4, 5], 5), AverageLagging([4, 4, 4, 4, 5], 5, 10)
@@ -120,8 +120,8 @@ def AverageLagging(
 def install() -> None:
     """Let `from simuleval.metrics.latency import …` find the functions of this module.
 
-    An installed SimulEval stays as it is, but for this one submodule, which it has no more; one that still has it
-    (before 1.1.0) keeps its own. To be called before the criterion is imported:
+    An installed SimulEval stays as it is, except for this submodule, which it no longer has; a version that still has
+    it (before 1.1.0) keeps its own. Call it before the criterion is imported:
 
         import lagging.losses.torch.compat
         lagging.losses.torch.compat.install()
@@ -136,7 +136,7 @@ def install() -> None:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError:
-            _put(name, ModuleType(name, "Nothing but what lagging.losses.torch.compat puts here."))
+            _put(name, ModuleType(name, "Holds only what lagging.losses.torch.compat puts here."))
     _put("simuleval.metrics.latency", sys.modules[__name__])
 
 

@@ -8,10 +8,9 @@ The equations are those of `lagging.metrics.kernels`, with gradients. Every func
     target_lengths  |y|, how many of the T tokens are real, if the padding is on the right; or
     mask            shape (..., T), True where a token is real, wherever the padding is
 
-With neither, all T tokens are real; t counts the real ones. Whatever stands in the padding, NaN and infinity too,
-reaches neither value nor gradient. A sentence without real tokens has no latency: its value is 0, and so is its
-gradient. Half precision and whole numbers are computed, and returned, in float32, also under autocast; float64 stays
-float64.
+With neither, all T tokens are real; t counts the real ones. Values in the padding, including NaN and infinity, do not
+affect results or gradients. A sentence without real tokens has no latency: its value and its gradient are 0. Half
+precision and whole numbers are computed, and returned, in float32, also under autocast; float64 stays float64.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class _Batch(NamedTuple):
     right: bool  # whether all padding is on the right
 
     def clean(self, values: Tensor, fill: float = 0.0) -> Tensor:
-        """`fill` at padding; by choosing, as no factor makes 0 of NaN."""
+        """Put `fill` at padding, by selection: NaN times 0 is NaN."""
         return values if self.real is None else torch.where(self.real, values, fill)
 
     def over(self, write_cost: TensorLike | None) -> tuple[Tensor, Tensor]:
-        """s·[g(t) − (t−1)d], 0 at padding, and s: |y| for d = |x|/|y|, so that nothing is rounded and ties are ties."""
+        """s·[g(t) − (t−1)d], 0 at padding, and s, |y| for d = |x|/|y|: so nothing is rounded and ties stay ties."""
         if write_cost is not None:
             return self.clean(self.g + self.due * column(write_cost, self.g, "write_cost")), torch.ones_like(self.y)
         return self.clean(torch.addcmul(self.due * self.x, self.g, self.y)), self.y
@@ -77,24 +76,24 @@ def _batch(
 
 
 def _counts(over: Tensor, batch: _Batch, ties: Ties) -> Tensor:
-    """c(i), for how many real t the largest of over(1), …, over(t) is over(i): whole numbers, or shares if split."""
+    """c(i): the number of real t for which over(i) is the largest of over(1), …, over(t); shares of it if split."""
     over = over if batch.right else batch.clean(over, -torch.inf)
     top, latest = torch.cummax(over, -1)
-    none = torch.zeros_like(over, dtype=torch.int32)
-    one = torch.ones_like(none) if batch.real is None else batch.real.to(torch.int32).expand(over.shape)
-    if ties == "last":  # torch.cummax takes the last of equals
-        return none.scatter_add_(-1, latest, one)
+    zeros = torch.zeros_like(over, dtype=torch.int32)
+    ones = torch.ones_like(zeros) if batch.real is None else batch.real.to(torch.int32).expand(over.shape)
+    if ties == "last":  # torch.cummax takes the last of equal values
+        return zeros.scatter_add_(-1, latest, ones)
     higher = over > torch.nn.functional.pad(top[..., :-1], (1, 0), value=-torch.inf)
     place = torch.arange(over.shape[-1], device=over.device)
     earliest = torch.cummax(torch.where(higher, place, 0), -1).values
     if ties == "first":
-        return none.scatter_add_(-1, earliest, one)
+        return zeros.scatter_add_(-1, earliest, ones)
     taken = over == top
-    seen = taken.cumsum(-1)
-    share = one / (seen - seen.gather(-1, earliest) + 1).to(over.dtype)  # each t is shared by all that are as large
+    count = taken.cumsum(-1)
+    share = ones / (count - count.gather(-1, earliest) + 1).to(over.dtype)  # of each t, for each of the equal maxima
     total = torch.zeros_like(share).scatter_add(-1, earliest, share).gather(-1, earliest)
     passed = share.cumsum(-1) - share
-    return torch.where(taken, total - (passed - passed.gather(-1, earliest)), 0.0)  # i has a part in t from i on
+    return torch.where(taken, total - (passed - passed.gather(-1, earliest)), 0.0)  # i has a share in every t from i on
 
 
 def dal(
@@ -164,15 +163,15 @@ def al(
     $$ \mathrm{AL} = \frac{1}{\tau} \sum_{t=1}^{\tau} \left[ g(t) - \frac{t-1}{\gamma} \right], \qquad
        \gamma = \frac{|y|}{|x|} $$
 
-    $\tau$ is the first $t$ with $g(t) \ge |x|$, or $|y|$ if there is none. The gradient takes it as constant, but it
-    jumps when a delay reaches |x|, and AL with it: nothing tells a model so. DAL has no jumps.
+    $\tau$ is the first $t$ with $g(t) \ge |x|$, or $|y|$ if there is none. The gradient takes it as constant. But when
+    a delay reaches |x|, $\tau$ and AL jump, and no gradient shows it to the model. DAL has no jumps.
 
     Args:
         delays: g(t), shape (..., T).
         source_lengths: |x|, in the unit of the delays; broadcasts to (...,).
         target_lengths: how many tokens are real, padding on the right; at most T.
         mask: True where a token is real, wherever the padding is; instead of target_lengths.
-        tolerance: how far below |x| a delay counts as all of the source; 1 for milliseconds, as `lagging.al` has it.
+        tolerance: how far below |x| a delay may be and still count as |x|; 1 for milliseconds, as in `lagging.al`.
 
     Returns:
         Shape (...,), in source units; 0 for a sentence without tokens.
@@ -253,7 +252,7 @@ def lags(
         target_lengths: how many tokens are real, padding on the right; at most T.
         mask: True where a token is real, wherever the padding is; instead of target_lengths.
         write_cost: d, broadcasts to (...,); |x|/|y| if not given.
-        effective: ℓ', whose mean is DAL, rather than ℓ; the last of equal maxima has the gradient.
+        effective: return ℓ', whose mean is DAL, instead of ℓ; the last of equal maxima has the gradient.
 
     Returns:
         Shape (..., T); 0 at padding.
@@ -279,7 +278,7 @@ def effective_delays(
     mask: TensorLike | None = None,
     write_cost: TensorLike | None = None,
 ) -> Tensor:
-    r"""Delays g' once writing takes time, by the running maximum rather than the recurrence.
+    r"""Delays g' if writing takes time, computed by the running maximum instead of the recurrence.
 
     $$ g'(t) = \max\left[ g(t),\; g'(t-1) + d \right] = (t-1)d + \max_{i \le t} \left[ g(i) - (i-1)d \right] $$
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to minimize: likelihood + λ·DAL, with λ that warms up, or that finds itself for a wanted latency."""
+"""Training objectives: likelihood + λ·DAL, with a λ that warms up, or that is adjusted to a requested latency."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["LatencyController", "LatencyLoss", "LossTerms", "warm_up"]
 
 
 class LossTerms(NamedTuple):
-    """What a loss is made of: loss = likelihood + weight·latency + its own weight·variance.
+    """The parts of a loss: loss = likelihood + weight·latency + variance_weight·variance.
 
     Attributes:
         loss: what to minimize.
-        likelihood: as it was given.
+        likelihood: the argument.
         latency: mean DAL of the sentences that have tokens.
         variance: of the delays over the heads, mean of all tokens; 0 without heads.
-        weight: λ, warmed up.
+        weight: λ after warm-up.
     """
 
     loss: Tensor
@@ -35,7 +35,7 @@ class LossTerms(NamedTuple):
 
 
 def warm_up(step: TensorLike, start: int = 0, steps: int = 0) -> Tensor:
-    """How much of λ counts: nothing up to `start`, then more at every step, all of it `steps` later.
+    """The factor of λ during warm-up: 0 up to step `start`, then growing linearly, and 1 from `start + steps` on.
 
     Example:
         >>> [warm_up(step, start=10, steps=4).item() for step in (0, 10, 11, 14, 99)]
@@ -48,16 +48,16 @@ def warm_up(step: TensorLike, start: int = 0, steps: int = 0) -> Tensor:
 
 
 class LatencyLoss(nn.Module):
-    r"""Likelihood and latency at once: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk).
+    r"""Likelihood and latency in one loss: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk).
 
-    With several heads, DAL is that of each head, and then aggregated; the variance of their delays is taken over the
-    heads at each real token.
+    With several heads, the DAL of each head is computed, and then they are aggregated; the variance of the delays is
+    taken over the heads at each real token.
 
     Args:
         weight: λ, where the call does not give one.
         heads: how the DAL of several heads becomes one ("mean", "softmax", "max"); None if the delays have no heads.
         variance_weight: weight of the variance of the delays over the heads, which keeps them together.
-        start, steps: of the warm-up, see `warm_up`.
+        start, steps: first step and number of steps of the warm-up, see `warm_up`.
         ties: as for `dal`.
 
     Raises:
@@ -108,7 +108,7 @@ class LatencyLoss(nn.Module):
             likelihood: −log p(y|x) of the batch, a number: per token or per sentence, as λ was chosen for.
             delays: g, shape (..., T); (..., heads, T) if there are heads.
             source_lengths, target_lengths, mask, write_cost: of the sentences, as for `dal`.
-            step: of training, for the warm-up; without it, λ is warm.
+            step: the training step, for the warm-up; without it, the full λ counts.
             weight: λ, if it comes from a `LatencyController`.
         """
         g = floats(delays)
@@ -134,19 +134,20 @@ class LatencyLoss(nn.Module):
 
 
 class LatencyController(nn.Module):
-    r"""Finds the λ that gives a wanted latency, by dual ascent: "train me at DAL 4".
+    r"""Finds the λ that gives a requested latency, by dual ascent: "train me at DAL 4".
 
     $$ \lambda \leftarrow \max(0,\; \lambda + \eta\,(\mathrm{DAL} - \mathrm{target})) $$
 
-    As long as the model is too slow λ grows, and as long as it is faster than need be λ falls: where λ stands still,
-    the latency is the target, or λ is 0 and the model is fast enough without. λ is a buffer: it is in the `state_dict`,
-    and goes where the module goes. Where training is spread over processes, give all of them the same mean latency.
+    While the model is slower than the target, λ grows; while it is faster, λ falls. Where λ stays constant, the latency
+    is the target, or λ is 0 and the model is fast enough without it. λ is a buffer: it is in the `state_dict`, and
+    moves with the module to other devices. If training is distributed over processes, give all of them the same mean
+    latency.
 
     Args:
-        target: the DAL that is wanted, in source units.
-        weight: λ to start from.
-        rate: η, how fast λ moves per source unit.
-        highest: λ goes no higher.
+        target: the requested DAL, in source units.
+        weight: initial λ.
+        rate: η, the change of λ per source unit.
+        highest: upper bound of λ.
 
     Example:
         >>> controller = LatencyController(target=4.0, rate=0.1)
@@ -166,7 +167,7 @@ class LatencyController(nn.Module):
 
     @torch.no_grad()
     def update(self, latency: TensorLike) -> Tensor:
-        """λ after a batch of this latency, which gets no gradient."""
+        """Update λ after a batch of this latency, and return it; the latency gets no gradient."""
         late = torch.as_tensor(latency).to(self.weight) - self.target
         self.weight = (self.weight + self.rate * late).clamp(0.0, self.highest)
         return self.weight

@@ -4,10 +4,10 @@ r"""The two recurrences of monotonic attention and their gradients, as operators
     wavefront   q(t, j) = (1−p(t, j−1)) q(t, j−1) + α(t−1, j),  α = p q: by anti-diagonals, T+S−1 steps
     lookback    β(j) = w(j) R(j),  R(j) = α(j) + (1−w(j+1)) R(j+1),  w(j) = exp u(j) / Σ_{l≤j} exp u(l): S steps
 
-No division by a product, no logarithm, and in the forward direction no negative term, so that nothing cancels. They run
-in float64, wherever there is one, and whatever goes in: a rounded 1−p is off in the same direction at every step, and a
-thousand steps lose 5e-5 of the mass in float32. What goes out, and what is kept for the gradient, has the type that
-came in.
+There is no division by a product, no logarithm, and in the forward direction no negative term, so nothing cancels. They
+are computed in float64 if the device has it, for arguments of any type: in float32, a rounded 1−p is off in the same
+direction at every step, and a thousand steps lose 5e-5 of the mass. Results, and what is kept for the gradient, have
+the type of the arguments.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ def wavefront_forward(p: Tensor, start: Tensor) -> _Pair:
     stop, stops = diagonals.unbind(), diagonals[:, :-1].unbind()
     for n in range(1, len(here)):
         torch.sub(one, stop[n - 1], out=read)
-        here[n].addcmul_(read, here[n - 1])  # those that read on
-        below[n].addcmul_(stops[n - 1], above[n - 1])  # those that stopped for the token before
+        here[n].addcmul_(read, here[n - 1])  # the mass that reads on
+        below[n].addcmul_(stops[n - 1], above[n - 1])  # the mass that stopped at j for the token before
     arrived = _unskew(q, p)
     return p * arrived, arrived
 
 
 def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor) -> _Pair:
-    """∂p = q r and ∂α(0), from G = ∂α, where r is what it is worth to stop rather than to read on.
+    """∂p = q r and ∂α(0), from G = ∂α, where r is the gain of stopping at j over reading on.
 
-    r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j): the difference of what α(t, j) and
-    q(t, j+1) are worth, but not computed as one. Where it is 0, as at target tokens that no loss looks at, p and q may
-    be anything.
+    r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It equals the difference of the
+    adjoints of α(t, j) and q(t, j+1), but is not computed as that difference, which may cancel. Where r is 0, as at
+    target tokens that the loss does not use, p and q may be anything.
     """
     diagonals = _skew(torch.nan_to_num(p, nan=0.0, posinf=0.0, neginf=0.0))
     worth = _skew(gradient - torch.nn.functional.pad(gradient[..., 1:], (0, 1)))
@@ -101,7 +101,7 @@ def _cells(columns: Tensor, like: Tensor) -> Tensor:
 
 
 def _look(alpha: Tensor, w: Tensor) -> Tensor:
-    """β from α and w, all (S, rows); it takes the place of α."""
+    """β from α and w, all (S, rows); computed in place of α."""
     here, keep = alpha.unbind(), (1 - w).unbind()
     for j in reversed(range(len(here) - 1)):
         here[j].addcmul_(keep[j + 1], here[j + 1])
@@ -131,11 +131,11 @@ def lookback_backward(gradient: Tensor, alpha: Tensor, beta: Tensor, w: Tensor) 
     return _cells(mean, alpha), beta * gradient - _cells(seen, alpha)
 
 
-# ---- what torch has to know of them -----------------------------------------------------------------------------
+# ---- registration with torch ------------------------------------------------------------------------------------
 
 
 def _operator(schema: str, forward: Callable[..., _Pair], shapes: Callable[..., _Pair]) -> Callable[..., _Pair]:
-    """A function as an operator that `torch.compile` leaves alone, and that has one more dimension under `vmap`."""
+    """Register a function as an operator that `torch.compile` does not trace; `vmap` adds one leading dimension."""
     name = "lagging::" + schema.split("(")[0]
 
     def batched(info: Any, dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[_Pair, tuple[int, int]]:
@@ -172,7 +172,7 @@ _lookback_backward = _operator(
 
 
 class _Once(torch.autograd.Function):
-    """A way back, which has no way back of its own, and says so."""
+    """A backward pass, which cannot be differentiated itself, and raises an error then."""
 
     generate_vmap_rule = True
 
@@ -182,7 +182,7 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> NoReturn:
-        """Not there."""
+        """Refuse a second derivative."""
         raise NotImplementedError("expected alignments and infinite lookback have a first derivative only")
 
 
@@ -203,13 +203,13 @@ _back_lookback: Callable[..., _Pair] = _LookbackBack.apply
 
 
 class Wavefront(torch.autograd.Function):
-    """α (..., T, S) from p (..., T, S) and α(0) (..., S); q comes with it, for the way back alone."""
+    """α (..., T, S) from p (..., T, S) and α(0) (..., S); q is returned only for the backward pass."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(p: Tensor, start: Tensor) -> _Pair:
-        """Through the operator."""
+        """Call the operator."""
         return _wavefront(p, start)
 
     @staticmethod
@@ -220,18 +220,18 @@ class Wavefront(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> _Pair:
-        """Through the operator."""
+        """Call the operator."""
         return _back_wavefront(gradient, *ctx.saved_tensors)
 
 
 class Lookback(torch.autograd.Function):
-    """β (..., S) from α and u (..., S); w comes with it, for the way back alone."""
+    """β (..., S) from α and u (..., S); w is returned only for the backward pass."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(alpha: Tensor, energies: Tensor) -> _Pair:
-        """Through the operator."""
+        """Call the operator."""
         return _lookback(alpha, energies)
 
     @staticmethod
@@ -242,7 +242,7 @@ class Lookback(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> _Pair:
-        """Through the operator."""
+        """Call the operator."""
         return _back_lookback(gradient, *ctx.saved_tensors)
 
 

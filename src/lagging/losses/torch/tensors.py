@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all losses need: floats of enough precision, lengths as columns, and which positions are real."""
+"""Arguments of the losses: floats of enough precision, lengths as columns, and which positions are real."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lagging.errors import UsageError
 __all__ = ["TensorLike", "alike", "column", "floats", "last", "position", "real"]
 
 TensorLike = Tensor | npt.NDArray[np.generic] | Sequence[float] | float
-"""A tensor, or what `torch.as_tensor` makes one of."""
+"""A tensor, or anything that `torch.as_tensor` accepts."""
 
 
 def floats(values: TensorLike) -> Tensor:
-    """As floats of at least 32 bits: half precision loses whole tokens of latency."""
+    """Convert to floats of at least 32 bits: in half precision, rounding errors reach whole tokens of latency."""
     tensor = torch.as_tensor(values)
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def alike(first: TensorLike, second: TensorLike) -> tuple[Tensor, Tensor]:
-    """Two tensors of one shape and one type of at least 32 bits."""
+    """Convert two tensors to the same shape and the same type, of at least 32 bits."""
     a, b = floats(first), floats(second)
     wide, shape = torch.promote_types(a.dtype, b.dtype), np.broadcast_shapes(a.shape, b.shape)
     return a.to(wide).expand(shape), b.to(wide).expand(shape)
@@ -48,7 +48,7 @@ def column(values: TensorLike, like: Tensor, name: str) -> Tensor:
 
 
 def real(size: int, lengths: TensorLike | None, mask: TensorLike | None, like: Tensor, name: str) -> Tensor | None:
-    """Which of `size` positions are not padding, shape (..., size); None if nobody said, which means all.
+    """Which of `size` positions are not padding, shape (..., size); None if neither is given: then all are.
 
     Raises:
         UsageError: both lengths and a mask are given, or a mask of another size.
@@ -62,12 +62,12 @@ def real(size: int, lengths: TensorLike | None, mask: TensorLike | None, like: T
         return flags
     if lengths is None:
         return None
-    given = torch.as_tensor(lengths, device=like.device)
-    return torch.arange(size, device=like.device) < given.unsqueeze(-1)
+    limits = torch.as_tensor(lengths, device=like.device).unsqueeze(-1)
+    return torch.arange(size, device=like.device) < limits
 
 
 def position(flags: Tensor) -> Tensor:
-    """How many real positions there are up to each, itself included: 1, 2, … at the real ones."""
+    """The number of real positions up to each, itself included: 1, 2, … at the real ones."""
     return flags.cumsum(-1)
 
 

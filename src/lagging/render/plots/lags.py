@@ -15,7 +15,8 @@ from lagging.errors import MetricError, UsageError, counted
 from lagging.metrics import Metric
 from lagging.metrics import metric as parse
 from lagging.metrics.schedule import Schedules
-from lagging.metrics.tail import DRIFT_SPAN, locate_segments
+from lagging.metrics.tail import DRIFT_SPAN
+from lagging.render.analysis import start_times
 from lagging.render.plots import labels, theme
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
@@ -244,13 +245,10 @@ def _middle(run: Run, wanted: Metric, name: str) -> tuple[Floats, Floats]:
         )
     schedule = Schedules(run).for_metric(wanted)
     n = schedule.g.lengths.astype(np.float64)
-    some = n > 0
-    recording, begin = locate_segments(schedule, some)
-    if run.offset is None or np.isnan(run.offset[some]).any():  # placed by the end: the first one begins at 0
-        first = np.full(recording.max(initial=0) + 1, np.inf)
-        np.minimum.at(first, recording[some], begin[some])
-        begin = begin - first[recording]
-    return np.where(some, begin + schedule.x * (n - 1) / (2 * np.maximum(n, 1)), np.nan), n
+    written = n > 0
+    # where segments are placed by the end of the recording, the first of them begins at 0
+    start = start_times(schedule, written, from_first=run.offset is None or bool(np.isnan(run.offset[written]).any()))
+    return np.where(written, start + schedule.x * (n - 1) / (2 * np.maximum(n, 1)), np.nan), n
 
 
 def _straight(

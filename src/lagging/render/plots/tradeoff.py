@@ -13,7 +13,7 @@ import numpy as np
 from lagging.comparison.derived import Derived
 from lagging.comparison.regimes import Regime, regime
 from lagging.curves import Axis, Curve, Point
-from lagging.curves.ranking import Lines
+from lagging.curves.slopes import Lines
 from lagging.data.ragged import Floats
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
@@ -168,7 +168,7 @@ def al_dal(families: Lines | Iterable[Curve], ax: Axes | None = None) -> Axes:
     The steeper the line of a family, the more of its lag AL forgives.
 
     Args:
-        families: what `lagging.curves.ranking.lines` found, or curves that have a latency on both axes.
+        families: what `lagging.curves.slopes.lines` found, or curves that have a latency on both axes.
         ax: where to draw; new axes if not given.
 
     Returns:
@@ -180,7 +180,7 @@ def al_dal(families: Lines | Iterable[Curve], ax: Axes | None = None) -> Axes:
 
     Example:
         >>> from lagging import policies
-        >>> from lagging.curves.ranking import lines
+        >>> from lagging.curves.slopes import lines
         >>> lengths = {"source_lengths": [6, 9, 11], "target_lengths": [6, 9, 11]}
         >>> waits = [(f"k={k}", policies.wait_k(k).run(**lengths)) for k in (1, 3, 5)]
         >>> ax = al_dal(lines({"wait-k": waits}, resamples=100).curves)

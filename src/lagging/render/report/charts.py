@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lagging.comparison import Comparison
+from lagging.comparison.match import on_common_segments
 from lagging.comparison.regimes import REGIMES
 from lagging.data.ragged import Floats
 from lagging.errors import MetricError
 from lagging.metrics import Metric
-from lagging.metrics.tail import locate_segments
-from lagging.render.report.systems import CLOCKS, System
-from lagging.scoring.log import score
-from lagging.scoring.scores import Score, Scores
-from lagging.stats import Interval, intervals
-from lagging.stats.match import on_common_segments
+from lagging.render.analysis import Analysis, common_clocks
+from lagging.scoring.intervals import intervals
+from lagging.scoring.scores import Score, Scores, sign_interval
 
 __all__ = ["by_length", "distribution", "finite", "hidden", "number", "over_time", "tradeoff"]
 
@@ -55,16 +52,15 @@ def number(values: Floats, digits: int) -> list[float | None]:
 # ---- quality against latency --------------------------------------------------------------------------------------
 
 
-def tradeoff(found: Comparison, systems: Sequence[System]) -> dict[str, Any]:
+def tradeoff(found: Comparison, systems: Sequence[Analysis]) -> dict[str, Any]:
     """Latency on every clock that all systems have, and quality, with intervals: the points of the curve."""
-    latency = [m for m in found.metrics if m.unit == "time" and m.has("clock") and not m.is_set("clock")]
+    latency = systems[0].latency_metrics
     quality = [
         m
         for m in found.metrics
         if m.unit in ("points", "score") and m.higher_is_better is not None and not m.has("clock")
     ]
-    clocks = [clock for clock in CLOCKS if all(clock in one.clocks for one in systems)]
-    points = _points(found, systems, clocks, latency) if latency else {}
+    points = _points(found, systems, common_clocks(systems), latency) if latency else {}
     names = {repr(m) for m in latency}
     return {
         "clocks": list(points),
@@ -80,30 +76,33 @@ def tradeoff(found: Comparison, systems: Sequence[System]) -> dict[str, Any]:
 
 
 def _points(
-    found: Comparison, systems: Sequence[System], clocks: Sequence[str], metrics: Sequence[Metric]
+    found: Comparison, systems: Sequence[Analysis], clocks: Sequence[str], metrics: Sequence[Metric]
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """By clock and metric, the point of each system; intervals of all of them on the same resamples."""
     resamples = min(found.resamples, max(LEAST, DRAWN // max(found.n, 1)))
-    drawn = {"by": found.by, "level": found.level, "resamples": resamples, "seed": found.seed}
     scores = {"ideal": [[one.scores[m] for m in metrics] for one in systems]}
     other = {
-        clock: on_common_segments({one.name: one.on(clock, metrics) for one in systems}, by=found.by).scores
+        clock: on_common_segments(
+            {one.name: one.on(clock) for one in systems}, [m(clock=clock) for m in metrics], resample=found.resample
+        ).scores
         for clock in clocks
         if clock != "ideal"
     }
-    made = iter(intervals([one for rows in other.values() for row in rows for one in row], **drawn))  # type: ignore[arg-type]
-    scores |= {clock: [[_with(one, next(made)) for one in row] for row in rows] for clock, rows in other.items()}
+    ends = iter(
+        intervals(
+            [score for rows in other.values() for row in rows for score in row],
+            resample=found.resample,
+            confidence=found.confidence,
+            resamples=resamples,
+            seed=found.seed,
+        )
+    )
+    scores |= {
+        clock: [[sign_interval(score, next(ends)) for score in row] for row in rows] for clock, rows in other.items()
+    }
     return {
         clock: {repr(m): [_point(row[at]) for row in scores[clock]] for at, m in enumerate(metrics)} for clock in clocks
     }
-
-
-def _with(one: Score, ends: Interval) -> Score:
-    if math.isnan(ends.low):
-        return one
-    how = {"ci": f"{100 * ends.level:.10g}", "by": ends.by, "method": ends.method, "bs": ends.resamples}
-    signature = one.signature.with_interval(**how, seed=ends.seed)
-    return replace(one, low=ends.low, high=ends.high, signature=signature)
 
 
 def _point(one: Score) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def _point(one: Score) -> dict[str, Any]:
 # ---- AL against DAL -----------------------------------------------------------------------------------------------
 
 
-def hidden(systems: Sequence[System]) -> list[dict[str, Any]]:
+def hidden(systems: Sequence[Analysis]) -> list[dict[str, Any]]:
     """Of each system, AL, DAL, and where the difference comes from; per segment, these are columns of the segments.
 
     As in a comparison, a segment in which one of the systems has no value counts for none.
@@ -133,7 +132,7 @@ def hidden(systems: Sequence[System]) -> list[dict[str, Any]]:
     if not all(one.timed for one in systems):
         return []
     found = on_common_segments(
-        {one.name: Scores([one.degeneracy[name] for name in names.values()], one.name) for one in systems}
+        {one.name: Scores([one.diagnostics[name] for name in names.values()], one.name) for one in systems}
     )
     return [dict(zip(names, (finite(one.value) for one in row), strict=True)) for row in found.scores]
 
@@ -141,10 +140,10 @@ def hidden(systems: Sequence[System]) -> list[dict[str, Any]]:
 # ---- distributions ------------------------------------------------------------------------------------------------
 
 
-def distribution(systems: Sequence[System]) -> dict[str, Any]:
+def distribution(systems: Sequence[Analysis]) -> dict[str, Any]:
     """Cumulative distributions of token and segment lags on a common grid, with percentiles, per clock."""
     out: dict[str, Any] = {}
-    for clock in [c for c in CLOCKS if systems and all(c in one.clocks for one in systems)]:
+    for clock in common_clocks(systems):
         kinds = {
             "token": [np.sort(one.lags(clock).values) for one in systems],
             "segment": [np.sort(v[~np.isnan(v)]) for v in (one.segment_lags(clock) for one in systems)],
@@ -168,7 +167,7 @@ def _ecdf(columns: Sequence[Floats]) -> dict[str, Any]:
     return {"grid": np.round(grid, 4).tolist(), "percentiles": list(PERCENTILES), "systems": of}
 
 
-def by_length(systems: Sequence[System]) -> dict[str, Any]:
+def by_length(systems: Sequence[Analysis]) -> dict[str, Any]:
     """DAL of the segments, in bins of source length with about as many segments in each: quartiles.
 
     A bin stands at the median length of its segments, which one long segment does not move.
@@ -195,7 +194,7 @@ def by_length(systems: Sequence[System]) -> dict[str, Any]:
     return {"edges": edges.tolist(), "middles": middles, "systems": out}
 
 
-def over_time(systems: Sequence[System]) -> dict[str, Any] | None:
+def over_time(systems: Sequence[Analysis]) -> dict[str, Any] | None:
     """Median and 90th percentile of the token lags over the time of their recordings, and the drift.
 
     None where no segment is a recording, or part of one.
@@ -218,34 +217,18 @@ def over_time(systems: Sequence[System]) -> dict[str, Any] | None:
         lines = [
             np.percentile(part, (50, 90)).tolist() if len(part) >= FEW else None for part in np.split(lag[order], cuts)
         ]
-        out.append({"bins": lines, "drift": _drift(one), "reason": reason})
+        out.append({"bins": lines, "drift": finite(one.drift()), "reason": reason})
     return {"edges": edges.tolist(), "systems": out}
 
 
-def _long(one: System) -> bool:
+def _long(one: Analysis) -> bool:
     some = one.run.source_length[one.run.delays.lengths > 0]
     return bool(len(some)) and float(np.median(some)) >= LONG[one.run.unit]
 
 
-def _placed(one: System) -> tuple[Floats, Floats, str]:
+def _placed(one: Analysis) -> tuple[Floats, Floats, str]:
     """When in its recording each token was due, and its lag; or why that is not known."""
-    s = one.schedule()
-    some = (s.g.lengths > 0) & (s.x > 0)
     try:
-        recording, begin = locate_segments(s, some)
+        return *one.lags_over_time(), ""
     except MetricError as error:
         return np.zeros(0), np.zeros(0), str(error).splitlines()[0]
-    first = np.full(int(recording.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(first, recording[some], begin[some])
-    start = np.where(some, begin - first[recording], 0.0)
-    lag = s.lags.keep(some)
-    due = lag.by_token(lambda lag, x, y, at: at + np.arange(lag.shape[1]) * (x / y), s.x, s.y, start)
-    return due.values, lag.values, ""
-
-
-def _drift(one: System) -> float | None:
-    """LagDrift, per minute or 100 tokens; None where it is not known where segments lie."""
-    try:
-        return finite(score(one.run, ["LagDrift"], convention=one.convention)["LagDrift"].value)
-    except MetricError:
-        return None

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.comparison.match import UNDEFINED_ELSEWHERE
 from lagging.data.ragged import Floats
 from lagging.metrics.clocks import ROUNDING
-from lagging.render.report.systems import System
-from lagging.stats.match import ELSEWHERE
+from lagging.render.analysis import Analysis
 
 __all__ = ["Check", "checks"]
 
@@ -54,7 +54,7 @@ class Check:
     ids: tuple[str, ...] = ()
 
 
-def checks(system: System, unmatched: Iterable[Any] = ()) -> list[Check]:
+def checks(system: Analysis, unmatched: Iterable[Any] = ()) -> list[Check]:
     """Everything that was looked at in a system."""
     return [
         *_written(system),
@@ -75,13 +75,13 @@ def _some(key: str, title: str, help: str, where: npt.ArrayLike, **more: Any) ->
     return Check(key, title, help, len(rows), rows, **{"bad": bool(rows), **more})
 
 
-def _written(system: System) -> Iterator[Check]:
+def _written(system: Analysis) -> Iterator[Check]:
     yield _some(
         "empty", "empty hypotheses", "Nothing was written: latency is undefined.", system.run.delays.lengths == 0
     )
 
 
-def _undefined(system: System) -> Iterator[Check]:
+def _undefined(system: Analysis) -> Iterator[Check]:
     place = {name: row for row, name in enumerate(map(str, system.run.id.tolist()))}
     found: dict[str, tuple[list[str], set[int]]] = {}
     for one in system.scores:
@@ -91,11 +91,11 @@ def _undefined(system: System) -> Iterator[Check]:
             rows.update(place[str(name)] for name in ids)
     for reason, (names, rows) in found.items():
         help = f"No value in {', '.join(names)}; these segments are left out of its mean."
-        own = reason != ELSEWHERE
+        own = reason != UNDEFINED_ELSEWHERE
         yield Check(f"undefined: {reason}", f"undefined: {reason}", help, len(rows), tuple(sorted(rows)), bad=own)
 
 
-def _lengths(system: System) -> Iterator[Check]:
+def _lengths(system: Analysis) -> Iterator[Check]:
     reference = system.schedules.reference_length
     if reference is None or not (reference > 0).any():
         return
@@ -115,7 +115,7 @@ def _lengths(system: System) -> Iterator[Check]:
     )
 
 
-def _times(system: System) -> Iterator[Check]:
+def _times(system: Analysis) -> Iterator[Check]:
     s = system.schedule()
     tolerance = system.convention.tolerance if system.run.unit == "ms" else 0.0
     with np.errstate(invalid="ignore"):
@@ -130,7 +130,7 @@ def _times(system: System) -> Iterator[Check]:
             early = e.by_row(lambda e, g: ((e < g - ROUNDING).any(axis=1)).astype(np.float64), s.g) == 1
             help = "A token was there before its source was: clocks that do not agree."
             yield _some("early", "elapsed below ideal", help, early)
-        found = system.degeneracy
+        found = system.diagnostics
         al, dal, hidden = found["AL"].segments, found["DAL"].segments, found["HiddenShare"]
         yield _some("negative", "negative AL", "Ahead of the ideal translator: AL rewards what it should not.", al < 0)
         yield _some(
@@ -157,7 +157,7 @@ def _times(system: System) -> Iterator[Check]:
     yield Check("swf", "simultaneous words", help, value=swf, unit="points", bad=alone and swf < 100 * (1 - OFFLINE))
 
 
-def _changed(system: System) -> Iterator[Check]:
+def _changed(system: Analysis) -> Iterator[Check]:
     for name, count in system.whole.repaired:
         yield Check(f"repaired: {name}", f"repaired: {name}", f"Changed by --repair {name}.", count, bad=count > 0)
     for kind, count in system.whole.stripped:

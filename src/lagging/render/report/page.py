@@ -7,26 +7,25 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
-
-import numpy as np
 
 from lagging.comparison import Comparison
 from lagging.data.run import Run
 from lagging.data.tokens import noun
 from lagging.errors import Note, UsageError
 from lagging.metrics.conventions import Convention, convention
+from lagging.render.analysis import Analysis, analyse
 from lagging.render.report.charts import by_length, distribution, finite, hidden, over_time, tradeoff
 from lagging.render.report.health import Check, checks
 from lagging.render.report.segments import chosen, columns
-from lagging.render.report.systems import System, shared_rows
+from lagging.scoring.intervals import with_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
 from lagging.scoring.scores import Scores
-from lagging.stats import RESAMPLES, SEED, with_intervals
+from lagging.stats import RESAMPLES, SEED
 from lagging.version import __version__
 
 __all__ = ["Report", "alone", "report"]
@@ -113,7 +112,7 @@ def report(
         comparison = alone(runs, counting)
     if tuple(runs) != comparison.systems:
         raise UsageError(f"the comparison is of {', '.join(comparison.systems)}, not of {', '.join(runs)}")
-    systems = _systems(runs, comparison, counting)
+    systems = analyse(runs, comparison, counting)
     ids = systems[0].run.id
     health = [checks(one, comparison.unmatched.get(one.name, ())) for one in systems]
     rows, note = chosen(systems, sorted({row for found in health for check in found for row in check.rows}))
@@ -144,8 +143,8 @@ def alone(
     counting: Convention,
     scores: Scores | None = None,
     *,
-    by: str | None = None,
-    level: float = 0.95,
+    resample: str | None = None,
+    confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
@@ -154,10 +153,10 @@ def alone(
         raise UsageError("several systems need a comparison: lagging.compare(runs)")
     ((name, run),) = runs.items()
     scores = score(run, default_metrics(run), convention=counting) if scores is None else scores
-    by = default_resample(scores) if by is None else by
-    found = with_intervals(scores, by=by, level=level, resamples=resamples, seed=seed)
+    resample = default_resample(scores) if resample is None else resample
+    found = with_intervals(scores, resample=resample, confidence=confidence, resamples=resamples, seed=seed)
     first = next(iter(found))
-    units = len(set(first.documents.tolist())) if by == "document" and first.documents is not None else first.n
+    units = len(set(first.documents.tolist())) if resample == "document" and first.documents is not None else first.n
     return Comparison(
         systems=(name,),
         metrics=tuple(one.metric for one in found),
@@ -169,28 +168,14 @@ def alone(
         unmatched={},
         test="bootstrap",
         correction="none",
-        by=by,
-        level=level,
+        resample=resample,
+        confidence=confidence,
         resamples=resamples,
         seed=seed,
     )
 
 
-def _systems(runs: Mapping[str, Run], found: Comparison, counting: Convention) -> list[System]:
-    """The systems, with the segments that all of them have in the order of the first."""
-    compared = list(map(str, next(iter(found.scores[found.systems[0]])).ids.tolist()))
-    place = {name: at for at, name in enumerate(compared)}
-    ids = [name for name in map(str, next(iter(runs.values())).id.tolist()) if name in place]
-    order = np.array([place[name] for name in ids], dtype=np.int64)
-    out = []
-    for name, run in runs.items():
-        rows = shared_rows(run, ids)
-        shared = run if rows is None else replace(run[rows], notes=run.notes)
-        out.append(System(name, run, shared, found.scores[name], order, counting))
-    return out
-
-
-def _about(one: System) -> dict[str, Any]:
+def _about(one: Analysis) -> dict[str, Any]:
     run = one.whole
     return {
         "name": one.name,
@@ -241,7 +226,7 @@ def _compared(found: Comparison) -> dict[str, Any]:
         "n": found.n,
         "base": found.base,
         "alpha": found.alpha,
-        "level": found.level,
+        "level": found.confidence,
         "how": found.how,
         "key": found.key,
         "summary": found.summary.splitlines()[:-1],

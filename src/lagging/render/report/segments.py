@@ -18,8 +18,8 @@ from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.tokens import is_spm, tokens
 from lagging.errors import counted
 from lagging.metrics import Metric
+from lagging.render.analysis import Analysis
 from lagging.render.report.charts import number
-from lagging.render.report.systems import System
 
 __all__ = ["chosen", "columns", "deltas"]
 
@@ -32,7 +32,7 @@ WORST = 0.5
 DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3, "score": 5}
 
 
-def chosen(systems: Sequence[System], flagged: Iterable[int]) -> tuple[Ints, str]:
+def chosen(systems: Sequence[Analysis], flagged: Iterable[int]) -> tuple[Ints, str]:
     """The rows that the page holds, and a note if these are not all.
 
     Of too many, those that stand out are kept: the largest lags, the largest AL–DAL gaps, the largest differences
@@ -61,14 +61,14 @@ def chosen(systems: Sequence[System], flagged: Iterable[int]) -> tuple[Ints, str
     return rows, said
 
 
-def _outstanding(systems: Sequence[System]) -> list[Ints]:
+def _outstanding(systems: Sequence[Analysis]) -> list[Ints]:
     timed = [one for one in systems if one.timed]
     found = []
     for one in timed:
-        dal, al = one.degeneracy["DAL"].segments, one.degeneracy["AL"].segments
+        dal, al = one.diagnostics["DAL"].segments, one.diagnostics["AL"].segments
         found += [_largest(dal), _largest(dal - al)]
     for a, b in combinations(timed[:4], 2):
-        found.append(_largest(np.abs(a.degeneracy["DAL"].segments - b.degeneracy["DAL"].segments)))
+        found.append(_largest(np.abs(a.diagnostics["DAL"].segments - b.diagnostics["DAL"].segments)))
     return found
 
 
@@ -76,7 +76,7 @@ def _largest(values: Floats) -> Ints:
     return np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
 
 
-def columns(systems: Sequence[System], metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
+def columns(systems: Sequence[Analysis], metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
     """All that the list of segments and the timelines need."""
     first = systems[0].run
     documents = None if first.document is None else first.document[rows].tolist()
@@ -89,7 +89,7 @@ def columns(systems: Sequence[System], metrics: Sequence[Metric], rows: Ints) ->
     }
 
 
-def _texts(one: System, column: str, rows: Ints) -> list[str | None] | None:
+def _texts(one: Analysis, column: str, rows: Ints) -> list[str | None] | None:
     values = getattr(one.run, column)
     if values is None:
         return None
@@ -104,12 +104,12 @@ def _common(lists: Sequence[list[str | None] | None]) -> list[str | None] | None
     return [next((text for text in texts if text), None) for texts in zip(*some, strict=True)]
 
 
-def _system(one: System, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
+def _system(one: Analysis, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
     out: dict[str, Any] = {"prediction": _predictions(one, rows), "pieces": _pieces(one, rows)}
     values = {repr(m): (one.values(m)[rows], one.scores[m].unit) for m in metrics}
     if one.timed:
         for name in ("AL", "DAL"):
-            found = one.degeneracy[name]
+            found = one.diagnostics[name]
             values.setdefault(name, (found.segments[rows], found.unit))
         g = one.schedule().g.take(rows)
         scale = 1 if one.run.unit == "ms" or (g.values == np.rint(g.values)).all() else 1000
@@ -128,7 +128,7 @@ def _system(one: System, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any
     return out
 
 
-def _stepwise(one: System) -> bool:
+def _stepwise(one: Analysis) -> bool:
     """Whether the page can tell queue times from elapsed times: a step per token, computing elapsed − delay more."""
     run = one.run
     return run.queue_times is None and (run.arrivals is None or run.compute is None) and "elapsed" in one.clocks
@@ -148,7 +148,7 @@ def deltas(times: Ragged, scale: int) -> list[int]:
     return out.tolist()  # type: ignore[no-any-return]
 
 
-def _predictions(one: System, rows: Ints) -> list[str | None] | None:
+def _predictions(one: Analysis, rows: Ints) -> list[str | None] | None:
     if one.run.prediction is None:
         return None
     if one.run.speech_out:
@@ -157,7 +157,7 @@ def _predictions(one: System, rows: Ints) -> list[str | None] | None:
     return [texts[row] for row in rows.tolist()]
 
 
-def _pieces(one: System, rows: Ints) -> list[list[str]] | None:
+def _pieces(one: Analysis, rows: Ints) -> list[list[str]] | None:
     """The tokens of each text, where they are neither words nor characters, which the page can tell itself."""
     if not one.timed or not is_spm(one.run.level) or one.run.prediction is None:
         return None

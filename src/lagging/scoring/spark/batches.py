@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How executors read: batches of rows, with their places in files, as segments and faults."""
+"""How executors read: a batch of rows becomes segments and faults, each with its place in a file."""
 
 from __future__ import annotations
 
@@ -12,188 +12,188 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.checks import add_counts
 from lagging.data.run import Run
 from lagging.errors import Fault, optional
-from lagging.formats.parquet import as_texts
+from lagging.formats.arrow_arrays import as_texts
+from lagging.formats.options import ReadOptions
 from lagging.formats.tables import match
-from lagging.metrics.conventions import Convention
-from lagging.scoring.arrow import runs_of
+from lagging.scoring.arrow import read_batch
 from lagging.scoring.plan import Plan
-from lagging.scoring.poisson import RESAMPLES, SEED
+from lagging.scoring.poisson import RESAMPLES
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ADDED", "Batches", "Hashes", "Part", "Places", "Task", "decoded", "gathered", "twin"]
+__all__ = ["ADDED", "Batches", "Counts", "Hashes", "Place", "Places", "Rows", "Task", "combine_batches", "plain_path"]
 
 Batches = Iterable["pyarrow.RecordBatch"]
 Hashes = npt.NDArray[np.int64]
+Place = tuple[str, int]
+"""A file, and a row in it, from 1; an empty name and 0 where that is not known."""
+Counts = Mapping[str, Mapping[str, int]]
+"""What had been done to a log before it was written (`repaired`, `stripped`), and how often."""
 
 ADDED = ("__lagging_file", "__lagging_row", "__lagging_hash")
-"""Columns that the driver adds: where a row comes from, and the hash of its id."""
+"""Columns that the driver adds: file and row of a segment, and the hash of its id."""
 
-DOUBLE = ("duplicate-id", "id-in-two-files")
-ENOUGH_ROWS, ENOUGH_BYTES = 1 << 16, 1 << 26
-
-
-def _arrow() -> Any:
-    return optional("pyarrow", "spark")
+REPEATED = ("duplicate-id", "id-in-two-files")
+BATCH_ROWS, BATCH_BYTES = 1 << 16, 1 << 26
 
 
 @dataclass
-class Part:
-    """A batch, read.
+class Rows:
+    """The rows of a batch, divided into segments and faults.
 
     Attributes:
-        runs: the segments without faults.
+        runs: the segments without faults; `Run.line` is the row of the batch, from 1.
         faults: of the other rows, with their places in the files.
-        doubles: the same, of rows whose only fault is an id that the batch had before.
+        repeated: the same, of rows whose only fault is an id that occurs before in the batch.
         places: where the rows come from.
     """
 
     runs: list[Run]
     faults: dict[int, list[Fault]]
-    doubles: dict[int, list[Fault]]
+    repeated: dict[int, list[Fault]]
     places: Places
 
     @property
     def hashes(self) -> Hashes:
-        """Of the ids of all rows that may count."""
+        """The hashes of the ids of all rows that may count."""
         return np.delete(self.places.hashes, list(self.faults))
 
 
 @dataclass(frozen=True)
 class Task:
-    """How a DataFrame is to be scored, as it travels to the executors.
+    """What executors do with the rows of a DataFrame; it is sent to them.
 
     Attributes:
-        metrics, convention: as in `lagging.score`.
-        columns: what the DataFrame calls columns of ours.
-        by: the columns of the groups.
-        unit, level: of the delays, and of the target tokens.
-        repair: names of repairs.
-        said: settings that every row must have, if it says anything about them.
-        seed, confidence, resamples: of the intervals; no intervals without a seed.
-        buckets: in how many parts hashes are looked through; 0 if ids are not looked at.
-        skip: rows that are left out, by file and row, and where the id was first.
+        plan: what is scored.
+        options: how rows are read.
+        settings: the unit, level or segmentation that each row must have that has such a column.
+        counts: by file, what had been done to it before it was written.
+        confidence, resamples: of the intervals; there are none if the Plan has no seed.
+        buckets: the number of parts into which hashes of ids are divided; 0 if no id is looked for in other batches.
+        skip: rows that are left out because of their id, and the places where the id occurs first.
     """
 
-    metrics: tuple[str, ...]
-    convention: str | Convention = "paper"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    by: tuple[str, ...] = ()
-    unit: str | None = None
-    level: str | None = None
-    repair: tuple[str, ...] = ()
-    said: Mapping[str, str] = field(default_factory=dict)
-    seed: int | None = SEED
+    plan: Plan
+    options: ReadOptions
+    settings: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, Counts] = field(default_factory=dict)
     confidence: float = 0.95
     resamples: int = RESAMPLES
     buckets: int = 1
-    skip: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    skip: Mapping[Place, Place] = field(default_factory=dict)
 
-    @property
-    def plan(self) -> Plan:
-        """What is scored."""
-        return Plan.make(self.metrics, self.convention, group_by=self.by, summary=True, seed=self.seed)
-
-    def runs_of(self, batch: pyarrow.RecordBatch) -> tuple[list[Run], dict[int, list[Fault]]]:
-        """The segments of a batch of the log alone, and the faults of other rows."""
-        return runs_of(batch, self.columns, self.unit, self.level, self.by, self.repair, "quarantine")
-
-    def read(self, batch: pyarrow.RecordBatch) -> Part:
-        """Part the rows of a batch into segments and faults."""
-        places = Places(batch, self.columns)
-        wrong = self._skipped(places)
-        for row, fault in self._unlike(places.log):
-            wrong.setdefault(row, []).append(fault)
-        rest = [row for row in range(batch.num_rows) if row not in wrong]
-        runs, found = self.runs_of(places.log.take(rest) if wrong else places.log)
-        doubles: dict[int, list[Fault]] = {}
-        for row, faults in found.items():
-            double = self.buckets and all(fault.kind in DOUBLE for fault in faults)
-            (doubles if double else wrong)[rest[row]] = faults
-        return Part(runs, places.all_placed(wrong), places.all_placed(doubles), places)
+    def read(self, batch: pyarrow.RecordBatch) -> Rows:
+        """Divide the rows of a batch into segments and faults."""
+        places = Places(batch, self.options.column_map)
+        faults = self._skipped(places)
+        for row, fault in self._mixed(places.log):
+            faults.setdefault(row, []).append(fault)
+        rest = np.array([row for row in range(batch.num_rows) if row not in faults], dtype=np.int64)
+        runs, faults_in_rest = read_batch(places.log.take(rest) if faults else places.log, self.options, "quarantine")
+        if faults:
+            runs = [replace(run, line=None if run.line is None else rest[run.line - 1] + 1) for run in runs]
+        repeated: dict[int, list[Fault]] = {}
+        for row, row_faults in faults_in_rest.items():
+            only_id = self.buckets and all(fault.kind in REPEATED for fault in row_faults)
+            (repeated if only_id else faults)[int(rest[row])] = row_faults
+        return Rows(self._with_counts(runs, places), places.locate(faults), places.locate(repeated), places)
 
     def _skipped(self, places: Places) -> dict[int, list[Fault]]:
-        """Rows that are left out because of another with the same id."""
-        out: dict[int, list[Fault]] = {}
-        if self.skip:
-            for row in range(len(places.hashes)):
-                first = self.skip.get(places.at(row))
-                if first is not None:
-                    out[row] = [twin(places.at(row)[0], first)]
-        return out
+        """Rows that are left out because their id occurs before."""
+        faults: dict[int, list[Fault]] = {}
+        for row in range(len(places.hashes)) if self.skip else ():
+            first = self.skip.get(places[row])
+            if first is not None:
+                faults[row] = [repeated_id(places[row][0], first)]
+        return faults
 
-    def _unlike(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[int, Fault]]:
-        """Rows that say that they are otherwise than the first ones."""
-        where = match(batch.schema.names, self.columns).places
-        for setting, value in self.said.items():
-            column = batch.column(where[setting])
-            for row in np.flatnonzero(_arrow().compute.not_equal(column, value).fill_null(False)).tolist():
+    def _mixed(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[int, Fault]]:
+        """Rows whose unit, level or segmentation is not that of the log."""
+        indices = match(batch.schema.names, self.options.column_map).places
+        for setting, value in self.settings.items():
+            column = batch.column(indices[setting])
+            differs = optional("pyarrow", "spark").compute.not_equal(column, value).fill_null(False)
+            for row in np.flatnonzero(differs).tolist():
                 yield row, Fault(f"mixed-{setting}", f"{column[row].as_py()}, not {value}")
+
+    def _with_counts(self, runs: list[Run], places: Places) -> list[Run]:
+        """The runs, the first with what had been done to the files that begin in this batch."""
+        begun = [counts for file, counts in self.counts.items() if (file, 1) in places.all] if self.counts else []
+        for counts in begun if runs else ():
+            added: dict[str, Any] = {name: add_counts(getattr(runs[0], name), n.items()) for name, n in counts.items()}
+            runs[0] = replace(runs[0], **added)
+        return runs
 
 
 class Places:
-    """Where the rows of a batch come from.
+    """Where the rows of a batch come from: `places[row]` is a file, and a row in it.
 
     Attributes:
-        log: the batch without what the driver added.
-        hashes: of the ids.
+        log: the batch without the columns that the driver added.
+        hashes: those of the ids.
     """
 
-    def __init__(self, batch: pyarrow.RecordBatch, columns: Mapping[str, str]) -> None:
+    def __init__(self, batch: pyarrow.RecordBatch, column_map: Mapping[str, str]) -> None:
         files, rows, hashes = (batch.column(name) for name in ADDED)
         self.log = batch.select([name for name in batch.schema.names if name not in ADDED])
         self.hashes: Hashes = hashes.to_numpy(zero_copy_only=False)
-        known = files.dictionary_encode()
-        self._columns = columns
-        self._paths = [decoded(name) for name in known.dictionary.to_pylist()]
-        self._files = known.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        encoded = files.dictionary_encode()
+        self._column_map = column_map
+        self._paths = [plain_path(name) for name in encoded.dictionary.to_pylist()]
+        self._files = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         self._rows = rows.fill_null(-1).to_numpy(zero_copy_only=False)
 
-    def at(self, row: int) -> tuple[str, int]:
-        """The file of a row, and its number there, from 1; nothing and 0 if that is not known."""
+    def __getitem__(self, row: int) -> Place:
+        """The place of a row."""
         file = int(self._files[row])
         return ("" if file < 0 else self._paths[file]), int(self._rows[row]) + 1
 
     @cached_property
-    def names(self) -> list[str | None]:
+    def all(self) -> set[Place]:
+        """The places of all rows."""
+        return {self[row] for row in range(len(self.hashes))}
+
+    @cached_property
+    def ids(self) -> list[str | None]:
         """The ids of the rows."""
-        return as_texts(self.log.column(match(self.log.schema.names, self._columns).places["id"]))
+        return as_texts(self.log.column(match(self.log.schema.names, self._column_map).places["id"]))
 
-    def placed(self, row: int, fault: Fault) -> Fault:
-        """A fault with its place."""
-        file, number = self.at(row)
-        return replace(fault, path=file or None, line=number or None, segment=self.names[row])
+    def locate(self, faults: Mapping[int, list[Fault]]) -> dict[int, list[Fault]]:
+        """The faults of rows with file, row and id, in the order of the rows."""
+        located = {}
+        for row in sorted(faults):
+            file, number = self[row]
+            place: dict[str, Any] = {"path": file or None, "line": number or None, "segment": self.ids[row]}
+            located[row] = [replace(fault, **place) for fault in faults[row]]
+        return located
 
-    def all_placed(self, faults: Mapping[int, list[Fault]]) -> dict[int, list[Fault]]:
-        """The faults of rows with their places, in the order of the rows."""
-        return {row: [self.placed(row, fault) for fault in faults[row]] for row in sorted(faults)}
 
-
-def twin(file: str, first: tuple[str, int]) -> Fault:
-    """The fault of a segment in a file whose id was used before."""
+def repeated_id(file: str, first: Place) -> Fault:
+    """The fault of a segment whose id occurs before."""
     return Fault("duplicate-id" if file == first[0] else "id-in-two-files", f"first at {first[0]}:{first[1]}")
 
 
-def decoded(path: str) -> str:
-    """A path as people write it.
+def plain_path(uri: str) -> str:
+    """The path of a file as people write it.
 
     Example:
-        >>> decoded("file:///data/a%20b.parquet"), decoded("file:/a.parquet"), decoded("s3a://lake/a.parquet")
+        >>> plain_path("file:///data/a%20b.parquet"), plain_path("file:/a.parquet"), plain_path("s3a://lake/a.parquet")
         ('/data/a b.parquet', '/a.parquet', 's3a://lake/a.parquet')
     """
-    return unquote(path.removeprefix("file://") if path.startswith("file://") else path.removeprefix("file:"))
+    return unquote(uri.removeprefix("file://") if uri.startswith("file://") else uri.removeprefix("file:"))
 
 
-def gathered(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-    """The same rows in larger batches, none of which is empty: what a batch is need not be found out so often."""
-    pa, held, rows, size = _arrow(), list[Any](), 0, 0
+def combine_batches(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+    """The same rows in larger batches, none of them empty: reading has a fixed cost for each batch."""
+    pa, held, rows, size = optional("pyarrow", "spark"), list[Any](), 0, 0
     for batch in batches:
         held += [batch] if batch.num_rows else []
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= ENOUGH_ROWS or size >= ENOUGH_BYTES:
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()
             held, rows, size = [], 0, 0
     if held:

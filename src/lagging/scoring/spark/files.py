@@ -1,51 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of Parquet, wherever Spark can read them: one that cannot be read is told of by name, or set aside."""
+"""Parquet files, wherever Spark can read them. Of those on this machine, pyarrow finds the ones that are damaged."""
 
 from __future__ import annotations
 
 import glob
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from lagging.data.run import Run
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, LaggingError, UsageError, optional
+from lagging.formats import ReadOptions, scan_log
+from lagging.formats.quarantine import reason_of
 from lagging.formats.schema import SETTINGS
+from lagging.formats.tables import COUNTS
 from lagging.metrics import Metric
-from lagging.scoring.spark.batches import decoded
-from lagging.scoring.spark.frames import Scored, score
+from lagging.metrics.conventions import Convention
+from lagging.scoring.plan import Plan
+from lagging.scoring.poisson import RESAMPLES, SEED
+from lagging.scoring.spark.batches import Counts
+from lagging.scoring.spark.frames import SparkOptions
+from lagging.scoring.spark.scored import Scored, check_options, score_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_remote", "score_files", "session"]
+__all__ = ["is_remote", "score_files", "score_paths", "session"]
 
-MOST = 20
-"""How many files may be unreadable before something else must be wrong: each costs another attempt."""
-
-READING = {
-    "ignoreCorruptFiles": "false",  # rows would be lost in silence
+READ_SETTINGS = {
+    "ignoreCorruptFiles": "false",  # rows would be lost without a message
     "ignoreMissingFiles": "false",
     "parquet.page.verify-checksum.enabled": "true",
 }
-NO_FILE = re.compile(
-    r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|read(?:ing)? footer|while reading file|is not a Parquet file|in file ",
-    re.IGNORECASE,
-)
-CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
+FIRST_FILES = 10
+"""The number of files among whose rows the first segments are looked for."""
 
 
 def session(master: str | None = None, *, name: str = "lagging") -> SparkSession:
-    """A session of Spark: the one that there is, or a new one.
+    """The session of Spark that exists, or a new one.
 
     Args:
-        master: such as `local[*]`, `yarn` or `spark://host:7077`; `sc://host:15002` is a server of Spark Connect. As
-            `spark-submit` or the environment say, if not given.
-        name: what Spark calls the application.
+        master: such as `local[*]`, `yarn` or `spark://host:7077`; `sc://host:15002` is a server of Spark Connect. If
+            not given, `spark-submit` or the environment decide.
+        name: the name of the application in Spark.
     """
     optional("pyspark", "spark")
     from pyspark.sql import SparkSession
@@ -57,7 +62,7 @@ def session(master: str | None = None, *, name: str = "lagging") -> SparkSession
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is for Spark to understand: `s3a://…`, `hdfs://…`.
+    """Whether only Spark can read a path: `s3a://…`, `hdfs://…`.
 
     Example:
         >>> is_remote("s3a://lake/*.parquet"), is_remote("logs/a.parquet")
@@ -71,78 +76,257 @@ def score_files(
     paths: str | Sequence[str],
     metrics: Iterable[str | Metric] | None = None,
     *,
+    group_by: str | Sequence[str] = (),
+    convention: str | Convention = "paper",
+    column_map: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    level: str | None = None,
+    repair: Sequence[str] = (),
+    strip: Sequence[str] = (),
     on_error: str = "fail",
-    **how: Any,
+    seed: int | None = SEED,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    check_ids: bool = True,
 ) -> Scored:
-    """Score files of Parquet.
+    """Score Parquet files.
 
-    What `lagging` wrote of unit, level and cutting into the metadata of local files is read; of other files the columns
-    `unit`, `level` and `seg` tell, or the arguments of `score`.
+    Unit, level and default metrics of files on this machine are resolved as `lagging score` resolves them, from the
+    metadata that `lagging` writes and from the first rows; those of other files by their columns and the first rows.
 
     Args:
         spark: the session.
         paths: files, directories or globs, as `spark.read.parquet` takes them.
-        metrics: names or Metric records; the usual ones if not given.
-        on_error: "fail", or "quarantine", which also sets aside files that cannot be read, whole.
-        how: the other arguments of `score`.
+        metrics: names or Metric records; the default metrics for the log if not given.
+        group_by, convention, column_map, unit, level, repair, strip, seed, confidence, resamples, check_ids: as in
+            `lagging.scoring.spark.score`.
+        on_error: "fail", or "quarantine", which also leaves out files on this machine that cannot be read, whole.
 
     Raises:
-        DataError: with file and row of every fault; with the file, if one cannot be read.
+        DataError: with file and row of every fault; with the file, if one on this machine cannot be read.
+        UsageError: there are no such files.
+        LaggingError: Spark cannot read files elsewhere; with the first line of its message.
     """
-    given = [paths] if isinstance(paths, str) else list(paths)
-    aside: dict[str, Fault] = {}
-    said = {} if how.get("unit") else _said(given, aside)
-    _check(aside, on_error)
-    while True:
+    columns = (group_by,) if isinstance(group_by, str) else group_by
+    plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
+    options = ReadOptions(level=level, unit=unit, repair=tuple(repair), strip=tuple(strip), column_map=column_map or {})
+    spark_options = SparkOptions(on_error, confidence, resamples, check_ids)
+    return score_paths(spark, [paths] if isinstance(paths, str) else paths, plan, options, spark_options)
+
+
+def score_paths(
+    spark: SparkSession,
+    paths: Sequence[str],
+    plan: Plan,
+    options: ReadOptions,
+    spark_options: SparkOptions,
+    *,
+    name: str | None = None,
+    on_first: Callable[[Run], None] | None = None,
+) -> Scored:
+    """Run a Plan on Parquet files.
+
+    Args:
+        spark: the session.
+        paths: files, directories or globs, as `spark.read.parquet` takes them.
+        plan: what to score.
+        options: how to read the files.
+        spark_options: what to do with faults, and how to make intervals.
+        name: name of the system.
+        on_first: called with the first segments, which decide unit, level and default metrics.
+    """
+    check_options(options)
+    local = LocalFiles.find(paths, options)
+    local.check(spark_options.on_error)
+    first = local.first_run(plan, options, name)
+
+    def announce(run: Run) -> None:
+        if on_first is not None:
+            on_first(run if first is not None else replace(run, name=name or run.name))
+
+    def attempt() -> Scored:
+        frame = _read(spark, paths, local)
+        return score_frame(frame, plan, options, spark_options, first=first, counts=local.counts, on_first=announce)
+
+    try:
         try:
-            df = _read(spark, given, aside, said)
-            found = score(df, metrics, on_error=on_error, **how)
-            break
-        except Exception as error:
-            path, fault = _unreadable(error, spark, given)
-            if fault is None or path in aside:
+            scored = attempt()
+        except _spark_errors():
+            if not local.find_damaged():
                 raise
-            aside[path] = fault
-            _check(aside, on_error)
-            if len(aside) > MOST:
-                raise UsageError(f"more than {MOST} files cannot be read, {decoded(path)} among them") from error
-    return _with_files(spark, found, list(aside.values())) if aside else found
+            local.check(spark_options.on_error)
+            first = local.first_run(plan, options, name)
+            scored = attempt()
+    except _spark_errors() as error:
+        raise _explain(error, paths) from error
+    return _with_files(spark, scored, list(local.faults.values())) if local.faults else scored
 
 
-def _check(aside: Mapping[str, Fault], on_error: str) -> None:
-    if aside and on_error == "fail":
-        faults = Faults()
-        faults.add(*aside.values())
-        raise DataError(faults)
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """The exceptions of Spark; a client of Spark Connect may not have those of py4j."""
+    from pyspark.errors import PySparkException
+
+    try:
+        py4j = import_module("py4j.protocol")
+    except ImportError:
+        return (PySparkException,)
+    return (PySparkException, py4j.Py4JError)
 
 
-def _read(spark: SparkSession, paths: list[str], aside: Mapping[str, Fault], said: Mapping[str, str]) -> DataFrame:
-    """The rows of all files but those that were set aside."""
+def _explain(error: Exception, paths: Sequence[str]) -> LaggingError:
+    """An error of Spark in one sentence: the paths, and the first line of its message."""
+    from pyspark.errors import AnalysisException
+
+    java = getattr(error, "java_exception", None)
+    lines = (str(error) if java is None else str(java.getMessage() or java)).strip().splitlines() or [repr(error)]
+    message = f"Spark cannot read {', '.join(paths)}: {lines[0][:500]}"
+    return UsageError(message) if isinstance(error, AnalysisException) else LaggingError(message)
+
+
+# ---- files on this machine --------------------------------------------------------------------------------------
+
+
+@dataclass
+class LocalFiles:
+    """The files on this machine that paths stand for; none, if Spark reads them elsewhere.
+
+    Attributes:
+        files: the files.
+        faults: of files that cannot be read, or not together with the first; they are left out whole.
+        settings: the unit, level and segmentation that the metadata of the files have.
+        counts: by file, what had been done to the log before it was written.
+    """
+
+    files: list[Path]
+    faults: dict[Path, Fault] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, Counts] = field(default_factory=dict)
+
+    @classmethod
+    def find(cls, paths: Sequence[str], options: ReadOptions) -> LocalFiles:
+        """Find the files, and read their footers."""
+        if any(map(is_remote, paths)):
+            return cls([])
+        local = cls(list(chain.from_iterable(map(_files_under, paths))))
+        local._read_footers(options)
+        return local
+
+    @property
+    def good(self) -> list[Path]:
+        """The files that can be read."""
+        return [file for file in self.files if file not in self.faults]
+
+    def check(self, on_error: str) -> None:
+        """Raise the faults of files, unless such files may be left out and another is there."""
+        if self.faults and (on_error == "fail" or not self.good):
+            faults = Faults()
+            faults.add(*self.faults.values())
+            raise DataError(faults)
+
+    def _read_footers(self, options: ReadOptions) -> None:
+        optional("pyarrow", "spark")
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_schema
+
+        first: Path | None = None
+        for file in self.files:
+            if file.stat().st_size == 0:
+                self.faults[file] = Fault("empty-log", path=str(file))
+                continue
+            try:
+                metadata = _metadata(read_schema(file).metadata)
+            except (ArrowException, OSError, ValueError) as error:
+                self.faults[file] = _unreadable(file, error)
+                continue
+            self.counts[str(_absolute(file))] = {name: metadata[name] for name in COUNTS if metadata.get(name)}
+            settings = {s: metadata[s] for s in SETTINGS if isinstance(metadata.get(s), str)}
+            if first is None:
+                first, self.settings = file, settings
+            for setting in SETTINGS:
+                here, there = settings.get(setting), self.settings.get(setting)
+                if here != there and getattr(options, setting, None) is None:
+                    detail = f"{here or 'nothing'}, but {there or 'nothing'} in {first}"
+                    self.faults[file] = Fault(f"mixed-{setting}", detail, str(file))
+                    break
+        self.counts = {file: counts for file, counts in self.counts.items() if counts}
+
+    def find_damaged(self) -> bool:
+        """Read every file to its end, because Spark could not; whether any is damaged."""
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        before = len(self.faults)
+        for file in self.good:
+            try:
+                with ParquetFile(file, page_checksum_verification=True) as table:
+                    for _ in table.iter_batches():
+                        pass
+            except (ArrowException, OSError, ValueError) as error:
+                self.faults[file] = _unreadable(file, error)
+        return len(self.faults) > before
+
+    def first_run(self, plan: Plan, options: ReadOptions, name: str | None) -> Run | None:
+        """The first segments as a local run reads them, which decide unit, level and default metrics."""
+        if not self.good:
+            return None
+        options = replace(options, columns=frozenset(plan.columns), group_by=plan.group_by, format="parquet")
+        files = [str(file) for file in self.good[:FIRST_FILES]]
+        try:
+            return next(scan_log(files, options, name=name, quarantine=lambda _: None), None)
+        except DataError:  # each row has a fault: the executors report all of them
+            return None
+
+
+def _metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """What `lagging` wrote into the metadata of a file."""
+    values = read_json((metadata or {}).get(b"lagging", b"{}").decode("utf-8"))
+    if not isinstance(values, dict):
+        raise ValueError("the metadata `lagging` of the schema are no JSON object")
+    return values
+
+
+def _unreadable(file: Path, error: Exception) -> Fault:
+    return Fault("not-arrow", str(error).partition("\n")[0][:100], str(file))
+
+
+def _files_under(path: str) -> list[Path]:
+    """The files that Spark finds under a path of this machine."""
+    matches = [Path(name) for name in sorted(glob.glob(path))]
+    inside = (sorted(file.rglob("*")) if file.is_dir() else [file] for file in matches)
+    return [file for file in chain.from_iterable(inside) if file.is_file() and not file.name.startswith(("_", "."))]
+
+
+def _absolute(file: Path) -> Path:
+    """The path of a file from the root, as Spark has it: symbolic links stay."""
+    return Path(os.path.normpath(file.absolute()))
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(spark: SparkSession, paths: Sequence[str], local: LocalFiles) -> DataFrame:
+    """The rows of all files but those with faults."""
     from pyspark.sql import functions as F
 
-    reader = spark.read.options(**READING)
-    if aside:
-        good = [file for file in _files(spark, paths) if decoded(file) not in map(decoded, aside)]
-        if not good:
-            faults = Faults()
-            faults.add(*aside.values())
-            raise DataError(faults)
-        reader = reader.schema(spark.read.options(**READING).parquet(good[0]).schema)
+    reader = spark.read.options(**READ_SETTINGS)
+    if local.faults:
+        good = spark.read.options(**READ_SETTINGS).parquet(str(local.good[0]))
+        reader = reader.schema(good.schema)
     df = reader.parquet(*paths)
-    if aside:
-        names = [form for path in aside for form in _forms(path)]
-        df = df.filter(~F.col("_metadata.file_path").isin(names))
-    for setting, value in said.items():
+    if local.faults:
+        uris = [_absolute(file).as_uri() for file in local.faults]
+        df = df.filter(~F.col("_metadata.file_path").isin([form for uri in uris for form in _path_forms(uri)]))
+    for setting, value in local.settings.items():
         if setting not in df.columns:
             df = df.select("*", F.lit(value).alias(setting), "_metadata")
     return df
 
 
-def _forms(path: str) -> set[str]:
+def _path_forms(path: str) -> set[str]:
     """The ways in which Spark may write a path: with `file:` or `file://`, plain or escaped.
 
     Example:
-        >>> sorted(_forms("file:/a b"))
+        >>> sorted(_path_forms("file:/a b"))
         ['file:///a b', 'file:///a%20b', 'file:/a b', 'file:/a%20b']
     """
     rest = path.removeprefix("file:").removeprefix("//")
@@ -153,69 +337,17 @@ def _forms(path: str) -> set[str]:
     return {start + text for start in starts for text in plain | escaped}
 
 
-def _local(path: str) -> list[Path]:
-    """The files that Spark finds under a path of this machine."""
-    found = [Path(name) for name in sorted(glob.glob(path))]
-    inside = (sorted(file.rglob("*")) if file.is_dir() else [file] for file in found)
-    return [file for file in chain.from_iterable(inside) if file.is_file() and not file.name.startswith(("_", "."))]
-
-
-def _said(paths: Sequence[str], aside: dict[str, Fault]) -> dict[str, str]:
-    """What the metadata of local files say of all of them; files that say otherwise than the first are set aside."""
-    if any(map(is_remote, paths)):
-        return {}
-    optional("pyarrow", "spark")
-    from pyarrow import ArrowException
-    from pyarrow.parquet import read_schema
-
-    first: tuple[str, dict[str, str]] | None = None
-    for file in chain.from_iterable(map(_local, paths)):
-        try:
-            metadata = read_schema(file).metadata or {}
-            text = read_json(metadata.get(b"lagging", b"{}").decode("utf-8"))
-        except (ArrowException, OSError, ValueError):
-            continue  # Spark tells what is wrong with it
-        here = {s: text[s] for s in SETTINGS if isinstance(text, dict) and isinstance(text.get(s), str)}
-        if first is None:
-            first = str(file), here
-        for setting in (s for s in SETTINGS if here.get(s) != first[1].get(s)):
-            told = f"{here.get(setting, 'nothing')}, but {first[1].get(setting, 'nothing')} in {first[0]}"
-            aside[file.resolve().as_uri()] = Fault(f"mixed-{setting}", told, str(file))
-            break
-    return {} if first is None else first[1]
-
-
-def _unreadable(error: Exception, spark: SparkSession, paths: list[str]) -> tuple[str, Fault | None]:
-    """The file that an error of Spark is about, if it is about one."""
-    text = str(error)
-    if isinstance(error, LaggingError) or NO_FILE.search(text) is None:
-        return "", None
-    named = [file for file in _files(spark, paths) if any(form in text for form in (*_forms(file), decoded(file)))]
-    if not named:
-        return "", None
-    path = max(named, key=len)  # one name may be the beginning of another
-    causes = CAUSE.findall(text)
-    return path, Fault("not-arrow", (causes[-1] if causes else text.partition("\n")[0]).strip()[:200], decoded(path))
-
-
-def _files(spark: SparkSession, paths: list[str]) -> list[str]:
-    """The files that Spark finds; their content is not read."""
-    rows = spark.read.format("binaryFile").load(paths).select("path").collect()
-    return sorted(row["path"] for row in rows)
-
-
-def _with_files(spark: SparkSession, found: Scored, faults: list[Fault]) -> Scored:
-    """What was scored, with the files that were set aside whole."""
-    from collections import Counter
-
-    from lagging.formats.quarantine import reason_of
-
+def _with_files(spark: SparkSession, scored: Scored, faults: list[Fault]) -> Scored:
+    """The result with the files that were left out whole."""
     rows = [(fault.path, None, None, fault.kind, reason_of(fault)) for fault in faults]
-    more = spark.createDataFrame(rows, found.quarantine.schema)
-    kinds = Counter(found.kinds) + Counter(fault.kind for fault in faults)
+    more = spark.createDataFrame(rows, scored.quarantine.schema)
+    kinds = Counter(scored.kinds) + Counter(fault.kind for fault in faults)
+    of_rows = scored.faults
 
-    def every() -> Iterator[Fault]:
+    def all_faults() -> Iterator[Fault]:
         yield from faults
-        yield from found.faults()
+        yield from of_rows()
 
-    return replace(found, quarantine=found.quarantine.union(more), kinds=dict(sorted(kinds.items())), faults=every)
+    return replace(
+        scored, quarantine=scored.quarantine.union(more), kinds=dict(sorted(kinds.items())), faults=all_faults
+    )

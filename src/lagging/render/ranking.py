@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks by several metrics, and lines of one metric over another → text, JSON, TSV, Markdown, LaTeX. No maths."""
+"""Ranks by several metrics, and lines of one metric over another → Tables and records, and every format. No maths."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Iterable
 
 from lagging.comparison.derived import Derived
 from lagging.curves import NO_LOG
-from lagging.curves.ranking import Lines, Ranking
+from lagging.curves.ranking import Ranking
+from lagging.curves.slopes import Lines
 from lagging.metrics import Metric
-from lagging.render.blocks import Block
-from lagging.render.cells import NOTHING, UNITS, heading, shown
-from lagging.render.documents import finite
-from lagging.render.settings import (
-    Record,
-    axis_record,
-    how_made,
-    how_tested,
-    p_value,
-    rendered,
-    share_of,
-    signature_of,
-    with_ends,
-    without_logs,
+from lagging.render.curves import (
+    describe_test,
+    format_p,
+    format_share,
+    interval_record,
+    make_table,
+    published_notes,
+    render_tables,
+    signature_text,
+    with_interval,
 )
+from lagging.render.records import Record, estimate_record, finite
+from lagging.render.table import MISSING, UNITS, format_value, metric_title
 
 __all__ = ["render_lines", "render_ranking"]
 
@@ -41,18 +40,22 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
         ]
         for s, system in enumerate(ranking.systems)
     ]
-    head = [heading(m, unit) for m, unit in zip(ranking.metrics, ranking.units, strict=True)]
-    blocks = [Block(["system", *head], rows)]
+    head = [metric_title(m, unit) for m, unit in zip(ranking.metrics, ranking.units, strict=True)]
+    tables = [make_table(["system", *head], rows)]
     if ranking.flips:
-        flips = [[f"{f.a} / {f.b}", _metrics(f.before), _metrics(f.after), share_of(f.share)] for f in ranking.flips]
-        blocks.append(Block(["order depends", "first is better by", "second is better by", "resamples"], flips, 1, 3))
-    taus = [[f"{t.a!r}, {t.b!r}", with_ends(t, "ratio")] for t in ranking.taus]
-    blocks.append(Block(["metrics", "Kendall's τ"], taus))
+        flips = [
+            [f"{f.a} / {f.b}", _metrics(f.before), _metrics(f.after), format_share(f.share)] for f in ranking.flips
+        ]
+        tables.append(
+            make_table(["order depends", "first is better by", "second is better by", "resamples"], flips, texts=3)
+        )
+    taus = [[f"{t.a!r}, {t.b!r}", with_interval(t, "ratio")] for t in ranking.taus]
+    tables.append(make_table(["metrics", "Kendall's τ"], taus))
     notes = ["rank (value); *: not the rank that the first metric gives"]
     notes += [f"{t.a!r}, {t.b!r}: {t.reason}" for t in ranking.taus if t.reason not in ("", NO_LOG)]
     notes += ["no intervals: some systems were published without logs"] * any(t.reason == NO_LOG for t in ranking.taus)
-    made = how_made(ranking.draws, method="percentile")
-    known = {one.system: one for one in ranking.scores}
+    made = interval_record(ranking.draws, method="percentile")
+    by_system = {scores.system: scores for scores in ranking.scores}
     records: dict[str, list[Record]] = {
         "ranks": [
             {
@@ -61,7 +64,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
                 "rank": int(ranking.ranks[s, i]) or None,
                 "score": finite(float(ranking.values[s, i])),
                 "unit": ranking.units[i],
-                "signature": signature_of(known.get(system), m),
+                "signature": signature_text(by_system.get(system), m),
             }
             for s, system in enumerate(ranking.systems)
             for i, m in enumerate(ranking.metrics)
@@ -75,7 +78,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
             for t in ranking.taus
         ],
     }
-    return rendered(format, records, blocks, notes, ranking.scores, made, width=width, colour=colour)
+    return render_tables(format, tables, notes, ranking.scores, records, made, width=width, colour=colour)
 
 
 def render_lines(
@@ -92,36 +95,36 @@ def render_lines(
         [
             line.system,
             str(len(line.curve.points)),
-            with_ends(line.slope, "ratio"),
-            with_ends(line.start, upward),
-            line.by,
+            with_interval(line.slope, "ratio"),
+            with_interval(line.start, upward),
+            line.resample,
         ]
         for line in lines.lines
     ]
     start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[upward]}".rstrip(", ")
-    blocks = [Block(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
+    tables = [make_table(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
     if lines.steeper:
         steeper = [
-            [f"{s.b} − {s.a}", with_ends(s.difference, "ratio"), p_value(s.difference.p), p_value(s.p_adjusted)]
+            [f"{s.b} − {s.a}", with_interval(s.difference, "ratio"), format_p(s.difference.p), format_p(s.p_adjusted)]
             for s in lines.steeper
         ]
-        blocks.append(Block(["steeper by", "slope", "p", "p adjusted"], steeper))
+        tables.append(make_table(["steeper by", "slope", "p", "p adjusted"], steeper))
     notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
-    notes += [f"p: {how_tested(lines.curves.draws, correction)}"] * bool(lines.steeper)
+    notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.steeper)
     notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
-        line.by == "setting" and line.slope.low is not None for line in lines.lines
+        line.resample == "setting" and line.slope.low is not None for line in lines.lines
     )
-    notes += without_logs(lines.curves)
+    notes += published_notes(lines.curves)
     records: dict[str, list[Record]] = {
         "points": [
             {
                 "system": line.system,
                 "setting": point.setting,
-                repr(lines.x): axis_record(point.latency),
-                repr(lines.y): axis_record(point.quality),
+                repr(lines.x): estimate_record(point.latency),
+                repr(lines.y): estimate_record(point.quality),
                 "unit": unit,
-                "x_signature": signature_of(point.scores, lines.x),
-                "y_signature": signature_of(point.scores, lines.y),
+                "x_signature": signature_text(point.scores, lines.x),
+                "y_signature": signature_text(point.scores, lines.y),
             }
             for line in lines.lines
             for point in line.curve.points
@@ -134,7 +137,7 @@ def render_lines(
                 "settings": len(line.curve.points),
                 "slope": _derived_record(line.slope),
                 "start": _derived_record(line.start),
-                "by": line.by,
+                "by": line.resample,
             }
             for line in lines.lines
         ],
@@ -144,24 +147,17 @@ def render_lines(
         ],
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
-    return rendered(
-        format, records, blocks, notes, scores, how_made(lines.curves.draws, correction), width=width, colour=colour
-    )
+    made = interval_record(lines.curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:
-    return NOTHING if rank == 0 else f"{rank}{'*' if moved else ' '} ({shown(value, unit)})"
+    return MISSING if rank == 0 else f"{rank}{'*' if moved else ' '} ({format_value(value, unit)})"
 
 
-def _metrics(some: Iterable[Metric]) -> str:
-    return ", ".join(map(repr, some))
+def _metrics(metrics: Iterable[Metric]) -> str:
+    return ", ".join(map(repr, metrics))
 
 
-def _derived_record(one: Derived) -> Record:
-    return {
-        "value": finite(one.value),
-        "low": finite(one.low),
-        "high": finite(one.high),
-        "p": finite(one.p),
-        "reason": one.reason or None,
-    }
+def _derived_record(derived: Derived) -> Record:
+    return {**(estimate_record(derived) or {}), "p": finite(derived.p), "reason": derived.reason or None}

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,11 @@ def text(path: Path, run: Run) -> list[Row]:
     return [{"prediction": line} for line in lines_of(path)]
 
 
+def _common(one: list[str], other: list[str]) -> int:
+    """How many tokens two texts have in common from the start."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
 def sltev(path: Path, run: Run) -> list[Row]:
     """A row per line C: since when each token, and all before it, were as they are at the end."""
     found: list[Row] = []
@@ -178,9 +184,10 @@ def sltev(path: Path, run: Run) -> list[Row]:
         if kind == "C":
             final = updates[-1][1]
             delays = []
+            same = [_common(tokens, final) for _, tokens in updates]
             for count in range(1, len(final) + 1):
                 first = len(updates)
-                while first and updates[first - 1][1][:count] == final[:count]:
+                while first and same[first - 1] >= count:
                     first -= 1
                 delays.append(updates[first][0] - float(start))
             length = float(end) - float(start)
@@ -218,6 +225,7 @@ def listed(cell: str) -> list[float]:
 
 def table(path: Path, run: Run) -> list[Row]:
     """A row per row, by the names of the columns."""
+    csv.field_size_limit(sys.maxsize)
     content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     first = next(line for line in content.split("\n") if line.strip())
     separator = max(",;\t", key=lambda one: len(set(known(next(csv.reader([first], delimiter=one), []))) - {None}))

@@ -43,4 +43,4 @@ def is_too_fast(tokens: Any, ms: Any, level: str) -> Any:
         >>> is_too_fast(1641, 737, "word"), is_too_fast(1641, 737_000, "word"), is_too_fast(2, 3, "word")
         (True, False, False)
     """
-    return (tokens >= FEW) & (tokens > fastest(level) * ms / 1000)
+    return (tokens >= FEW) & (tokens / fastest(level) > ms / 1000)

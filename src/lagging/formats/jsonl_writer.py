@@ -13,8 +13,9 @@ import numpy as np
 from lagging.data.ragged import Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import text_level
+from lagging.data.units import is_too_fast
 from lagging.formats.omissions import elapsed_without_steps, lost
-from lagging.formats.schema import SAMPLE, find_level, guess_unit
+from lagging.formats.schema import SAMPLE, find_level, guess_unit, spoken_length
 
 __all__ = ["speech_record", "write_jsonl", "write_omnisteval", "write_simuleval"]
 
@@ -48,8 +49,11 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "source", "durations"}
     first = next((text for text in run.source if text), None) if run.source is not None else None
-    unit = "none" if run.unit == "none" else guess_unit(first, run.source_length.tolist())[0]
     level = _guessed_level(run) if run.durations is None else "token"
+    unit = "none" if run.unit == "none" else guess_unit(first, run.source_length.tolist())[0]
+    spoken = spoken_length(run.delays.lengths[:SAMPLE].tolist(), run.source_length[:SAMPLE].tolist())
+    if unit == "ms" and is_too_fast(*spoken, level or run.level):
+        unit = ""  # a reader would take the times for seconds
     return lost(run, kept, *gone, *_no_text(run), unit=unit, level=level, seg="none")
 
 

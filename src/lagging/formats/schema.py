@@ -45,6 +45,7 @@ __all__ = [
     "is_requested",
     "recognise",
     "resolve_schema",
+    "spoken_length",
 ]
 
 SETTINGS = ("unit", "level", "seg")
@@ -348,7 +349,7 @@ def _resolve_unit(source: Source, options: ReadOptions, flavour: str, sample: Sa
     first_source = next((text for text in sample.sources if isinstance(text, str | list) and text), None)
     sizes = [size for size in sample.source_lengths if isinstance(size, float)]
     guess, evidence = ("ms", "says config.yaml") if configured else guess_unit(first_source, sizes)
-    tokens, ms = _spoken(sample.lengths, sample.source_lengths)
+    tokens, ms = spoken_length(sample.lengths, sample.source_lengths)
     too_fast = guess == "ms" and is_too_fast(tokens, ms, level)
     if options.unit_hint is not None and ("guessed" in evidence or too_fast):
         return options.unit_hint, "as in the signature"
@@ -362,7 +363,7 @@ def _resolve_unit(source: Source, options: ReadOptions, flavour: str, sample: Sa
     return guess, evidence
 
 
-def _spoken(lengths: Iterable[int], sizes: Iterable[object]) -> tuple[int, float]:
+def spoken_length(lengths: Iterable[int], sizes: Iterable[object]) -> tuple[int, float]:
     """How many tokens were written, and during how much of the source, where its length is known."""
     known = [(n, x) for n, x in zip(lengths, sizes, strict=True) if isinstance(x, float) and 0 < x < math.inf]
     return sum(n for n, _ in known), sum(x for _, x in known)

@@ -173,5 +173,7 @@ class _Lost:
             more.append(f"prediction ({MARK} written as _)")
         if any(text != text.strip() for text in texts):
             more.append("prediction (white space at its ends)")
+        if run.prediction is not None and any(text is None for text in run.prediction):
+            more.append("prediction (null is read back as empty)")
         level = usual_level(texts, vocabulary) if vocabulary else None
         return lost(run, held, *more, level=level, seg="none")

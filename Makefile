@@ -34,8 +34,8 @@ demo: $(VENV)/.lagging ## score, inspect and validate the bundled examples
 test: $(STAMP) ## every check: style, types, tests, documentation, package
 	@$(BIN)/python tools/check.py
 
-test-core: $(STAMP) ## style, types and tests alone
-	@$(BIN)/python tools/check.py style types tests
+test-core: $(STAMP) ## style, types, quick tests; not: slow tests, agents, losses, Spark, property, parity, fuzz, coverage, web, package
+	@$(BIN)/python tools/check.py style types core
 
 ledger: $(STAMP) ## run every command with the code of a commit and with this code; no number may differ (BASE=main, ARGS=--no-data)
 	@$(BIN)/python tools/ledger.py against $(BASE) $(ARGS)

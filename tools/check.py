@@ -18,6 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTHON = sys.executable
+PYTEST = [PYTHON, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+"""Tests on all cores; those of a file in one process, so that what they share is made once."""
+COUNTED = ["--cov", "--cov-append", "--cov-report=term-missing:skip-covered"]
+"""Coverage, added to that of Spark's tests."""
+LONG = ("tests/reproduction", "tests/parity", "tests/property", "tests/fuzz")
+"""Tests that repeat the same lines with many inputs; they run without coverage, which would take half as long again."""
+CORE = ("tests/unit", "tests/golden", "tests/cli", "src/lagging/metrics", "src/lagging/formats", "src/lagging/scoring")
+"""What `make test-core` runs, but for the tests that are marked as slow; with fewer examples of each property."""
 
 
 def check_package() -> int:
@@ -76,38 +84,20 @@ def suites() -> dict[str, list[list[str]]]:
     return {
         "style": [[PYTHON, "-m", "ruff", "check", "."], [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]],
         "types": [[PYTHON, "-m", "mypy"]],
-        "docs": [
-            [
-                PYTHON,
-                "-m",
-                "mkdocs",
-                "build",
-                "--strict",
-                "--quiet",
-                "--site-dir",
-                tempfile.mkdtemp(prefix="lagging-site-"),
-            ]
-        ],
         "package": [[PYTHON, __file__, "--package"]],
         "web": web(),
         "spark": spark(),
         "tests": [
-            [
-                PYTHON,
-                "-m",
-                "pytest",
-                "-q",
-                "-n",
-                "auto",
-                "--dist",
-                "worksteal",
-                "--ignore=tests/spark",
-                "--cov-append",  # to what Spark's tests cover
-                "--cov",
-                "--cov-report=term-missing:skip-covered",
-            ]
+            # the documentation is built, strictly, by tests/unit/test_docs.py
+            [*PYTEST, "tests", "src", *(f"--ignore={folder}" for folder in ("tests/spark", *LONG)), *COUNTED]
         ],
+        "long": [[*PYTEST, *LONG]],
+        "core": [[PYTHON, "-m", "pytest", "-q", "-m", "not slow", "--hypothesis-profile=quick", *CORE]],
     }
+
+
+EVERYTHING = ("style", "types", "package", "web", "spark", "tests", "long")
+"""The suites that run where none is named; `core` is a part of `tests`."""
 
 
 def absent(suite: str) -> str | None:
@@ -115,7 +105,7 @@ def absent(suite: str) -> str | None:
     peers = Path(os.environ.get("LAGGING_PEERS") or Path(sys.prefix) / "peers")
     if suite == "tests" and not (peers / "simuleval").is_dir():
         return "SimulEval's own runner (`make test` installs it into .venv/peers)"
-    if suite == "tests" and not os.environ.get("LAGGING_TEST_DATA"):
+    if suite == "long" and not os.environ.get("LAGGING_TEST_DATA"):
         return "parity (LAGGING_TEST_DATA is not set)"
     if suite == "spark" and java() is None:
         return "spark (there is no Java)"
@@ -128,12 +118,13 @@ def absent(suite: str) -> str | None:
 
 def main(names: list[str]) -> int:
     """Run the suites; 1 if one failed."""
-    asked = {name: commands for name, commands in suites().items() if not names or name in names}
+    asked = {name: commands for name, commands in suites().items() if name in (names or EVERYTHING)}
     chosen = {name: commands for name, commands in asked.items() if commands}
     failed = []
     if (browser := chromium()) is not None:
         os.environ["LAGGING_CHROMIUM"] = browser
     os.environ.setdefault("LAGGING_PYTHON", PYTHON)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of a thousand processes compiles the package again
     (ROOT / ".coverage").unlink(missing_ok=True)
     for name, commands in chosen.items():
         for command in commands:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,26 +49,37 @@ WRITING = {
 }
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that is larger than what can be written."""
+    path = tmp_path_factory.mktemp("source") / "a.jsonl"
+    log(path, 4000)
+    return path
+
+
 def _command(what: str, source: Path, folder: Path) -> list[str]:
-    return [*COMMAND, *(part.format(log=source, folder=folder) for part in WRITING[what])]
+    return [part.format(log=source, folder=folder) for part in WRITING[what]]
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file that this process writes may grow beyond a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("what", WRITING)
-def test_where_a_file_may_not_grow_nothing_is_left(what: str, tmp_path: Path) -> None:
-    source, folder = tmp_path / "a.jsonl", tmp_path / "full"
-    log(source, 4000)
-    folder.mkdir()
-    done = subprocess.run(
-        _command(what, source, folder),
-        capture_output=True,
-        text=True,
-        timeout=GUARD,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-    )
-    assert done.returncode == 2, done.stderr
-    assert "cannot write" in done.stderr
-    assert "File too large" in done.stderr
-    assert list(folder.iterdir()) == []
+def test_where_a_file_may_not_grow_nothing_is_left(what: str, source: Path, tmp_path: Path, run: Any) -> None:
+    with largest_file(20_000):
+        code, _, err = run(*_command(what, source, tmp_path))
+    assert code == 2, err
+    assert "cannot write" in err
+    assert "File too large" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -86,14 +98,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("what", WRITING)
-def test_on_a_full_disk_the_old_file_stays_and_nothing_is_left(what: str, small_disk: Path, tmp_path: Path) -> None:
-    source = tmp_path / "a.jsonl"
-    log(source, 4000)
+def test_on_a_full_disk_the_old_file_stays_and_nothing_is_left(
+    what: str, small_disk: Path, source: Path, run: Any
+) -> None:
     out = small_disk / Path(WRITING[what][-1]).name
     out.write_text("old")
-    done = subprocess.run(_command(what, source, small_disk), capture_output=True, text=True, timeout=GUARD)
-    assert done.returncode == 1, done.stderr
-    assert "No space left on device" in done.stderr
+    code, _, err = run(*_command(what, source, small_disk))
+    assert code == 1, err
+    assert "No space left on device" in err
     assert [file.name for file in small_disk.iterdir()] == [out.name]
     assert out.read_text() == "old"
 

@@ -10,6 +10,8 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench"
 SCRIPT = BENCH / "scoring.py"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the CPU time of another process cannot be measured here")
 def test_the_benchmark_of_scoring_prints_its_table(tmp_path):

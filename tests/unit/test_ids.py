@@ -19,6 +19,7 @@ GUARD = 120
 LINES = 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--repair", "last"], ["--on-error", "quarantine"]], ids=" ".join)
 @pytest.mark.parametrize("name", [7, "seven"])
 def test_a_log_of_one_id_does_not_hang(name: int | str, more: list[str], tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import ledger_commands  # noqa: E402
 from ledger import Place, run  # noqa: E402
 from ledger_commands import Command  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def ledger(*words: object) -> subprocess.CompletedProcess[str]:
     """A process of its own, as people start it: what it imports is not shared with other tests."""

@@ -16,7 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import lagging
+
+pytestmark = pytest.mark.slow
 
 GUARD = 240
 """Seconds after which something hangs."""

@@ -29,6 +29,8 @@ from lagging.scoring.log import score_files
 from lagging.scoring.plan import Plan
 from lagging.scoring.processes import ParallelLog, plan_parallel, score_task
 
+pytestmark = pytest.mark.slow
+
 ROWS = 2600
 NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU"]
 

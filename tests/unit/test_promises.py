@@ -67,6 +67,7 @@ def test_every_row_with_a_test_says_how_many_cases_it_has() -> None:
     assert len(lines) == len(ROWS) == len(CITED)
 
 
+@pytest.mark.slow
 def test_the_numbers_of_cases_are_those_that_pytest_finds(collected: Counter[str]) -> None:
     missing = {test.partition("::")[0] for test, *_ in ROWS} - {test.partition("::")[0] for test in collected}
     wrong = [

@@ -73,6 +73,7 @@ def test_an_aligner_is_not_told_the_truth(bench, talk):
     assert set(told) == {"name", "tokens", "times", "offset", "duration", "references"}
 
 
+@pytest.mark.slow
 def test_the_benchmark_prints_its_table(tmp_path):
     """That it runs; what it measures depends on the machine."""
     env = {k: v for k, v in os.environ.items() if k != "LAGGING_TEST_DATA"}

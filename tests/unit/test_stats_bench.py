@@ -8,6 +8,8 @@ import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("script", "arguments", "rows"),

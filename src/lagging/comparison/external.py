@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from lagging.data.ragged import Floats
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, MetricNameError, UsageError, counted
 from lagging.formats.report import ReadReport
+from lagging.formats.tables import split_cells
 from lagging.longform.entries import read_lines
 from lagging.metrics import Metric, metric
 from lagging.metrics.registry import CALL
@@ -217,7 +217,7 @@ def _json_rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterat
 
 def _table_rows(path: str, lines: list[str], name: str, faults: Faults) -> Iterator[Row]:
     separator = max(SEPARATORS, key=lines[0].count)
-    head = _cells(lines[0], separator)
+    head = split_cells(lines[0], separator)
     keys = {text.strip().lower(): column for column, text in enumerate(head)}
     score, named = _first(keys, (name.lower(), *SCORES)), _first(keys, IDS)
     start = 1
@@ -227,18 +227,11 @@ def _table_rows(path: str, lines: list[str], name: str, faults: Faults) -> Itera
         faults.add(Fault("not-a-column", f"no column `score` or `{name}`: {lines[0].strip()[:40]}", path, 1))
         return
     for line, text in enumerate(lines[start:], start + 1):
-        cells = _cells(text, separator)
+        cells = split_cells(text, separator)
         if len(cells) != len(head):
             faults.add(Fault("not-csv", f"{counted(len(cells), 'cell')}, not {len(head)}", path, line))
             continue
         yield line, None if named is None else cells[keys[named]].strip(), cells[keys[score]].strip() or "nan"
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=separator), [])
-    except csv.Error:
-        return []
 
 
 def _first(keys: dict[str, Any], names: Sequence[str]) -> str | None:

@@ -47,6 +47,7 @@ from lagging.formats.tables import (
     parse_number,
     restore_settings,
     scalars,
+    split_cells,
 )
 
 __all__ = ["recognise", "scan", "write_csv", "write_tsv"]
@@ -77,16 +78,10 @@ def recognise(head: bytes, column_map: Mapping[str, str] | None = None) -> str |
 
 def _separator(line: str, column_map: Mapping[str, str] | None = None) -> tuple[str, set[str]]:
     """The separator of the names in the first line, and the columns that are known with it."""
-    known = {separator: set(match(_names(line, separator), column_map).places) for separator in SEPARATORS}
+    line = line[:LONGEST_HEADER]
+    known = {separator: set(match(split_cells(line, separator), column_map).places) for separator in SEPARATORS}
     best = max(known, key=lambda separator: len(known[separator]))
     return best, known[best]
-
-
-def _names(line: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader([line[:LONGEST_HEADER]], delimiter=separator), [])
-    except csv.Error:
-        return []
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ __all__ = [
     "parse_number",
     "restore_settings",
     "scalars",
+    "split_cells",
 ]
 
 ALIASES = {
@@ -247,6 +249,19 @@ WORDS = ("nan", "inf", "infinity")
 """Words that are read as numbers; a later check refuses them where they are faults."""
 DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
+
+
+def split_cells(line: str, separator: str) -> list[str]:
+    """The cells of one line of a table; none if the csv module cannot read it.
+
+    Example:
+        >>> split_cells('7;"a; b"', ";")
+        ['7', 'a; b']
+    """
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
 
 
 def parse_number(cell: str, column: str) -> tuple[float | None, list[Fault]]:

@@ -112,9 +112,9 @@ def check_gate(case: Case) -> None:
         written = outcome(lambda: gate(str(found.value)))
         agree("why the text of a gate is refused", written.refusal, None)
         again = written.value
-        agree("a gate, and its text read", (again.system, again.metric, again.of, again.sign), _parts(found.value))
+        agree("a gate, and its text read", (again.system, again.metric, again.part, again.sign), _parts(found.value))
         agree("the limit of a gate", f"{again.limit:.15g}", f"{found.value.limit:.15g}")
 
 
 def _parts(one: object) -> tuple[object, ...]:
-    return tuple(getattr(one, name) for name in ("system", "metric", "of", "sign"))
+    return tuple(getattr(one, name) for name in ("system", "metric", "part", "sign"))

@@ -42,13 +42,13 @@ def statistics(name: str, dice: np.random.Generator, n: int) -> Floats:
 
 
 def scores(seed: int, n: int) -> Scores:
-    dice, made = np.random.default_rng(seed), []
+    dice, scored = np.random.default_rng(seed), []
     for name in METRICS:
-        asked, rows = metric(name), statistics(name, dice, n)
-        signature = Signature.make(asked.name_with_params, {}, (), n, "0")
-        score = Score(asked, asked.corpus(rows), rows, np.arange(n), Undefined({}), asked.unit, signature, asked)
-        made.append(score)
-    return Scores(made)
+        m, rows = metric(name), statistics(name, dice, n)
+        signature = Signature.make(m.name_with_params, {}, (), n, "0")
+        score = Score(m, m.corpus(rows), rows, np.arange(n), Undefined({}), m.unit, signature, m)
+        scored.append(score)
+    return Scores(scored)
 
 
 def loop(systems: dict[str, Scores], resamples: int) -> Floats:
@@ -57,11 +57,11 @@ def loop(systems: dict[str, Scores], resamples: int) -> Floats:
     n = next(iter(next(iter(systems.values())))).n
     out = []
     for _ in range(resamples):
-        drawn = dice.integers(0, n, n)
+        indices = dice.integers(0, n, n)
         values = []
         for system in systems.values():
             for score in system:
-                rows = np.asarray(score.statistics)[drawn].sum(axis=0)
+                rows = np.asarray(score.statistics)[indices].sum(axis=0)
                 if score.metric.from_sums is not None:
                     values.append(float(score.metric.from_sums(rows)))
                 else:
@@ -104,16 +104,16 @@ def main() -> None:
         verdict = "" if met is None or quick else "met" if met else "MISSED"
         print(f"  {what:<56} {measured:>16}  {target:>12}  {verdict}".rstrip(), flush=True)
 
-    found = paired(systems, resamples=few)
+    result = paired(systems, resamples=few)
     a, b = np.array(list(combinations(range(count), 2))).T
-    same = np.allclose(loop(systems, few), found.values[:, b] - found.values[:, a], rtol=1e-9, atol=1e-9)
+    same = np.allclose(loop(systems, few), result.values[:, b] - result.values[:, a], rtol=1e-9, atol=1e-9)
     row("the loop and the library agree, resample by resample", "yes" if same else "NO")
     bootstrap = cpu(lambda: paired(systems, resamples=resamples), rounds)
     row("paired bootstrap, with intervals and effect sizes", f"{bootstrap:.2f} s CPU", "< 5 s CPU", bootstrap < 5)
     trials = cpu(lambda: paired(systems, test="randomisation", resamples=resamples), rounds)
     row("the same, with approximate randomisation", f"{trials:.2f} s CPU")
-    one = next(iter(systems.values()))
-    each = cpu(lambda: with_intervals(one, resamples=resamples), rounds)
+    first = next(iter(systems.values()))
+    each = cpu(lambda: with_intervals(first, resamples=resamples), rounds)
     row("intervals of one system alone", f"{each:.2f} s CPU")
     used = memory()
     if used is not None:

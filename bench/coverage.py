@@ -43,11 +43,11 @@ BATCH = 100
 
 def score(values: Floats, documents: npt.NDArray[np.int64] | None = None, number: int = 0) -> Score:
     """A mean over segments; the number makes it a metric of its own."""
-    asked = metric(f"DAL(write_cost={number})")
+    m = metric(f"DAL(write_cost={number})")
     talks = None if documents is None else np.array([f"talk {t}" for t in documents], dtype=object)
-    signature = Signature.make(asked.name_with_params, {}, (), len(values), "0")
+    signature = Signature.make(m.name_with_params, {}, (), len(values), "0")
     rows, ids = values[:, None], np.arange(len(values))
-    return Score(asked, asked.corpus(rows), rows, ids, Undefined({}), "ms", signature, asked, documents=talks)
+    return Score(m, m.corpus(rows), rows, ids, Undefined({}), "ms", signature, m, documents=talks)
 
 
 def lags(dice: np.random.Generator, kind: str, n: int) -> Floats:
@@ -73,8 +73,8 @@ def by_segment(kind: str, n: int, samples: int, resamples: int) -> dict[str, flo
     for _ in range(samples // BATCH):
         scores = [score(lags(dice, kind, n)) for _ in range(BATCH)]
         for method in METHODS["segment"]:
-            found = intervals(scores, method=method, resamples=resamples)
-            hits[method] += sum(one.low <= MEAN <= one.high for one in found)
+            ends = intervals(scores, method=method, resamples=resamples)
+            hits[method] += sum(each.low <= MEAN <= each.high for each in ends)
     return {method: hit / (samples // BATCH * BATCH) for method, hit in hits.items()}
 
 
@@ -83,10 +83,10 @@ def by_document(kind: str, documents: int, samples: int, resamples: int) -> dict
     hits = dict.fromkeys(METHODS["document"], 0)
     for _ in range(samples):
         talk = talks(dice, documents)
-        one = score(lags(dice, kind, len(talk)) + effects(dice, kind, documents)[talk], talk)
+        sample = score(lags(dice, kind, len(talk)) + effects(dice, kind, documents)[talk], talk)
         for method in METHODS["document"]:
-            found = interval(one, resample="document", method=method, resamples=resamples)
-            hits[method] += found.low <= MEAN <= found.high
+            ends = interval(sample, resample="document", method=method, resamples=resamples)
+            hits[method] += ends.low <= MEAN <= ends.high
     return {method: hit / samples for method, hit in hits.items()}
 
 
@@ -101,7 +101,7 @@ def positives(kind: str, name: str, by: str, size: int, samples: int, resamples:
     """How often two systems that are alike are told apart at 0.05."""
     dice = np.random.default_rng([3, size])
     test, method = TESTS[name]
-    found = 0
+    rejected = 0
     batch = BATCH if by == "segment" else 1
     for _ in range(samples // batch):
         talk = talks(dice, size) if by == "document" else None
@@ -115,15 +115,15 @@ def positives(kind: str, name: str, by: str, size: int, samples: int, resamples:
                 scores.append(score(common + own, talk, number))
         systems = {"a": Scores(both[0]), "b": Scores(both[1])}
         result = paired(systems, test=test, resample=by, method=method, resamples=resamples, correction="none")
-        found += sum(pair.p <= 0.05 for pair in result.pairs)
-    return found / (samples // batch * batch)
+        rejected += sum(pair.p <= 0.05 for pair in result.pairs)
+    return rejected / (samples // batch * batch)
 
 
 def one_sided(name: str, n: int, samples: int, resamples: int) -> float:
     """How often two systems are told apart at 0.05 that differ by something skewed, whose mean is 0."""
     dice = np.random.default_rng([4, n])
     test, method = TESTS[name]
-    found = 0
+    rejected = 0
     for _ in range(samples // BATCH):
         both: list[list[Score]] = [[], []]
         for number in range(BATCH):
@@ -132,8 +132,8 @@ def one_sided(name: str, n: int, samples: int, resamples: int) -> float:
             both[1].append(score(common + lags(dice, "skewed", n) - MEAN, None, number))
         systems = {"a": Scores(both[0]), "b": Scores(both[1])}
         result = paired(systems, test=test, method=method, resamples=resamples, correction="none")
-        found += sum(pair.p <= 0.05 for pair in result.pairs)
-    return found / (samples // BATCH * BATCH)
+        rejected += sum(pair.p <= 0.05 for pair in result.pairs)
+    return rejected / (samples // BATCH * BATCH)
 
 
 # ---- the tables -----------------------------------------------------------------------------------------------
@@ -144,8 +144,8 @@ def coverage(samples: int, resamples: int, most: int) -> Iterator[str]:
     for by, simulate in (("segment", by_segment), ("document", by_document)):
         for kind in ("normal", "skewed"):
             for size in (*(FEW[by] if most > 1 else ()), *SIZES[by][:most]):
-                found = simulate(kind, size, samples, resamples)
-                cells = (f"{100 * found[m]:.1f} %{' *' if m == DEFAULT_METHODS[by] else '  '}" for m in METHODS[by])
+                shares = simulate(kind, size, samples, resamples)
+                cells = (f"{100 * shares[m]:.1f} %{' *' if m == DEFAULT_METHODS[by] else '  '}" for m in METHODS[by])
                 yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{cell:>16}" for cell in cells)
     yield "* the default"
 
@@ -156,11 +156,11 @@ def errors(samples: int, resamples: int, most: int) -> Iterator[str]:
         names = [name for name in TESTS if by == "segment" or name != "sacreBLEU"]
         for kind in ("normal", "skewed"):
             for size in sizes[:most]:
-                found = [positives(kind, name, by, size, samples, resamples) for name in names]
-                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{100 * one:14.1f} %" for one in found)
+                shares = [positives(kind, name, by, size, samples, resamples) for name in names]
+                yield f"{f'{kind}, {size} {by}s':40}" + "".join(f"{100 * share:14.1f} %" for share in shares)
     for size in ONE_SIDED[:most]:
-        found = [one_sided(name, size, samples, resamples) for name in TESTS]
-        yield f"{f'one-sided, {size} segments':40}" + "".join(f"{100 * one:14.1f} %" for one in found)
+        shares = [one_sided(name, size, samples, resamples) for name in TESTS]
+        yield f"{f'one-sided, {size} segments':40}" + "".join(f"{100 * share:14.1f} %" for share in shares)
 
 
 def main() -> None:

@@ -124,7 +124,7 @@ def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
     rows = []
     for test, found in tests.items():
         line = {one.system: _of(one.slope, 3) for one in found.lines}
-        (gap,) = (one for one in found.steeper if (one.a, one.b) == (a, b))
+        (gap,) = (one for one in found.slope_differences if (one.a, one.b) == (a, b))
         rows.append([test, line[a], line[b], _of(gap.difference, 3), f"{gap.difference.p:.4f}"])
     return _table(["test set", a, b, "difference", "p"], rows)
 

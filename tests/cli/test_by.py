@@ -37,21 +37,23 @@ def rows(n: int = 60, start: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def store(path: Path, some: list[dict[str, Any]]) -> Path:
+def store(path: Path, segments: list[dict[str, Any]]) -> Path:
     if path.suffix in (".parquet", ".arrow"):
-        table = pa.Table.from_pylist(some)
+        table = pa.Table.from_pylist(segments)
         if path.suffix == ".parquet":
             pq.write_table(table, path)
         else:
             with pa.ipc.new_file(path, table.schema) as file:
                 file.write_table(table)
     elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in some))
+        path.write_text("".join(json.dumps(row) + "\n" for row in segments))
     else:
         with path.open("w", newline="") as file:
             table_of_text = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-            table_of_text.writerow(some[0])
-            table_of_text.writerows([json.dumps(v) if isinstance(v, list) else v for v in row.values()] for row in some)
+            table_of_text.writerow(segments[0])
+            table_of_text.writerows(
+                [json.dumps(v) if isinstance(v, list) else v for v in row.values()] for row in segments
+            )
     return path
 
 
@@ -59,15 +61,15 @@ def lake(folder: Path, ending: str = "parquet", files: int = 3) -> list[dict[str
     every = []
     (folder / "lake").mkdir()
     for part in range(files):
-        some = rows(40, 40 * part)
-        store(folder / "lake" / f"part-{part}.{ending}", some)
-        every += some
+        segments = rows(40, 40 * part)
+        store(folder / "lake" / f"part-{part}.{ending}", segments)
+        every += segments
     return every
 
 
-def alone(some: list[dict[str, Any]], metric: str) -> lagging.scoring.scores.Score:
+def alone(segments: list[dict[str, Any]], metric: str) -> lagging.scoring.scores.Score:
     """What `lagging.score` says of these rows."""
-    columns = {name: [row[name] for row in some] for name in ("delays", "source_length", "id")}
+    columns = {name: [row[name] for row in segments] for name in ("delays", "source_length", "id")}
     return lagging.score(lagging.Run.from_delays(**columns), [metric])[metric]
 
 
@@ -83,15 +85,15 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("ending", FORMATS)
 def test_groups_of_any_format_are_scored_as_if_alone(here, run, ending):
     every = lake(here, ending)
-    found = run("score", f"lake/*.{ending}", "--by", "lang,day", "-m", "AL,DAL", "-f", "json", "-q")
-    scores = json.loads(found.out)["scores"]
+    outcome = run("score", f"lake/*.{ending}", "--by", "lang,day", "-m", "AL,DAL", "-f", "json", "-q")
+    scores = json.loads(outcome.out)["scores"]
     groups = sorted({(row["lang"], row["day"]) for row in every})
     assert [(s["group"]["lang"], s["group"]["day"]) for s in scores[::2]] == [(lang, str(day)) for lang, day in groups]
     for score in scores:
         mine = [row for row in every if (row["lang"], str(row["day"])) == tuple(score["group"].values())]
-        wanted = alone(mine, score["metric"])
-        assert (score["score"], score["n"], score["undefined"]) == (wanted.value, len(mine), int(wanted.undefined))
-        assert score["signature"] == str(wanted.signature)
+        expected = alone(mine, score["metric"])
+        assert (score["score"], score["n"], score["undefined"]) == (expected.value, len(mine), int(expected.undefined))
+        assert score["signature"] == str(expected.signature)
         assert list(score["group"]) == ["lang", "day"]
         assert list(score["percentiles"]) == ["p50", "p90", "p95", "p99"]
         assert (score["system"], score["low"]) == ("lake", None)
@@ -117,17 +119,17 @@ def test_memory_does_not_hold_the_parts(here, run, monkeypatch):
 
 
 def test_the_table(here, run):
-    some = [{**row, "lang": "de" if i else None} for i, row in enumerate(rows(4))]
-    store(here / "a.parquet", [{**row, "delays": [1, 2, 3], "source_length": 3.0} for row in some])
-    found = run("score", "a.parquet", "--by", "lang", "-m", "AL,DAL")
-    assert found.out.splitlines()[:4] == [
+    segments = [{**row, "lang": "de" if i else None} for i, row in enumerate(rows(4))]
+    store(here / "a.parquet", [{**row, "delays": [1, 2, 3], "source_length": 3.0} for row in segments])
+    outcome = run("score", "a.parquet", "--by", "lang", "-m", "AL,DAL")
+    assert outcome.out.splitlines()[:4] == [
         "system  lang  AL ↓ tokens  DAL ↓ tokens  n",
         "a       –           1.000         1.000  1",
         "a       de          1.000         1.000  3",
         "",
     ]
-    assert [line.partition("|")[0] for line in found.out.splitlines()[4:]] == ["AL", "DAL"]
-    assert found.out.splitlines()[-1].endswith("|n:4|v:" + lagging.__version__)
+    assert [line.partition("|")[0] for line in outcome.out.splitlines()[4:]] == ["AL", "DAL"]
+    assert outcome.out.splitlines()[-1].endswith("|n:4|v:" + lagging.__version__)
     markdown = run("score", "a.parquet", "--by", "lang", "-m", "AL", "-f", "markdown", "-q").out
     assert markdown.splitlines()[:3] == [
         "| system | lang | AL ↓ tokens | n |",
@@ -153,30 +155,30 @@ def test_systems_with_names_are_told_apart_and_files_without_are_one_log(here, r
 
 
 def test_a_column_of_systems_and_a_column_that_is_also_ours(here, run):
-    some = [{**row, "system": "ab"[i % 2], "document": f"talk {i % 2}"} for i, row in enumerate(rows(10))]
+    segments = [{**row, "system": "ab"[i % 2], "document": f"talk {i % 2}"} for i, row in enumerate(rows(10))]
     for ending in FORMATS:
-        store(here / f"a.{ending}", some)
-        found = json.loads(run("score", f"a.{ending}", "--by", "system,document", "-m", "AL", "-f", "json", "-q").out)
-        groups = [(s["group"]["system"], s["group"]["document"]) for s in found["scores"]]
+        store(here / f"a.{ending}", segments)
+        outcome = json.loads(run("score", f"a.{ending}", "--by", "system,document", "-m", "AL", "-f", "json", "-q").out)
+        groups = [(s["group"]["system"], s["group"]["document"]) for s in outcome["scores"]]
         assert groups == [("a", "talk 0"), ("b", "talk 1")], ending
 
 
 def test_lines_that_are_looked_at_one_by_one_keep_their_groups(here, run):
-    some = rows(6)
-    text = "".join(json.dumps(row) + "\n\n" for row in some)  # blank lines
+    segments = rows(6)
+    text = "".join(json.dumps(row) + "\n\n" for row in segments)  # blank lines
     (here / "a.jsonl").write_text(text)
-    found = json.loads(run("score", "a.jsonl", "--by", "lang", "-m", "AL", "-f", "json", "-q").out)
-    assert {s["group"]["lang"]: s["n"] for s in found["scores"]} == {
-        lang: sum(row["lang"] == lang for row in some) for lang in {row["lang"] for row in some}
+    outcome = json.loads(run("score", "a.jsonl", "--by", "lang", "-m", "AL", "-f", "json", "-q").out)
+    assert {s["group"]["lang"]: s["n"] for s in outcome["scores"]} == {
+        lang: sum(row["lang"] == lang for row in segments) for lang in {row["lang"] for row in segments}
     }
 
 
 def test_gates_are_about_each_group(here, run):
     lake(here)
-    found = run("score", "lake/*.parquet", "--by", "lang", "-m", "AL", "--fail-if", "AL>-100", "-q")
-    assert found.code == 3
-    assert "AL of lake (cs) is" in found.err
-    assert "AL of lake (de) is" in found.err
+    outcome = run("score", "lake/*.parquet", "--by", "lang", "-m", "AL", "--fail-if", "AL>-100", "-q")
+    assert outcome.code == 3
+    assert "AL of lake (cs) is" in outcome.err
+    assert "AL of lake (de) is" in outcome.err
 
 
 def test_a_poisson_interval_is_repeated_by_its_signature(here, run):
@@ -210,32 +212,32 @@ def test_a_poisson_interval_is_repeated_by_its_signature(here, run):
 def test_usage(here, run, arguments, message):
     store(here / "a.jsonl", rows(5))
     (here / "r.txt").write_text("x\n" * 5)
-    found = run("score", "a.jsonl", *arguments)
-    assert found.code == 2
-    assert message in found.err
-    assert not found.out
+    outcome = run("score", "a.jsonl", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert not outcome.out
 
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_a_column_that_is_not_there(here, run, ending):
     store(here / f"a.{ending}", rows(5))
-    found = run("score", f"a.{ending}", "--by", "langs", "-q")
-    assert found.code in (1, 2)
-    assert "langs" in found.err
+    outcome = run("score", f"a.{ending}", "--by", "langs", "-q")
+    assert outcome.code in (1, 2)
+    assert "langs" in outcome.err
 
 
 def test_formats_without_columns(here, run):
     (here / "a.rw").write_text("RRWW\n")
-    found = run("score", "a.rw", "--by", "lang")
-    assert found.code == 2
-    assert "rw has none" in found.err
+    outcome = run("score", "a.rw", "--by", "lang")
+    assert outcome.code == 2
+    assert "rw has none" in outcome.err
 
 
 def test_a_nested_column_is_nothing_to_group_by(here, run):
     store(here / "a.parquet", [{**row, "tags": ["x"]} for row in rows(5)])
-    found = run("score", "a.parquet", "--by", "tags")
-    assert found.code == 1
-    assert "segments cannot be grouped by tags" in found.err
+    outcome = run("score", "a.parquet", "--by", "tags")
+    assert outcome.code == 1
+    assert "segments cannot be grouped by tags" in outcome.err
 
 
 # ---- columns by other names -------------------------------------------------------------------------------------
@@ -249,8 +251,8 @@ def test_columns_by_other_names(here, run, ending):
     store(here / f"b.{ending}", [{names.get(k, k): v for k, v in row.items()} for row in every])
     mapped = ("--column-map", "delays=emission_ms,source_length=frames", "--column-map", "id=seg")
     plain, other = (
-        run("score", f"x={name}.{ending}", "-m", "AL,DAL", "-f", "json", "-q", *how)
-        for name, how in (("a", ()), ("b", mapped))
+        run("score", f"x={name}.{ending}", "-m", "AL,DAL", "-f", "json", "-q", *options)
+        for name, options in (("a", ()), ("b", mapped))
     )
     assert other.out == plain.out
     assert json.loads(plain.out)["scores"][0]["n"] == 30
@@ -267,12 +269,12 @@ LABELS = ["a", "", "\x00", "\x1f", " ", "a\x1fb", "a b", "\x1e", "\x1en", "\x1eb
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet", "arrow"])
 def test_labels_are_told_apart_whatever_is_in_them(here, run, ending):
-    some = [{**row, "lang": LABELS[place % len(LABELS)]} for place, row in enumerate(rows(5 * len(LABELS)))]
-    store(here / f"a.{ending}", some)
-    found = run("score", f"a.{ending}", "--by", "lang,day", "-m", "AP", "-f", "json", "-q")
-    assert found.code == 0
-    groups = {(score["group"]["lang"], score["group"]["day"]) for score in json.loads(found.out)["scores"]}
-    assert groups == {(row["lang"], str(row["day"])) for row in some}
+    segments = [{**row, "lang": LABELS[place % len(LABELS)]} for place, row in enumerate(rows(5 * len(LABELS)))]
+    store(here / f"a.{ending}", segments)
+    outcome = run("score", f"a.{ending}", "--by", "lang,day", "-m", "AP", "-f", "json", "-q")
+    assert outcome.code == 0
+    groups = {(score["group"]["lang"], score["group"]["day"]) for score in json.loads(outcome.out)["scores"]}
+    assert groups == {(row["lang"], str(row["day"])) for row in segments}
 
 
 @given(st.lists(st.none() | st.text(st.sampled_from("\x00\x1e\x1fabenäx ")), min_size=1, max_size=4))
@@ -286,19 +288,19 @@ def test_labels_that_were_joined_are_those_that_come_apart(labels):
 def poison(folder: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str, str, str]]]:
     """A lake in which some things are wrong: the rows that are not, and what is."""
     every = lake(folder, files=2)
-    some = rows(10, 500)
-    some[2]["delays"] = [5, 3]
-    some[4]["source_length"] = None
-    some[6]["id"] = "s3"  # in part-0, too
-    some[8]["unit"] = "ms"
-    store(folder / "lake/part-2.parquet", some)
+    segments = rows(10, 500)
+    segments[2]["delays"] = [5, 3]
+    segments[4]["source_length"] = None
+    segments[6]["id"] = "s3"  # in part-0, too
+    segments[8]["unit"] = "ms"
+    store(folder / "lake/part-2.parquet", segments)
     store(folder / "lake/part-3.parquet", [{**row, "unit": "ms", "source_length": 1e4} for row in rows(3, 600)])
     whole = store(folder / "lake/part-4.parquet", rows(30, 700)).read_bytes()
     (folder / "lake/part-4.parquet").write_bytes(whole[: len(whole) // 2])
     (folder / "lake/part-5.parquet").write_bytes(b"what is this?")
     (folder / "lake/part-6.parquet").write_bytes(b"")
-    good = every + [row for i, row in enumerate(some) if i not in (2, 4, 6, 8)]
-    told = [
+    good = every + [row for i, row in enumerate(segments) if i not in (2, 4, 6, 8)]
+    faults = [
         ("lake/part-2.parquet", "3", "s502", "decreasing-delays"),
         ("lake/part-2.parquet", "5", "s504", "missing-source-length"),
         ("lake/part-2.parquet", "7", "s3", "id-in-two-files"),
@@ -308,40 +310,40 @@ def poison(folder: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str, str
         ("lake/part-5.parquet", "", "", "not-arrow"),
         ("lake/part-6.parquet", "", "", "empty-log"),
     ]
-    return good, told
+    return good, faults
 
 
 @pytest.mark.parametrize("by", [(), ("--by", "lang")])
 def test_rows_with_faults_are_set_aside_and_everything_else_is_scored(here, run, by):
-    good, told = poison(here)
-    found = run("score", "lake/*.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine", *by)
-    assert found.code == 0, found.err
-    said = json.loads(found.out)
-    assert sum(score["n"] for score in said["scores"]) == len(good)
-    for score in said["scores"]:
+    good, faults = poison(here)
+    outcome = run("score", "lake/*.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine", *by)
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
+    assert sum(score["n"] for score in document["scores"]) == len(good)
+    for score in document["scores"]:
         group = score.get("group", {}).get("lang")
         mine = [row for row in good if group in (None, row["lang"])]
         assert score["score"] == alone(mine, "AL").value
     table = [line.split("\t") for line in (here / "quarantine.tsv").read_text().splitlines()]
     assert table[0] == ["file", "row", "id", "kind", "reason"]
-    assert sorted(tuple(line[:4]) for line in table[1:]) == sorted(told)
+    assert sorted(tuple(line[:4]) for line in table[1:]) == sorted(faults)
     assert all(line[4] for line in table[1:])
-    assert said["quarantine"]["faults"] == len(told)
-    assert said["quarantine"]["kinds"]["mixed-unit"] == 4
-    assert said["quarantine"]["file"] == "quarantine.tsv"
+    assert document["quarantine"]["faults"] == len(faults)
+    assert document["quarantine"]["kinds"]["mixed-unit"] == 4
+    assert document["quarantine"]["file"] == "quarantine.tsv"
 
 
 def test_by_default_every_fault_is_named_and_nothing_is_scored(here, run):
-    _, told = poison(here)
-    found = run("score", "lake/*.parquet", "-m", "AL")
-    assert (found.code, found.out) == (1, "")
+    _, faults = poison(here)
+    outcome = run("score", "lake/*.parquet", "-m", "AL")
+    assert (outcome.code, outcome.out) == (1, "")
     for place in ("lake/part-2.parquet:3", "lake/part-2.parquet:5", "lake/part-2.parquet:7", "lake/part-2.parquet:9"):
-        assert place in found.err
-    assert "lake/part-3.parquet" in found.err  # beside another of its kind
+        assert place in outcome.err
+    assert "lake/part-3.parquet" in outcome.err  # beside another of its kind
     with pytest.raises(lagging.DataError) as error:
         lagging.read("lake/*.parquet")
     places = {(fault.path, fault.line, fault.kind) for fault in error.value.faults}
-    of_rows = {(file, int(row) if row else None, kind) for file, row, _, kind in told if "part-3" not in file}
+    of_rows = {(file, int(row) if row else None, kind) for file, row, _, kind in faults if "part-3" not in file}
     assert places == of_rows | {("lake/part-3.parquet", None, "mixed-unit")}
     assert not (here / "quarantine.tsv").exists()
 
@@ -349,10 +351,10 @@ def test_by_default_every_fault_is_named_and_nothing_is_scored(here, run):
 @pytest.mark.parametrize("more", [(), ("--by", "lang"), ("--segment-scores", "s.tsv")], ids=" ".join)
 def test_where_every_row_is_bad_the_table_of_faults_is_written_and_told(here, run, more):
     store(here / "a.jsonl", [{**row, "delays": [2, 1]} for row in rows(7)])
-    found = run("score", "a.jsonl", "-m", "AL", "--on-error", "quarantine", *more)
-    assert (found.code, found.out) == (1, "")
-    assert "error: every segment was set aside in a.jsonl" in found.err
-    assert "set aside: 7 faults in 1 file (decreasing-delays 7): quarantine.tsv" in found.err
+    outcome = run("score", "a.jsonl", "-m", "AL", "--on-error", "quarantine", *more)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "error: every segment was set aside in a.jsonl" in outcome.err
+    assert "set aside: 7 faults in 1 file (decreasing-delays 7): quarantine.tsv" in outcome.err
     assert (here / "quarantine.tsv").read_text().count("decreasing-delays") == 7
     assert not (here / "s.tsv").exists()
 
@@ -361,36 +363,36 @@ def test_where_every_line_is_unreadable_the_table_of_faults_is_written_and_told(
     (here / "a.jsonl").write_text('{"delays": [1], "source_length": 2\n' * 3)
     for command in ("score", "compare", "report"):
         output = ("-o", "r.html", "--quarantine", "quarantine.tsv") if command == "report" else ()
-        found = run(command, *["a.jsonl"] * (1 + (command == "compare")), "--on-error", "quarantine", *output)
-        assert found.code == 1
-        assert "every segment was set aside" in found.err
+        outcome = run(command, *["a.jsonl"] * (1 + (command == "compare")), "--on-error", "quarantine", *output)
+        assert outcome.code == 1
+        assert "every segment was set aside" in outcome.err
         assert (here / "quarantine.tsv").read_text().count("not-json") == 3
         (here / "quarantine.tsv").unlink()
 
 
 def test_a_log_without_a_line_is_empty_and_not_set_aside(here, run):
     (here / "a.jsonl").write_text("")
-    found = run("score", "a.jsonl", "--on-error", "quarantine")
-    assert found.code == 1
-    assert "the log holds no segments" in found.err
+    outcome = run("score", "a.jsonl", "--on-error", "quarantine")
+    assert outcome.code == 1
+    assert "the log holds no segments" in outcome.err
 
 
 def test_metrics_that_cannot_be_tallied_are_named(here, run):
     store(here / "a.jsonl", rows(5))
-    found = run("score", "a.jsonl", "--by", "lang", "-m", "AL,LagPercentile")
-    assert (found.code, found.out) == (1, "")
-    assert "LagPercentile cannot be tallied" in found.err
+    outcome = run("score", "a.jsonl", "--by", "lang", "-m", "AL,LagPercentile")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "LagPercentile cannot be tallied" in outcome.err
 
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_quarantine_in_any_format(here, run, ending):
-    some = rows(12)
-    some[3]["delays"] = [5, 3]
-    some[7]["id"] = some[1]["id"]
-    store(here / f"a.{ending}", some)
-    found = run("score", f"a.{ending}", "--by", "lang", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
-    good = [row for i, row in enumerate(some) if i not in (3, 7)]
-    assert {s["group"]["lang"]: s["score"] for s in json.loads(found.out)["scores"]} == {
+    segments = rows(12)
+    segments[3]["delays"] = [5, 3]
+    segments[7]["id"] = segments[1]["id"]
+    store(here / f"a.{ending}", segments)
+    outcome = run("score", f"a.{ending}", "--by", "lang", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    good = [row for i, row in enumerate(segments) if i not in (3, 7)]
+    assert {s["group"]["lang"]: s["score"] for s in json.loads(outcome.out)["scores"]} == {
         lang: alone([row for row in good if row["lang"] == lang], "AL").value for lang in {r["lang"] for r in good}
     }
     first = 2 if ending in ("csv", "tsv") else 1  # a table of text has a line of names
@@ -399,29 +401,29 @@ def test_quarantine_in_any_format(here, run, ending):
 
 
 def test_more_faults_of_a_kind_than_a_message_keeps(here, run):
-    some = [{**row, "delays": [5, 3]} if i % 2 else row for i, row in enumerate(rows(5000))]
-    store(here / "a.jsonl", some)
-    found = run("score", "a.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
-    assert json.loads(found.out)["scores"][0]["n"] == 2500
+    segments = [{**row, "delays": [5, 3]} if i % 2 else row for i, row in enumerate(rows(5000))]
+    store(here / "a.jsonl", segments)
+    outcome = run("score", "a.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    assert json.loads(outcome.out)["scores"][0]["n"] == 2500
     assert len((here / "quarantine.tsv").read_text().splitlines()) == 2501
 
 
 def test_segments_without_names_keep_their_places(here, run):
     for part in range(2):
-        some = [{k: v for k, v in row.items() if k != "id"} for row in rows(10, 10 * part)]
-        some[4]["delays"] = [5, 3]
-        store(here / f"part-{part}.jsonl", some)
-    found = run("score", "part-*.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine",
+        segments = [{k: v for k, v in row.items() if k != "id"} for row in rows(10, 10 * part)]
+        segments[4]["delays"] = [5, 3]
+        store(here / f"part-{part}.jsonl", segments)
+    outcome = run("score", "part-*.jsonl", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine",
                 "--segment-scores", "s.tsv")  # fmt: skip
-    assert json.loads(found.out)["scores"][0]["n"] == 18
+    assert json.loads(outcome.out)["scores"][0]["n"] == 18
     ids = [line.split("\t")[1] for line in (here / "s.tsv").read_text().splitlines()[2:]]
     assert ids == [str(i) for i in range(20) if i not in (4, 14)]
 
 
 def test_where_the_table_is(here, run):
-    some = rows(12)
-    some[3]["delays"] = [5, 3]
-    store(here / "a.jsonl", some)
+    segments = rows(12)
+    segments[3]["delays"] = [5, 3]
+    store(here / "a.jsonl", segments)
     (here / "out").mkdir()
     run("score", "a.jsonl", "--on-error", "quarantine", "-o", "out/x.json")
     assert (here / "out/x.quarantine.tsv").exists()
@@ -441,22 +443,22 @@ def test_where_the_table_is(here, run):
 
 def test_no_table_is_left_where_the_command_fails(here, run):
     store(here / "a.jsonl", rows(5))
-    found = run("score", "a.jsonl", "--on-error", "quarantine", "-m", "AL", "--fail-if", "nobody:AL>1")
-    assert found.code == 2
+    outcome = run("score", "a.jsonl", "--on-error", "quarantine", "-m", "AL", "--fail-if", "nobody:AL>1")
+    assert outcome.code == 2
     assert [file.name for file in here.iterdir()] == ["a.jsonl"]
 
 
 def test_comparisons_and_reports_set_aside_too(here, run):
-    some = rows(30)
-    store(here / "a.parquet", some)
-    some[3]["delays"] = [5, 3]
-    store(here / "b.parquet", some)
-    found = run("compare", "a.parquet", "b.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine")
-    assert json.loads(found.out)["scores"][0]["n"] == 29
-    assert "set aside: 1 fault in 1 file" in found.err
+    segments = rows(30)
+    store(here / "a.parquet", segments)
+    segments[3]["delays"] = [5, 3]
+    store(here / "b.parquet", segments)
+    outcome = run("compare", "a.parquet", "b.parquet", "-m", "AL", "-f", "json", "--on-error", "quarantine")
+    assert json.loads(outcome.out)["scores"][0]["n"] == 29
+    assert "set aside: 1 fault in 1 file" in outcome.err
     assert (here / "quarantine.tsv").read_text().count("b.parquet") == 1
-    found = run("report", "a.parquet", "b.parquet", "-m", "AL", "-o", "r.html", "--on-error", "quarantine")
-    assert found.code == 0, found.err
+    outcome = run("report", "a.parquet", "b.parquet", "-m", "AL", "-o", "r.html", "--on-error", "quarantine")
+    assert outcome.code == 0, outcome.err
     assert (here / "r.quarantine.tsv").exists()
 
 
@@ -469,11 +471,11 @@ def test_a_parquet_file_that_is_damaged_in_the_middle(here, run, monkeypatch):
     assert column.path_in_schema.startswith("delays")
     data[column.data_page_offset + column.total_compressed_size // 2] ^= 0xFF
     (here / "a.parquet").write_bytes(bytes(data))
-    found = run("score", "a.parquet", "-m", "AL")
-    assert (found.code, found.out) == (1, "")
-    assert "a.parquet:21: rows 21 to 40" in found.err
-    found = run("score", "a.parquet", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
-    score = json.loads(found.out)["scores"][0]
+    outcome = run("score", "a.parquet", "-m", "AL")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "a.parquet:21: rows 21 to 40" in outcome.err
+    outcome = run("score", "a.parquet", "-m", "AL", "-f", "json", "-q", "--on-error", "quarantine")
+    score = json.loads(outcome.out)["scores"][0]
     assert (score["n"], score["score"]) == (20, alone(rows(40)[:20], "AL").value)
     assert (here / "quarantine.tsv").read_text().splitlines()[1].startswith("a.parquet\t21\t\tnot-arrow\t")
 
@@ -483,17 +485,17 @@ def test_a_parquet_file_that_is_damaged_in_the_middle(here, run, monkeypatch):
 
 def test_scores_of_segments_as_parquet(here, run):
     every = lake(here)
-    found = run("score", "lake/*.parquet", "--by", "lang,day", "-m", "AL,DAL", "--segment-scores", "s.parquet", "-q")
-    assert found.code == 0, found.err
+    outcome = run("score", "lake/*.parquet", "--by", "lang,day", "-m", "AL,DAL", "--segment-scores", "s.parquet", "-q")
+    assert outcome.code == 0, outcome.err
     table = pq.read_table("s.parquet")
     assert table.column_names == ["system", "id", "lang", "day", "AL", "DAL", "reasons"]
     assert table.column("id").to_pylist() == [row["id"] for row in every]
     assert table.column("lang").to_pylist() == [row["lang"] for row in every]
-    wanted = [None if v != v else v for v in alone(every, "DAL").segments.tolist()]
-    assert table.column("DAL").to_pylist() == wanted
-    assert table.column("reasons").null_count == 120 - wanted.count(None)
-    said = json.loads(pq.ParquetFile("s.parquet").metadata.metadata[b"lagging.signatures"])
-    assert [line.partition("|")[0] for line in said] == ["AL", "DAL"]
+    expected = [None if v != v else v for v in alone(every, "DAL").segments.tolist()]
+    assert table.column("DAL").to_pylist() == expected
+    assert table.column("reasons").null_count == 120 - expected.count(None)
+    document = json.loads(pq.ParquetFile("s.parquet").metadata.metadata[b"lagging.signatures"])
+    assert [line.partition("|")[0] for line in document] == ["AL", "DAL"]
     run("score", "lake/*.parquet", "-m", "AL,DAL", "--segment-scores", "t.parquet", "-q")
     assert pq.read_table("t.parquet").column("DAL").equals(table.column("DAL"))
 
@@ -516,8 +518,8 @@ def test_scores_of_segments_of_systems_with_other_metrics(here, run):
         here / "b.parquet",
         [{**row, "prediction": " ".join("x" * len(row["delays"])), "reference": "x"} for row in rows(5)],
     )
-    found = run("score", "a.parquet", "b.parquet", "--segment-scores", "s.parquet", "-q")
-    assert found.code == 0, found.err
+    outcome = run("score", "a.parquet", "b.parquet", "--segment-scores", "s.parquet", "-q")
+    assert outcome.code == 0, outcome.err
     table = pq.read_table("s.parquet")
     assert table.column_names == ["system", "id", "AP", "AL", "LAAL", "DAL", "BLEU", "reasons"]
     assert table.column("BLEU").null_count >= 5
@@ -525,10 +527,10 @@ def test_scores_of_segments_of_systems_with_other_metrics(here, run):
 
 
 def test_groups_without_an_interval_are_named(here, run):
-    some = [{**row, "delays": [1, 2], "lang": "one" if i == 0 else "many"} for i, row in enumerate(rows(20))]
-    store(here / "a.jsonl", some)
-    found = run("score", "a.jsonl", "--by", "lang", "--ci", "-m", "AL", "-f", "json")
-    assert "note: a: interval: a (one): there is none: too few segments, or all alike" in found.err
-    ends = {score["group"]["lang"]: score["low"] for score in json.loads(found.out)["scores"]}
+    segments = [{**row, "delays": [1, 2], "lang": "one" if i == 0 else "many"} for i, row in enumerate(rows(20))]
+    store(here / "a.jsonl", segments)
+    outcome = run("score", "a.jsonl", "--by", "lang", "--ci", "-m", "AL", "-f", "json")
+    assert "note: a: interval: a (one): there is none: too few segments, or all alike" in outcome.err
+    ends = {score["group"]["lang"]: score["low"] for score in json.loads(outcome.out)["scores"]}
     assert ends["one"] is None
     assert ends["many"] is not None

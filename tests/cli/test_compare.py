@@ -62,7 +62,7 @@ def test_table(run, folder) -> None:
     assert " ".join(lines[6].split()) == (
         f"BLEU new − base {bleu.difference:.2f} [{bleu.low:.2f}, {bleu.high:.2f}] {bleu.p:.4f} worse 0/0/24"
     )
-    assert lines[8:11] == [str(found.together("base", "new")), found.key, found.how]
+    assert lines[8:11] == [str(found.together("base", "new")), found.key, found.description]
     assert lines[12:] == [str(new["AL"].signature), str(new["BLEU"].signature), str(found.signature)]
 
 

@@ -127,7 +127,7 @@ def test_against(run, runs) -> None:
     assert [(one["system"], one["slope"]["value"], one["slope"]["low"], one["by"]) for one in found["lines"]] == [
         (one.system, one.slope.value, one.slope.low, "segment") for one in known.lines
     ]
-    assert found["steeper"][0]["p_adjusted"] == known.steeper[0].p_adjusted
+    assert found["steeper"][0]["p_adjusted"] == known.slope_differences[0].p_adjusted
     _, table, _ = run("curve", *SYSTEMS, "--against", "AL,DAL", "-q")
     assert "slope of DAL over AL" in table
 

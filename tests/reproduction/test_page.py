@@ -105,7 +105,7 @@ def test_al_favours_milk_on_every_test_set(test):
     lines = figures.against(figures.early(pair), 2000)
     slopes = {line.system: line.slope for line in lines.lines}
     assert slopes["MILk"].low > slopes["wait-k"].high
-    (steeper,) = lines.steeper
+    (steeper,) = lines.slope_differences
     assert (steeper.a, steeper.b) == figures.PAIR
     assert steeper.difference.low > 0
 

@@ -59,6 +59,8 @@ def spark(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
+        "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than a few hundred rows
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

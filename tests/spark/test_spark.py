@@ -49,10 +49,10 @@ SCHEMA = [("id", "string"), ("delays", "list"), ("source_length", "double"), ("p
 SCHEMA += [("reference_length", "double"), ("lang", "string"), ("model", "int64"), ("unit", "string")]
 
 
-def write(path: Path, rows: list[dict[str, Any]], **how: Any) -> None:
+def write(path: Path, rows: list[dict[str, Any]], **options: Any) -> None:
     types = [(n, pa.list_(pa.float64()) if kind == "list" else pa.type_for_alias(kind)) for n, kind in SCHEMA]
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), path, **{"row_group_size": 64, **how})
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), path, **{"row_group_size": 64, **options})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def run(*arguments: str | Path, code: int = 0) -> dict[str, Any]:
     return json.loads(result.stdout) if code == 0 else {"error": result.stderr}
 
 
-def told(rows: Any) -> list[dict[str, Any]]:
+def sorted_rows(rows: Any) -> list[dict[str, Any]]:
     return sorted((row.asDict() for row in rows.collect()), key=lambda row: str(sorted(row.items(), key=str)))
 
 
@@ -77,8 +77,8 @@ def told(rows: Any) -> list[dict[str, Any]]:
 
 
 def test_the_command_line_prints_the_bytes_of_a_local_run(spark: Any, lake: Path) -> None:
-    asked = [str(lake / "*.parquet"), "-m", ",".join(METRICS), "--by", "lang,model", "--ci"]
-    local, remote = run(*asked), run(*asked, "--engine", "spark")
+    request = [str(lake / "*.parquet"), "-m", ",".join(METRICS), "--by", "lang,model", "--ci"]
+    local, remote = run(*request), run(*request, "--engine", "spark")
     assert remote == local
     assert len(local["scores"]) == 6 * len(METRICS)
     assert {one["group"]["lang"] for one in local["scores"]} == {"de", "cs", None}
@@ -98,7 +98,7 @@ def test_without_groups_and_metrics_named(spark: Any, lake: Path) -> None:
 def test_any_partitioning_gives_the_same(spark: Any, lake: Path) -> None:
     df = spark.read.parquet(str(lake))
     results = [score(df, METRICS, group_by=["lang"]) for df in (df, df.repartition(5), df.coalesce(1).orderBy("model"))]
-    first, *others = (told(result.totals) for result in results)
+    first, *others = (sorted_rows(result.totals) for result in results)
     assert all(other == first for other in others)
     whole = lagging.read(str(lake / "*.parquet"))
     exact = lagging.score(whole, METRICS)
@@ -203,13 +203,13 @@ def test_what_was_repaired_before_is_in_the_signature(spark: Any, tmp_path: Path
 
 def test_connect_gives_the_same(spark: Any, lake: Path, port: int, tmp_path: Path) -> None:
     pytest.importorskip("grpc")
-    asked = ["score", str(lake / "*.parquet"), "-m", "AL,DAL", "--by", "lang", "--ci", "-f", "json", "-q"]
+    request = ["score", str(lake / "*.parquet"), "-m", "AL,DAL", "--by", "lang", "--ci", "-f", "json", "-q"]
     there = ["--engine", "spark", "--master", f"sc://127.0.0.1:{port}", "--segment-scores", str(tmp_path / "segments")]
     remote = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "lagging", *asked, *there], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-m", "lagging", *request, *there], capture_output=True, text=True, check=False
     )
     assert remote.returncode == 0, remote.stderr
-    assert json.loads(remote.stdout) == run(*asked[1:-3])
+    assert json.loads(remote.stdout) == run(*request[1:-3])
     assert pq.read_table(tmp_path / "segments").num_rows == 600
 
 
@@ -228,8 +228,8 @@ def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows[2][50]["unit"] = "ms"
     rows[3][10]["id"] = rows[0][20]["id"]  # in two
     rows[3][11]["id"] = rows[0][7]["id"]  # of a row that has a fault itself
-    for part, some in enumerate(rows):
-        write(folder / f"part-{part}.parquet", some)
+    for part, part_rows in enumerate(rows):
+        write(folder / f"part-{part}.parquet", part_rows)
     return folder
 
 
@@ -247,19 +247,29 @@ def test_every_fault_is_told_with_file_and_row(spark: Any, poisoned: Path) -> No
 
 
 def test_quarantine_is_that_of_a_local_run(spark: Any, poisoned: Path, tmp_path: Path) -> None:
-    asked = [poisoned / "*.parquet", "-m", "AL,DAL", "--by", "lang", "--ci", "--on-error", "quarantine", "--quarantine"]
+    request = [
+        poisoned / "*.parquet",
+        "-m",
+        "AL,DAL",
+        "--by",
+        "lang",
+        "--ci",
+        "--on-error",
+        "quarantine",
+        "--quarantine",
+    ]
     here, there = tmp_path / "here.tsv", tmp_path / "there.tsv"
-    local, remote = run(*asked, here), run(*asked, there, "--engine", "spark")
+    local, remote = run(*request, here), run(*request, there, "--engine", "spark")
     assert remote["scores"] == local["scores"]
     assert remote["quarantine"]["kinds"] == local["quarantine"]["kinds"]
     tables = [sorted(line.split("\t")[:4] for line in table.read_text().splitlines()) for table in (here, there)]
     assert tables[0] == tables[1]
-    found = score(spark.read.parquet(str(poisoned)), ["AL"], on_error="quarantine")
-    assert found.kinds == local["quarantine"]["kinds"]
-    rows = found.segments.collect()
-    aside = found.quarantine.collect()
+    scored = score(spark.read.parquet(str(poisoned)), ["AL"], on_error="quarantine")
+    assert scored.kinds == local["quarantine"]["kinds"]
+    rows = scored.segments.collect()
+    aside = scored.quarantine.collect()
     assert len(rows) == 400
-    assert found.scores[0]["AL"].n + len(aside) == 400
+    assert scored.scores[0]["AL"].n + len(aside) == 400
     assert {row["id"] for row in aside} == {row["id"] for row in rows if row["fault"] is not None}
     assert [row["row"] for row in aside if row["kind"] == "mixed-unit"] == [51]
 
@@ -281,10 +291,10 @@ def test_a_file_that_breaks_off(spark: Any, lake: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         score_files(spark, str(tmp_path), ["AL"])
     assert [(f.kind, f.path) for f in caught.value.faults] == [("not-arrow", str(cut))]
-    found = score_files(spark, str(tmp_path), ["AL"], on_error="quarantine", seed=None)
-    assert found.scores[0]["AL"].n == 400
-    assert [(row["file"], row["kind"]) for row in found.quarantine.collect()] == [(str(cut), "not-arrow")]
-    assert dict(found.kinds) == {"not-arrow": 1}
+    scored = score_files(spark, str(tmp_path), ["AL"], on_error="quarantine", seed=None)
+    assert scored.scores[0]["AL"].n == 400
+    assert [(row["file"], row["kind"]) for row in scored.quarantine.collect()] == [(str(cut), "not-arrow")]
+    assert dict(scored.kinds) == {"not-arrow": 1}
 
 
 def test_a_file_that_is_damaged_in_the_middle(spark: Any, tmp_path: Path) -> None:
@@ -308,6 +318,25 @@ def test_a_file_that_is_damaged_in_the_middle(spark: Any, tmp_path: Path) -> Non
         score_files(spark, str(tmp_path / "nowhere.parquet"), ["AL"])
 
 
+def test_files_with_other_columns(spark: Any, tmp_path: Path) -> None:
+    """Spark takes the columns of one file for those of all, unless it is told otherwise."""
+    plain = [{key: row[key] for key in ("id", "delays", "source_length", "unit")} for row in segments(0, 20)]
+    texts = [{**row, "id": f"t{row['id']}", "prediction": "w " * len(row["delays"])} for row in plain]
+    for name, rows in (("a", plain), ("b", texts)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+    with pytest.raises(DataError) as caught:
+        score_files(spark, str(tmp_path), ["AL"])
+    assert [(f.kind, f.path) for f in caught.value.faults] == [("missing-prediction", str(tmp_path / "b.parquet"))]
+    more = [{**row, "id": f"r{row['id']}", "reference_length": 3.0} for row in plain]
+    pq.write_table(pa.Table.from_pylist(more), tmp_path / "b.parquet")
+    request = [tmp_path / "*.parquet", "-m", "AL(length=reference)", "--by", "unit"]
+    assert run(*request, "--engine", "spark") == run(*request)
+    other = pa.Table.from_pylist(plain).set_column(2, "source_length", pa.array(["x"] * 20))
+    pq.write_table(other, tmp_path / "b.parquet")
+    with pytest.raises(LaggingError, match=r"CANNOT_MERGE_SCHEMAS.*Failed merging schemas: ."):
+        score_files(spark, str(tmp_path), ["AL"])
+
+
 def test_units_in_the_metadata_of_files(spark: Any, tmp_path: Path) -> None:
     for number, unit in enumerate(["token", "ms", "token"]):
         ids = [f"{number}-{row}" for row in range(3)]
@@ -316,8 +345,8 @@ def test_units_in_the_metadata_of_files(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         score_files(spark, str(tmp_path), ["AL"])
     assert [(f.kind, f.path) for f in caught.value.faults] == [("mixed-unit", str(tmp_path / "1.parquet"))]
-    found = score_files(spark, str(tmp_path), ["AL"], on_error="quarantine", seed=None)
-    assert (found.scores[0]["AL"].n, found.scores[0]["AL"].unit) == (6, "token")
+    scored = score_files(spark, str(tmp_path), ["AL"], on_error="quarantine", seed=None)
+    assert (scored.scores[0]["AL"].n, scored.scores[0]["AL"].unit) == (6, "token")
 
 
 def test_what_cannot_be_done_is_refused(spark: Any, lake: Path) -> None:
@@ -338,11 +367,16 @@ def test_what_cannot_be_done_is_refused(spark: Any, lake: Path) -> None:
 
 def test_nothing_but_faults(spark: Any, lake: Path) -> None:
     df = spark.read.parquet(str(lake)).selectExpr("* except (source_length)", "cast(null as double) as source_length")
-    found = score(df, ["AL"], group_by="lang", on_error="quarantine")
-    assert (found.scores, dict(found.kinds), found.totals.count()) == ([], {"missing-source-length": 600}, 0)
+    scored = score(df, ["AL"], group_by="lang", on_error="quarantine")
+    assert (scored.scores, dict(scored.kinds), scored.totals.count()) == ([], {"missing-source-length": 600}, 0)
     with pytest.raises(DataError) as caught:
         score(df, ["AL"])
     assert caught.value.counts == {"missing-source-length": 600}
+    decreasing = df.selectExpr(
+        "* except (delays, source_length, unit)", "array(2D, 1D) as delays", "3D as source_length"
+    )
+    scored = score(decreasing.drop("prediction"), ["AL"], on_error="quarantine")
+    assert (scored.scores, dict(scored.kinds)) == ([], {"decreasing-delays": 600})
 
 
 def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
@@ -360,7 +394,7 @@ def test_a_package_that_executors_lack_is_named(spark: Any) -> None:
 
 def test_a_killed_executor_changes_nothing(spark: Any, lake: Path, tmp_path: Path) -> None:
     df = spark.read.parquet(str(lake)).repartition(4, "id")
-    calm = told(score(df, METRICS, group_by="lang").totals)
+    calm = sorted_rows(score(df, METRICS, group_by="lang").totals)
 
     def slow(batches: Any) -> Any:
         """Hand rows on, in good time; and say who does."""
@@ -390,10 +424,10 @@ def test_a_killed_executor_changes_nothing(spark: Any, lake: Path, tmp_path: Pat
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        found = score(df.mapInArrow(slow, df.schema), METRICS, group_by="lang")
+        scored = score(df.mapInArrow(slow, df.schema), METRICS, group_by="lang")
     finally:
         done.set()
         killer.join()
     assert killed
-    assert told(found.totals) == calm
-    assert found.scores[0]["AL"].n > 0
+    assert sorted_rows(scored.totals) == calm
+    assert scored.scores[0]["AL"].n > 0

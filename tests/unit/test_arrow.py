@@ -51,22 +51,22 @@ def as_run(rows: pa.RecordBatch) -> lagging.Run:
 
 def test_scores_are_those_of_score_row_by_row():
     rows = batch()
-    found, scores = (
+    scored, scores = (
         score_batch(rows, METRICS, unit="token", group_by=["lang", "day"]),
         lagging.score(as_run(rows), METRICS),
     )
-    assert found.schema == scores_schema(METRICS, group_by=["lang", "day"])
-    assert found.column("id").to_pylist() == rows.column("id").to_pylist()
-    assert found.column("lang").to_pylist() == rows.column("lang").to_pylist()
-    assert found.column("day").to_pylist() == [str(day) for day in rows.column("day").to_pylist()]
+    assert scored.schema == scores_schema(METRICS, group_by=["lang", "day"])
+    assert scored.column("id").to_pylist() == rows.column("id").to_pylist()
+    assert scored.column("lang").to_pylist() == rows.column("lang").to_pylist()
+    assert scored.column("day").to_pylist() == [str(day) for day in rows.column("day").to_pylist()]
     for score in scores:
         values = [None if v != v else v for v in score.segments.tolist()]
-        assert found.column(repr(score.metric)).to_pylist() == values
+        assert scored.column(repr(score.metric)).to_pylist() == values
     undefined = [i for i, delays in enumerate(rows.column("delays").to_pylist()) if not delays]
     assert undefined
-    for row, why in enumerate(found.column("reasons").to_pylist()):
-        assert why == ([(m, "empty hypothesis") for m in METRICS] if row in undefined else None)
-    assert set(found.column("fault").to_pylist()) == {None}
+    for row, row_reasons in enumerate(scored.column("reasons").to_pylist()):
+        assert row_reasons == ([(m, "empty hypothesis") for m in METRICS] if row in undefined else None)
+    assert set(scored.column("fault").to_pylist()) == {None}
 
 
 def test_columns_by_other_names():
@@ -83,15 +83,15 @@ def test_columns_by_other_names():
 
 def test_a_column_of_ours_that_is_called_like_another_of_ours():
     rows = batch().rename_columns(["id", "elapsed", "source_length", "lang", "day"])
-    found = score_batch(rows, METRICS, unit="token", column_map={"delays": "elapsed"})
-    assert found.equals(score_batch(batch(), METRICS, unit="token"))
+    scored = score_batch(rows, METRICS, unit="token", column_map={"delays": "elapsed"})
+    assert scored.equals(score_batch(batch(), METRICS, unit="token"))
 
 
 def test_what_is_guessed_of_a_file_must_be_said_of_a_batch():
     with pytest.raises(UsageError, match="the unit of a batch cannot be guessed"):
         score_batch(batch(), METRICS)
-    said = batch(unit=["token"] * 50)
-    assert score_batch(said, METRICS).equals(score_batch(batch(), METRICS, unit="token"))
+    text = batch(unit=["token"] * 50)
+    assert score_batch(text, METRICS).equals(score_batch(batch(), METRICS, unit="token"))
     with pytest.raises(DataError, match="no `id`"):
         score_batch(batch().drop_columns(["id"]), METRICS, unit="token")
     with pytest.raises(UsageError, match="unit must be"):
@@ -137,18 +137,18 @@ def test_all_faults_at_once_with_row_segment_and_token():
 
 def test_in_quarantine_every_row_is_there_once_and_the_good_ones_are_as_alone():
     rows = broken()
-    found = score_batch(rows, METRICS, unit="token", group_by=["lang"], on_error="quarantine")
-    assert found.num_rows == rows.num_rows
-    faults = {row: said for row, said in enumerate(found.column("fault").to_pylist()) if said is not None}
+    scored = score_batch(rows, METRICS, unit="token", group_by=["lang"], on_error="quarantine")
+    assert scored.num_rows == rows.num_rows
+    faults = {row: text for row, text in enumerate(scored.column("fault").to_pylist()) if text is not None}
     assert faults.keys() == FAULTY.keys()
-    for row, said in faults.items():
-        assert said.endswith(FAULTY[row][3].partition(": ")[2]), (row, said)
-        assert found.column("id")[row].as_py() == FAULTY[row][2]
-        assert found.column("lang")[row].as_py() == rows.column("lang")[row].as_py()
-        assert all(found.column(m)[row].as_py() is None for m in METRICS)
+    for row, text in faults.items():
+        assert text.endswith(FAULTY[row][3].partition(": ")[2]), (row, text)
+        assert scored.column("id")[row].as_py() == FAULTY[row][2]
+        assert scored.column("lang")[row].as_py() == rows.column("lang")[row].as_py()
+        assert all(scored.column(m)[row].as_py() is None for m in METRICS)
     good = [row for row in range(rows.num_rows) if row not in FAULTY]
     alone = score_batch(rows.take(pa.array(good)), METRICS, unit="token", group_by=["lang"])
-    assert found.take(pa.array(good)).equals(alone)
+    assert scored.take(pa.array(good)).equals(alone)
 
 
 def test_ids_twice_in_a_batch_of_several_parts(monkeypatch):
@@ -157,8 +157,8 @@ def test_ids_twice_in_a_batch_of_several_parts(monkeypatch):
     with pytest.raises(DataError) as error:
         score_batch(rows, METRICS, unit="token")
     assert [(fault.line, fault.segment) for fault in error.value.faults] == [(46 + i, f"s{i}") for i in range(5)]
-    found = score_batch(rows, METRICS, unit="token", on_error="quarantine")
-    assert [row for row, said in enumerate(found.column("fault").to_pylist()) if said] == [45, 46, 47, 48, 49]
+    scored = score_batch(rows, METRICS, unit="token", on_error="quarantine")
+    assert [row for row, text in enumerate(scored.column("fault").to_pylist()) if text] == [45, 46, 47, 48, 49]
 
 
 def test_a_batch_without_what_a_log_must_have_is_refused_in_quarantine_too():
@@ -175,9 +175,9 @@ def test_lists_are_not_copied(monkeypatch):
         [pa.array(["a", "b", "c"]), delays, pa.array([9.0] * 3)], names=["id", "delays", "source_length"]
     )
     seen: list[Any] = []
-    made = Ragged.from_lengths.__func__
+    from_lengths = Ragged.from_lengths.__func__
     monkeypatch.setattr(
-        Ragged, "from_lengths", classmethod(lambda cls, v, n: seen.append(np.asarray(v)) or made(cls, v, n))
+        Ragged, "from_lengths", classmethod(lambda cls, v, n: seen.append(np.asarray(v)) or from_lengths(cls, v, n))
     )
     score_batch(rows, ["DAL"], unit="token")
     assert np.shares_memory(seen[0], values.to_numpy())
@@ -186,17 +186,17 @@ def test_lists_are_not_copied(monkeypatch):
 def test_segment_scores_of_scores():
     rows = batch()
     scores = lagging.score(as_run(rows), METRICS)
-    found = segment_scores(scores, metrics=["DAL", "CW"], labels={"lang": rows.column("lang").to_pylist()}, system="x")
-    assert found.schema.names == ["system", "id", "lang", "DAL", "CW", "reasons"]
-    assert found.column("DAL").equals(score_batch(rows, ["DAL"], unit="token").column("DAL"))
-    assert found.column("CW").null_count == 50
+    scored = segment_scores(scores, metrics=["DAL", "CW"], labels={"lang": rows.column("lang").to_pylist()}, system="x")
+    assert scored.schema.names == ["system", "id", "lang", "DAL", "CW", "reasons"]
+    assert scored.column("DAL").equals(score_batch(rows, ["DAL"], unit="token").column("DAL"))
+    assert scored.column("CW").null_count == 50
 
 
 # ---- tallies ----------------------------------------------------------------------------------------------------
 
 
-def finished(batches: list[pa.RecordBatch], by: list[str], **how: Any) -> pa.RecordBatch:
-    tallied = [tally_batch(rows, METRICS, unit="token", group_by=by, **how) for rows in batches]
+def finished(batches: list[pa.RecordBatch], by: list[str], **options: Any) -> pa.RecordBatch:
+    tallied = [tally_batch(rows, METRICS, unit="token", group_by=by, **options) for rows in batches]
     return finish_tallies(merge_tallies(tallied, group_by=by), group_by=by)
 
 
@@ -234,13 +234,13 @@ def test_totals_are_those_of_score():
 
 def test_groups_are_scored_as_if_alone():
     rows = batch(200)
-    found = {(row["lang"], row["metric"]): row for row in finished([rows], ["lang"]).to_pylist()}
-    assert {lang for lang, _ in found} == {None, "de", "cs"}
+    scored = {(row["lang"], row["metric"]): row for row in finished([rows], ["lang"]).to_pylist()}
+    assert {lang for lang, _ in scored} == {None, "de", "cs"}
     for lang in (None, "de", "cs"):
         mine = [i for i, name in enumerate(rows.column("lang").to_pylist()) if name == lang]
         for score in lagging.score(as_run(rows.take(pa.array(mine))), METRICS):
-            assert found[lang, repr(score.metric)]["score"] == score.value
-            assert found[lang, repr(score.metric)]["n"] == len(mine)
+            assert scored[lang, repr(score.metric)]["score"] == score.value
+            assert scored[lang, repr(score.metric)]["n"] == len(mine)
 
 
 def test_rows_with_faults_are_not_tallied():
@@ -287,8 +287,8 @@ def test_what_comes_late_in_a_batch_is_there_as_if_it_had_come_early() -> None:
     }
     batch = pa.RecordBatch.from_pydict(rows)
     early, late = (
-        score_batch(some, ["DAL", "DAL(clock=elapsed)"], unit="ms", on_error="quarantine").to_pylist()
-        for some in (batch.take(pa.array(range(count)[::-1])), batch)
+        score_batch(chosen, ["DAL", "DAL(clock=elapsed)"], unit="ms", on_error="quarantine").to_pylist()
+        for chosen in (batch.take(pa.array(range(count)[::-1])), batch)
     )
     assert early == late[::-1]
     assert late[-1]["DAL(clock=elapsed)"] == 600

@@ -105,7 +105,7 @@ def test_recordings_are_resampled_where_segments_were_cut_from_several() -> None
     cut = {name: log(k, document=talks, seg="given") for name, k in (("base", 3), ("new", 1))}
     found = compared(cut)
     assert (found.resample, found.clusters, found.n) == ("document", 5, 30)
-    assert "5 documents of 30 segments" in found.how
+    assert "5 documents of 30 segments" in found.description
     assert found.signature["method"] == found.scores["base"]["AL"].signature["method"] == "wild"
     assert compared(cut, resample="segment").resample == "segment"
     assert compared({name: log(k, document=talks) for name, k in (("base", 3), ("new", 1))}).resample == "segment"
@@ -255,7 +255,7 @@ def test_metrics_without_a_direction_only_differ() -> None:
     assert (found.verdict(found.pairs[0]), found.pairs[0].wins) == ("different", None)
     with pytest.raises(UsageError, match="no metric that was compared has a better direction"):
         found.together("a", "b")
-    assert found.summary == found.how
+    assert found.summary == found.description
     marked = values([1.0, 2.0, 1.0, 2.0] * 5, [5.0, 4.0, 7.0, 6.0] * 5, "NumChunks", base="a")
     assert marked.marks == {silent: {"a": "", "b": "≠"}}
 
@@ -328,12 +328,12 @@ def test_pandas() -> None:
 def test_repr_and_summary() -> None:
     found = compared()
     assert repr(found) == "Comparison(base, new: AL, DAL of 30 segments)"
-    assert found.summary.splitlines() == [str(found.together("base", "new")), found.how]
+    assert found.summary.splitlines() == [str(found.together("base", "new")), found.description]
     assert (
         "paired approximate randomisation over 30 segments, 200 resamples, seed 12345; p of 1 pair per metric"
-        in found.how
+        in found.description
     )
-    assert "corrected by Holm for 3 pairs per metric" in compared({**RUNS, "x": log(2)}).how
+    assert "corrected by Holm for 3 pairs per metric" in compared({**RUNS, "x": log(2)}).description
 
 
 # ---- together -------------------------------------------------------------------------------------------------------

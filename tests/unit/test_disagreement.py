@@ -156,7 +156,7 @@ def test_slopes_in_resamples_are_those_of_a_slow_loop() -> None:
         away = np.abs(np.array(slopes[name]) - known.slope) >= abs(known.slope - 1)
         assert line.slope.p == pytest.approx((away.sum() + 1) / 81)
         assert line.resample == "segment"
-    (steeper,) = found.steeper
+    (steeper,) = found.slope_differences
     assert (steeper.a, steeper.b) == ("fixed", "jumping")
     assert steeper.difference.value == pytest.approx(found.lines[1].slope.value - found.lines[0].slope.value)
     gains = np.subtract(slopes["jumping"], slopes["fixed"])
@@ -209,7 +209,7 @@ def test_lines_of_few_settings() -> None:
     assert line.slope.reason == "all settings have the same x, or no value"
     alone = lines({"a": [("1", waiting(1, 1))], "b": [("1", waiting(1, 1)), ("2", waiting(2, 2))]}, resamples=20)
     assert alone.lines[0].slope.reason == "a line needs two settings"
-    assert alone.steeper == ()
+    assert alone.slope_differences == ()
     with pytest.raises(UsageError, match="no correction"):
         lines({"a": rows([1, 2], [3, 5])}, correction="x")
 

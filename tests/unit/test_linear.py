@@ -152,7 +152,7 @@ def run_readers() -> None:
     from lagging.comparison.published.rows import read_rows
     from lagging.errors import LaggingError
     from lagging.formats import FORMATS
-    from lagging.formats.tables import listed, number
+    from lagging.formats.tables import parse_list, parse_number
     from lagging.longform import read_segmentation
     from lagging.metrics import metric, split_names
 
@@ -163,8 +163,8 @@ def run_readers() -> None:
         lambda: read_scores(file),
         lambda: read_rows(file),
     )
-    texts: tuple[Callable[[str], object], ...] = (gate, metric, split_names, lambda text: number(text, "offset"))
-    texts = (*texts, lambda text: listed(text, "delays"))
+    texts: tuple[Callable[[str], object], ...] = (gate, metric, split_names, lambda text: parse_number(text, "offset"))
+    texts = (*texts, lambda text: parse_list(text, "delays"))
     for size in (200, LONG):
         for line in dict.fromkeys(hostile(size)):
             print("recognise", repr(line[:40]), repr(line[-20:]), flush=True)

@@ -83,7 +83,7 @@ def test_a_comparison() -> None:
     assert shown.rows[0] == ["system", "AL ↓ tokens", "DAL ↓ tokens"]
     assert shown.rows[1][0] == "base"
     assert shown.rows[1][1].startswith(f"{found.scores['base']['AL'].value:.3f} [")
-    assert found.how in shown.text
+    assert found.description in shown.text
     assert re.search(r"<strong>[^<]+</strong><sup>a</sup>", found._repr_html_())
 
 

@@ -125,18 +125,18 @@ def test_twelve_systems_differ_without_colour() -> None:
     assert len({line.get_marker() for line in curves}) == 12
     key = [t.get_text() for t in ax.get_legend().get_texts()]
     assert key == [f"_system {i}" for i in reversed(range(12))], "from the highest line to the lowest"
-    looks = {(one.colour, one.marker, one.dash) for one in map(theme.look, range(420))}
+    looks = {(one.colour, one.marker, one.dash) for one in map(theme.system_style, range(420))}
     assert len(looks) == 420
 
 
 def test_colours_are_apart_in_grey_or_have_another_dash() -> None:
     from matplotlib.colors import to_rgb
 
-    grey = [float(np.dot(to_rgb(theme.look(i).colour), (0.299, 0.587, 0.114))) for i in range(7)]
+    grey = [float(np.dot(to_rgb(theme.system_style(i).colour), (0.299, 0.587, 0.114))) for i in range(7)]
     for i in range(7):
         assert grey[i] < 0.72, "visible on white"
         for j in range(i):
-            assert abs(grey[i] - grey[j]) > 0.1 or theme.look(i).dash != theme.look(j).dash
+            assert abs(grey[i] - grey[j]) > 0.1 or theme.system_style(i).dash != theme.system_style(j).dash
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -178,12 +178,12 @@ def test_settings_are_written_even_where_there_is_no_room() -> None:
 def test_names_are_shown_as_they_are() -> None:
     long = "exp/2024-05-01/wmt19-en-de/checkpoint_best/wait-k.evaluated.final-"
     odd = ["_hidden $x_1$ \\alpha", "two\nlines", f"{long}a", f"{long}b"]
-    shown = theme.short(odd)
+    shown = theme.shorten_names(odd)
     assert shown[:2] == ["_hidden $x_1$ \\alpha", "two lines"]
     assert shown[2] != shown[3]
     assert all(len(name) <= theme.LONGEST for name in shown)
     alike = ["x" * 60 + tail + "y" * 60 for tail in "ab"]
-    assert theme.short(alike) == alike
+    assert theme.shorten_names(alike) == alike
     ax = plots.curves([plain(name, i) for i, name in enumerate(odd)])
     assert set(shown) <= set(names(ax))
     ax.figure.draw_without_rendering()  # $ is no mathematics
@@ -329,7 +329,7 @@ def test_a_system_without_values_is_told_and_keeps_its_place() -> None:
     nothing = Run.from_delays([[]], source_length=[5])
     ax = plots.ecdf({"a": nothing, "b": ANTAGONIST})
     assert ax.get_title(loc="left") == "a: no value in 1 segment"
-    assert ax.lines[1].get_marker() == theme.look(1).marker
+    assert ax.lines[1].get_marker() == theme.system_style(1).marker
     assert "a" not in names(ax)
 
 
@@ -471,7 +471,7 @@ def test_arabic_is_in_the_font_that_matplotlib_brings() -> None:
 
 
 def test_what_no_font_has_is_warned_of_once_and_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theme, "_others", lambda first: ("DejaVu Sans",))  # as if no other font were installed
+    monkeypatch.setattr(theme, "_fallback_fonts", lambda first: ("DejaVu Sans",))  # as if no other font were installed
     run = Run.from_delays([[1, 2]], source_length=[3], prediction=["黑 cat"], source=["我 看见 x"])
     line = timeline(run, 0)
     with pytest.warns(UserWarning, match=r"no installed font has 我看见黑 \(4 characters in all\)\n  fix: ") as told:
@@ -488,11 +488,11 @@ def test_what_no_font_has_is_warned_of_once_and_numbered(monkeypatch: pytest.Mon
 
 def test_another_font_that_is_installed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     have = {"DejaVu Sans": frozenset("ab"), "Other Sans": frozenset("cd"), "Third": frozenset("e")}
-    monkeypatch.setattr(theme, "_letters", have.__getitem__)
-    monkeypatch.setattr(theme, "_others", lambda first: tuple(have))
-    letters = theme.Lettering(["abc d"])
+    monkeypatch.setattr(theme, "_characters", have.__getitem__)
+    monkeypatch.setattr(theme, "_fallback_fonts", lambda first: tuple(have))
+    letters = theme.Fonts(["abc d"])
     assert letters.families == ["DejaVu Sans", "Other Sans"]
-    assert letters.can("abcd")
+    assert letters.can_draw("abcd")
     artist = Text()
     letters.write(artist, "a$c$")
     assert artist.get_fontfamily() == letters.families
@@ -500,7 +500,7 @@ def test_another_font_that_is_installed_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_fonts_are_tried_in_the_same_order_on_every_call() -> None:
-    order = theme._others(("DejaVu Serif", "No Such Font"))
+    order = theme._fallback_fonts(("DejaVu Serif", "No Such Font"))
     assert order[0] == "DejaVu Serif"
     assert "DejaVu Sans Mono" in order[1:]
     assert not any(name.startswith("Last Resort") for name in order), "whose letters are boxes"

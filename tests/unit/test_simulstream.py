@@ -414,7 +414,7 @@ def test_how_tokens_join(tokens, joint, text, level, count, log):
     run = read(log(meta(), *(chunk(t, (token,)) for t, token in enumerate(tokens, 1))))
     assert run.prediction.tolist() == [text]
     assert (run.level, run.delays.lengths.tolist()) == (level, [count])
-    assert joint.said in run.origin.description
+    assert joint.description in run.origin.description
 
 
 def test_a_character_of_two_tokens_is_there_with_the_second(log):

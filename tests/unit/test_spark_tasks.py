@@ -28,7 +28,7 @@ from lagging.scoring.spark.files import _path_forms
 pa = pytest.importorskip("pyarrow")
 
 PLAN = Plan.make(["AL", "DAL", "BLEU"], group_by=["lang"], seed=SEED)
-TASK = Task(PLAN, ReadOptions(unit="token", level="word", group_by=["lang"]), buckets=3)
+TASK = Task(PLAN, ReadOptions(unit="token", level="word", group_by=("lang",)), buckets=3)
 
 
 def rows(number: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -47,20 +47,20 @@ def rows(number: int, seed: int = 1) -> list[dict[str, Any]]:
     return out
 
 
-def batch(some: list[dict[str, Any]]) -> Any:
+def batch(segments: list[dict[str, Any]]) -> Any:
     kinds = {"id": pa.string(), "delays": pa.list_(pa.float64()), "source_length": pa.float64()}
     kinds |= {"prediction": pa.string(), "lang": pa.string(), "reference": pa.string()}
     kinds |= {ADDED[0]: pa.string(), ADDED[1]: pa.int64(), ADDED[2]: pa.int64()}
-    more = {name: pa.string() for name in some[0] if name not in kinds} if some else {}
-    return pa.RecordBatch.from_pylist(some, schema=pa.schema([*kinds.items(), *more.items()]))
+    more = {name: pa.string() for name in segments[0] if name not in kinds} if segments else {}
+    return pa.RecordBatch.from_pylist(segments, schema=pa.schema([*kinds.items(), *more.items()]))
 
 
-def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, list[tuple[str, bytes]]]:
+def shuffled(task: Task, segments: list[dict[str, Any]], seed: int) -> dict[str, list[tuple[str, bytes]]]:
     """What comes back from partitions and batches of any sizes."""
     rng = random.Random(seed)
-    some = rng.sample(some, len(some))
-    cuts = sorted({0, *(rng.randrange(len(some) + 1) for _ in range(4)), len(some)})
-    parts = [some[low:high] for low, high in pairwise(cuts)] or [some]
+    segments = rng.sample(segments, len(segments))
+    cuts = sorted({0, *(rng.randrange(len(segments) + 1) for _ in range(4)), len(segments)})
+    parts = [segments[low:high] for low, high in pairwise(cuts)] or [segments]
     answered: list[dict[str, Any]] = []
     for part in parts:
         middle = rng.randrange(len(part) + 1)
@@ -87,11 +87,11 @@ def shuffled(task: Task, some: list[dict[str, Any]], seed: int) -> dict[str, lis
 @pytest.mark.parametrize("seed", range(8))
 def test_any_partitions_give_the_scores_of_one_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lagging.scoring.spark.batches.BATCH_ROWS", 10 if seed % 2 else 1000)
-    some = rows(100)
-    plain = batch(some).select(["id", "delays", "source_length", "prediction", "reference", "lang"])
+    segments = rows(100)
+    plain = batch(segments).select(["id", "delays", "source_length", "prediction", "reference", "lang"])
     whole = tally_batch(plain, PLAN.metrics or (), group_by=["lang"], unit="token", level="word")
     totals = {(row["lang"], row["metric"]): row for row in finish_tallies(whole, group_by=["lang"]).to_pylist()}
-    answers = shuffled(TASK, some, seed)
+    answers = shuffled(TASK, segments, seed)
     assert set(answers) == {"score", "notes"}
     assert len(answers["score"]) == len(totals) == 9
     for key, data in answers["score"]:
@@ -105,40 +105,40 @@ def test_any_partitions_give_the_scores_of_one_batch(seed: int, monkeypatch: pyt
 
 @pytest.mark.parametrize("seed", range(8))
 def test_ids_that_occur_twice_are_found_wherever_they_are(seed: int) -> None:
-    some = rows(60)
+    segments = rows(60)
     for copy, original in ((50, 3), (51, 3), (52, 9)):
-        some[copy] |= {"id": some[original]["id"], ADDED[2]: some[original][ADDED[2]]}
-    found = shuffled(TASK, some, seed)
-    twice = frozenset(chain.from_iterable(np.frombuffer(data, "<i8").tolist() for _, data in found["twice"]))
-    assert twice == {some[3][ADDED[2]], some[9][ADDED[2]]}
-    places = [row for b in tasks.locate_ids(TASK, twice, [batch(some)]) for row in b.to_pylist()]
+        segments[copy] |= {"id": segments[original]["id"], ADDED[2]: segments[original][ADDED[2]]}
+    answers = shuffled(TASK, segments, seed)
+    twice = frozenset(chain.from_iterable(np.frombuffer(data, "<i8").tolist() for _, data in answers["twice"]))
+    assert twice == {segments[3][ADDED[2]], segments[9][ADDED[2]]}
+    places = [row for b in tasks.locate_ids(TASK, twice, [batch(segments)]) for row in b.to_pylist()]
     assert sorted((row["id"], row["file"], row["row"]) for row in places) == sorted(
-        (some[at]["id"], f"/lake/{at % 3} .parquet", at // 3 + 1) for at in (3, 9, 50, 51, 52)
+        (segments[at]["id"], f"/lake/{at % 3} .parquet", at // 3 + 1) for at in (3, 9, 50, 51, 52)
     )
 
 
 def test_rows_that_are_skipped_have_a_fault() -> None:
-    some = rows(9)
+    segments = rows(9)
     skip = {("/lake/1 .parquet", 2): ("/lake/1 .parquet", 1), ("/lake/2 .parquet", 1): ("/lake/0 .parquet", 3)}
     task = replace(TASK, skip=skip)
-    found = [row for b in tasks.list_faults(task, [batch(some)]) for row in b.to_pylist()]
-    assert [(row["file"], row["row"], row["id"], row["kind"], row["detail"]) for row in found] == [
+    answers = [row for b in tasks.list_faults(task, [batch(segments)]) for row in b.to_pylist()]
+    assert [(row["file"], row["row"], row["id"], row["kind"], row["detail"]) for row in answers] == [
         ("/lake/2 .parquet", 1, "s2", "id-in-two-files", "first at /lake/0 .parquet:3"),
         ("/lake/1 .parquet", 2, "s4", "duplicate-id", "first at /lake/1 .parquet:1"),
     ]
-    scored = [row for b in tasks.score_segments(task, [batch(some)]) for row in b.to_pylist()]
+    scored = [row for b in tasks.score_segments(task, [batch(segments)]) for row in b.to_pylist()]
     assert sorted(row["id"] for row in scored) == [f"s{at}" for at in range(9)]
     assert {row["id"] for row in scored if row["fault"] is not None} == {"s2", "s4"}
     assert all((row["AL"] is None) for row in scored if row["fault"] is not None)
 
 
 def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None:
-    some = rows(2500)
-    for row in some[:2400]:
+    segments = rows(2500)
+    for row in segments[:2400]:
         row["delays"] = [2.0, 1.0]
         row["prediction"] = "ja ja"
     answers = [
-        row for b in tasks.tally_partition(TASK, [batch(some)]) for row in b.to_pylist() if row["kind"] == "faults"
+        row for b in tasks.tally_partition(TASK, [batch(segments)]) for row in b.to_pylist() if row["kind"] == "faults"
     ]
     faults, counts = tasks.decode_faults(answers[0]["data"])
     assert (len(faults), counts) == (1000, {"decreasing-delays": 2400})
@@ -146,24 +146,24 @@ def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None
 
 
 def test_rows_that_say_otherwise_than_the_first() -> None:
-    some = [{**row, "unit": "token"} for row in rows(5)]
-    some[3]["unit"], some[4]["unit"] = "ms", None
+    segments = [{**row, "unit": "token"} for row in rows(5)]
+    segments[3]["unit"], segments[4]["unit"] = "ms", None
     task = replace(TASK, settings={"unit": "token"})
-    found = [row for b in tasks.list_faults(task, [batch(some)]) for row in b.to_pylist()]
-    assert [(row["id"], row["kind"], row["detail"]) for row in found] == [("s3", "mixed-unit", "ms, not token")]
+    answers = [row for b in tasks.list_faults(task, [batch(segments)]) for row in b.to_pylist()]
+    assert [(row["id"], row["kind"], row["detail"]) for row in answers] == [("s3", "mixed-unit", "ms, not token")]
 
 
 def test_the_first_segment_tells_what_a_log_is() -> None:
-    some = rows(6)
-    for row in some[:3]:
+    segments = rows(6)
+    for row in segments[:3]:
         row["source_length"] = None
     task = replace(TASK, options=replace(TASK.options, level=None))
-    (valid,) = tasks.select_valid(task, [batch([]), batch(some[:3]), batch(some[3:])])
+    (valid,) = tasks.select_valid(task, [batch([]), batch(segments[:3]), batch(segments[3:])])
     places = Places(valid, {})
     (run,), _ = read_batch(places.log, task.options)
     assert (*places[0], run.unit, run.level) == ("/lake/0 .parquet", 2, "token", "word")
     assert default_metrics(run) == ("AP", "AL", "LAAL", "DAL", "BLEU")
-    assert list(tasks.select_valid(task, [batch(some[:3])])) == []
+    assert list(tasks.select_valid(task, [batch(segments[:3])])) == []
 
 
 def test_what_is_wrong_with_the_question_comes_back_as_an_answer() -> None:
@@ -174,13 +174,13 @@ def test_what_is_wrong_with_the_question_comes_back_as_an_answer() -> None:
 
 
 def test_without_a_look_at_ids_those_of_a_batch_are_told_all_the_same() -> None:
-    some = rows(4)
-    some[3]["id"] = some[0]["id"]
+    segments = rows(4)
+    segments[3]["id"] = segments[0]["id"]
     task = replace(TASK, buckets=0)
-    answers = [row for b in tasks.tally_partition(task, [batch(some)]) for row in b.to_pylist()]
+    answers = [row for b in tasks.tally_partition(task, [batch(segments)]) for row in b.to_pylist()]
     assert "ids" not in {row["kind"] for row in answers}
-    (told,) = (row["data"] for row in answers if row["kind"] == "faults")
-    assert [fault.kind for fault in tasks.decode_faults(told)[0]] == ["duplicate-id"]
+    (first_answer,) = (row["data"] for row in answers if row["kind"] == "faults")
+    assert [fault.kind for fault in tasks.decode_faults(first_answer)[0]] == ["duplicate-id"]
 
 
 def test_paths_as_people_and_as_spark_write_them() -> None:

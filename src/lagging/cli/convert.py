@@ -6,10 +6,10 @@ from __future__ import annotations
 import click
 
 from lagging.cli.messages import Messages
-from lagging.cli.options import message_options, read_options
+from lagging.cli.options import FormatName, message_options, read_options
 from lagging.cli.systems import parse_system, refuse_run_file
 from lagging.data.run import Run
-from lagging.formats import FORMATS, ReadOptions, format_for, scan_log, write
+from lagging.formats import ReadOptions, format_for, scan_log, write
 from lagging.formats.merge import merge_logs
 from lagging.formats.source import resolve
 
@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.command("convert")
 @click.argument("logs", nargs=-1, required=True, metavar="PATH…")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
-@click.option("--to", type=click.Choice(list(FORMATS)), help="Format of the new file; that of its ending if not given.")
+@click.option("--to", type=FormatName(), help="Format of the new file; that of its ending if not given.")
 @read_options
 @message_options
 def command(

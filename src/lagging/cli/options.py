@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,7 @@ from lagging.data.checks import REPAIRS
 from lagging.data.strip import KINDS
 from lagging.data.tokens import LEVELS
 from lagging.errors import DataError, UsageError
-from lagging.formats import FORMATS, ReadOptions
+from lagging.formats import FORMATS, ReadOptions, outside_formats
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
@@ -27,6 +27,7 @@ from lagging.scoring.signature import ALIGNERS
 from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 
 __all__ = [
+    "FormatName",
     "column_options",
     "confidence_option",
     "convention_option",
@@ -60,13 +61,29 @@ def _apply(command: Command, options: Iterable[Callable[[Command], Command]]) ->
 
 # ---- what is read -----------------------------------------------------------------------------------------------
 
+
+if TYPE_CHECKING:
+    Choice = click.Choice[str]
+else:
+    Choice = click.Choice  # generic since click 8.2
+
+
+class FormatName(Choice):
+    """The name of a format. Help lists ours; those of other packages are looked for when one is given."""
+
+    def __init__(self) -> None:
+        super().__init__(list(FORMATS))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, if there is such a format."""
+        return value if value not in FORMATS and value in outside_formats() else super().convert(value, param, ctx)
+
+
 REPAIR_NAMES = "; ".join(f"{name}: {description}" for name, description in REPAIRS.items())
 STRIP_KINDS = "; ".join(f"{kind}: {description}" for kind, description in KINDS.items())
 
 SCHEMA_OPTIONS = (
-    click.option(
-        "--format-in", type=click.Choice(list(FORMATS)), help="Format of the logs; it is recognised if not given."
-    ),
+    click.option("--format-in", type=FormatName(), help="Format of the logs; it is recognised if not given."),
     click.option("--level", type=click.Choice(LEVELS), help="What a target token is; it is detected if not given."),
     click.option("--spm-model", metavar="FILE", help="The SentencePiece model whose pieces --level spm counts."),
     click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; it is detected if not given."),

@@ -31,7 +31,7 @@ from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render.report import report
-from lagging.render.report.page import alone
+from lagging.render.report.page import compare_alone
 from lagging.scoring.log import Log, score
 from lagging.scoring.scores import Scores
 
@@ -100,8 +100,8 @@ def command(
     elif base is not None:
         raise UsageError("--base needs other systems to compare with it")
     else:
-        comparison = alone(by_name, named_convention(convention), _join_columns(results[0], external), **drawn)
-    page = report(by_name, comparison, title=title, convention_=named_convention(convention))
+        comparison = compare_alone(by_name, named_convention(convention), _join_columns(results[0], external), **drawn)
+    page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
     for note in comparison.notes:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import click
 
 from lagging.cli.messages import Messages
-from lagging.cli.options import cutting_options, message_options, read_options
+from lagging.cli.options import FormatName, cutting_options, message_options, read_options
 from lagging.cli.systems import parse_system, refuse_overwrite
 from lagging.data.files import write_whole
 from lagging.errors import UsageError
-from lagging.formats import FORMATS, ReadOptions, format_for, write
+from lagging.formats import ReadOptions, format_for, write
 from lagging.longform.cutting import Cutting
 from lagging.render.records import moves_table
 
@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.command("resegment")
 @click.argument("log", metavar="[NAME=]PATH")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
-@click.option("--to", type=click.Choice(list(FORMATS)), help="Format of the new file; that of its ending if not given.")
+@click.option("--to", type=FormatName(), help="Format of the new file; that of its ending if not given.")
 @click.option(
     "--moves", metavar="FILE", help="Write the words that are not where the fewest edits put them to a TSV file."
 )

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from lagging.cli.messages import Messages
-from lagging.cli.options import message_options
+from lagging.cli.options import FormatName, message_options
 from lagging.cli.systems import refuse_run_file
 from lagging.errors import UsageError
-from lagging.formats import FORMATS, write
+from lagging.formats import write
 from lagging.formats.source import Source
 from lagging.policies import NAMES, policy
 
@@ -33,7 +33,7 @@ lagging simulate antagonist-4 --source test.de --target test.en | lagging score 
 @click.option("--source", required=True, metavar="FILE", help="Source sentences, one a line.")
 @click.option("--target", required=True, metavar="FILE", help="Target sentences, one a line; they become the output.")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--to", type=click.Choice(list(FORMATS)), help="Format to write; by the ending of FILE if not given.")
+@click.option("--to", type=FormatName(), help="Format to write; by the ending of FILE if not given.")
 @message_options
 def command(
     name: str,

@@ -225,11 +225,11 @@ def _not_common(systems: Mapping[str, Scores]) -> list[Note]:
 def _unlike(systems: Mapping[str, Scores], requested: Sequence[Metric] | None) -> list[Note]:
     """Notes about scores that were made in different ways; scores in different units cannot be compared at all."""
     notes = []
-    (first, first_scores), *others = systems.items()
+    (first, first_scores), *rest = systems.items()
     for score_a in first_scores:
         if requested is not None and score_a.metric not in requested:
             continue
-        for name, scores in others:
+        for name, scores in rest:
             score_b = next((score for score in scores if score.metric == score_a.metric), None)
             if score_b is None:
                 continue
@@ -240,7 +240,7 @@ def _unlike(systems: Mapping[str, Scores], requested: Sequence[Metric] | None) -
             if fields:
                 text = f"{score_a.metric!r} of {first} and {name} differs in {', '.join(fields)}: see the signatures"
                 notes.append(Note("NOT MADE ALIKE", text))
-    for name, scores in others:
+    for name, scores in rest:
         notes += _other_test_set(first, next(iter(first_scores)), name, next(iter(scores)))
     return notes
 

@@ -92,8 +92,8 @@ class Comparison:
 
     def against(self, base: str) -> tuple[Pair, ...]:
         """How every other system compares with one of them, metric by metric."""
-        others = [system for system in self.systems if system != base]
-        return tuple(self.pair(m, base, other) for m in self.metrics for other in others)
+        compared = [system for system in self.systems if system != base]
+        return tuple(self.pair(m, base, system) for m in self.metrics for system in compared)
 
     def verdict(self, pair: Pair) -> str:
         """What the test says of b: "better", "worse" or "different" than a, "alike", or "untested"."""
@@ -183,7 +183,7 @@ class Comparison:
         return Signature("pairs", tuple((key, str(value)) for key, value in fields.items()))
 
     @property
-    def how(self) -> str:
+    def description(self) -> str:
         """The test, the correction and the intervals, in words."""
         units = counted(self.clusters, self.resample)
         units += "" if self.resample == "segment" else f" of {counted(self.n, 'segment')}"
@@ -213,7 +213,7 @@ class Comparison:
         first = self.base or self.systems[0]
         tested = any(m.higher_is_better is not None for m in self.metrics) and self.pairs
         sentences = [str(self.together(first, s)) for s in self.systems if s != first] if tested else []
-        return "\n".join([*sentences, self.how])
+        return "\n".join([*sentences, self.description])
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row per pair: metric, a, b, values, difference, low, high, p, p_adjusted, effect, wins … (needs pandas)."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from lagging.curves.estimates import Curves
 from lagging.curves.joining import Setting, axis, check_axes, curves, join_settings, score_setting
-from lagging.curves.points import NO_LOG, Area, At, Axis, Curve, OnFront, Point, values_of
+from lagging.curves.points import NO_LOG, Area, Axis, Curve, CurveValue, OnFront, Point, values_of
 
 __all__ = [
     "NO_LOG",
     "Area",
-    "At",
     "Axis",
     "Curve",
+    "CurveValue",
     "Curves",
     "OnFront",
     "Point",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lagging.comparison.derived import Derived, Draws, Function
-from lagging.curves.points import NO_LOG, Area, At, Curve, OnFront, values_of
+from lagging.curves.points import NO_LOG, Area, Curve, CurveValue, OnFront, values_of
 from lagging.data.ragged import Floats
 from lagging.data.units import SHOWN, scale
 from lagging.errors import UsageError
@@ -68,7 +68,7 @@ class Curves:
         numbers = " to ".join(f"{value / scale(self.unit):.4g}" for value in values)
         return f"{numbers} {SHOWN.get(self.unit, '')}".rstrip()
 
-    def quality_at(self, latency: float) -> tuple[At, ...]:
+    def quality_at(self, latency: float) -> tuple[CurveValue, ...]:
         """The quality of each curve at a latency, in the unit of the log, interpolated between neighbouring settings.
 
         In every resample, the settings are sorted and interpolated again.
@@ -89,7 +89,7 @@ class Curves:
 
         return self._at("latency", latency, function, outside)
 
-    def latency_at(self, quality: float) -> tuple[At, ...]:
+    def latency_at(self, quality: float) -> tuple[CurveValue, ...]:
         """The lowest latency at which each curve reaches a quality, interpolated between neighbouring settings."""
         sign = self._sign
 
@@ -104,7 +104,9 @@ class Curves:
 
         return self._at("quality", quality, function, outside)
 
-    def _at(self, axis: str, at: float, function: Function, outside: Callable[[Floats, Floats], str]) -> tuple[At, ...]:
+    def _at(
+        self, axis: str, at: float, function: Function, outside: Callable[[Floats, Floats], str]
+    ) -> tuple[CurveValue, ...]:
         if not np.isfinite(at):
             raise UsageError(f"the {axis} of a curve must be a finite number, but is {at}")
         results = []
@@ -113,7 +115,7 @@ class Curves:
             if np.isnan(derived.value):
                 x, y = ordered(*values_of([curve]).T * np.array([[1.0], [self._sign]]))
                 reason = "no setting has a latency and a quality" if np.isnan(x).all() else outside(x, y)
-            results.append(At(curve.system, at, derived.value, derived.low, derived.high, reason))
+            results.append(CurveValue(curve.system, at, derived.value, derived.low, derived.high, reason))
         return tuple(results)
 
     def front(self) -> tuple[OnFront, ...]:

@@ -12,7 +12,7 @@ from lagging.data.ragged import Floats
 from lagging.metrics import Metric
 from lagging.scoring.scores import Scores
 
-__all__ = ["NO_LOG", "Area", "At", "Axis", "Curve", "OnFront", "Point", "values_of"]
+__all__ = ["NO_LOG", "Area", "Axis", "Curve", "CurveValue", "OnFront", "Point", "values_of"]
 
 NO_LOG = "published without a log"
 
@@ -66,7 +66,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class At:
+class CurveValue:
     """The quality of a curve at a latency, or its latency at a quality.
 
     Attributes:

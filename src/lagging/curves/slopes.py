@@ -20,7 +20,7 @@ from lagging.stats.estimators import Ratio
 from lagging.stats.polylines import fit
 from lagging.stats.wild import wild
 
-__all__ = ["Line", "Lines", "Steeper", "lines"]
+__all__ = ["Line", "Lines", "SlopeDifference", "lines"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Steeper:
+class SlopeDifference:
     """The difference of the slopes of two systems, b − a; see `Line`."""
 
     a: str
@@ -59,14 +59,14 @@ class Lines:
     Attributes:
         x, y: the metrics.
         lines: the lines of the systems.
-        steeper: the differences of all pairs of systems that have logs and a slope.
+        slope_differences: the differences of all pairs of systems that have logs and a slope.
         curves: the points, and the resamples.
     """
 
     x: Metric
     y: Metric
     lines: tuple[Line, ...]
-    steeper: tuple[Steeper, ...]
+    slope_differences: tuple[SlopeDifference, ...]
     curves: Curves = field(repr=False)
 
 
@@ -146,11 +146,11 @@ def lines(
     ]
     differences = curves.derive([(_slope_difference(len(curves[a].points)), (a, b)) for a, b in pairs])
     adjusted = CORRECTIONS[correction]([difference.p for difference in differences])
-    steeper = tuple(
-        Steeper(curves[a].system, curves[b].system, difference, float(p))
+    slope_differences = tuple(
+        SlopeDifference(curves[a].system, curves[b].system, difference, float(p))
         for (a, b), difference, p in zip(pairs, differences, adjusted, strict=True)
     )
-    return Lines(curves.latency, curves.quality, tuple(fitted), steeper, curves)
+    return Lines(curves.latency, curves.quality, tuple(fitted), slope_differences, curves)
 
 
 def _slope(values: Floats) -> Floats:

@@ -131,11 +131,11 @@ PLACES = ("offset", "recording_end")
 def _check_few(run: Run) -> Iterator[Fault]:
     """Columns that few logs have: what the system did and when, and where a segment lies."""
     known = {c: getattr(run, c) for pair in BELONG for c in pair if getattr(run, c) is not None}
-    for one, other in BELONG:
-        if one in known and other in known:
-            a, b = known[one].lengths, known[other].lengths
+    for column_a, column_b in BELONG:
+        if column_a in known and column_b in known:
+            a, b = known[column_a].lengths, known[column_b].lengths
             for row in np.flatnonzero(a != b).tolist():
-                yield Fault("column-count", f"{a[row]} {one}, {b[row]} {other}", **_where(run, row))
+                yield Fault("column-count", f"{a[row]} {column_a}, {b[row]} {column_b}", **_where(run, row))
     for column, ragged in known.items():
         if column == "delays":
             continue
@@ -285,14 +285,14 @@ def _are_recordings(run: Run) -> npt.NDArray[np.bool_]:
 
 
 def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Note:
-    """What to say of delays that are neither one per word nor one per character."""
+    """A note about delays that are neither one per word nor one per character."""
     spare = {int(n) - len(text.split()) for text, n in zip(texts, lengths, strict=True) if text}
     hint = ": one more than words, is </s> still among them?" if spare == {1} else ""
     return Note("tokens", f"delays match neither words nor characters{hint}; they are taken to be the log's own tokens")
 
 
 def _any_blank(texts: list[str | None]) -> bool:
-    """Whether a text is empty or white space; quick where, as nearly always, none is."""
+    """Which texts are empty or white space; fast if none is, as usual."""
     return "" in texts or any(map(str.isspace, filter(None, texts)))
 
 
@@ -313,8 +313,8 @@ def add_counts(*counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...
         (('clip', 1), ('monotone', 5))
     """
     total: Counter[str] = Counter()
-    for some in counts:
-        total.update(dict(some))
+    for part in counts:
+        total.update(dict(part))
     return tuple(sorted((+total).items()))
 
 

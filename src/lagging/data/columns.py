@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python lists as columns: rows of numbers, numbers, names, texts; what cannot be one is a fault."""
+"""Python lists as columns: rows of numbers, numbers, names, texts; anything else is a fault."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def freeze(record: object, columns: Iterable[str]) -> None:
 
 
 def as_rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
-    """Lists of numbers; what is none is a fault of this kind."""
+    """Lists of numbers; anything else is a fault of this kind."""
     try:
         if not isinstance(rows, Ragged) and any(isinstance(value, str) for row in rows for value in row):
             raise TypeError("text among the numbers")
@@ -53,7 +53,7 @@ def as_rows(rows: Sequence[Sequence[float]] | Ragged, kind: str) -> Ragged:
 
 
 def as_lengths(lengths: npt.ArrayLike, kind: str) -> Floats:
-    """Numbers; what is none is a fault of this kind."""
+    """Numbers; anything else is a fault of this kind."""
     try:
         return np.array(lengths, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError, OverflowError) as error:
@@ -90,7 +90,7 @@ def misfits(columns: Mapping[str, Any], texts: Collection[str], n: int, counted:
 
 
 def no_times(texts: Sequence[str | None] | Texts, level: str) -> Ragged:
-    """The times of target tokens of which none is known: NaN for each, so that it is known how many there are.
+    """Unknown times of target tokens: NaN for each, so that their number is kept.
 
     Example:
         >>> no_times(["guten Tag", None], "word").tolist()
@@ -112,7 +112,7 @@ def make_texts(texts: Sequence[str | None] | npt.NDArray[np.object_] | None) -> 
 def make_ids(ids: Sequence[int | str] | range) -> Ids:
     """Ids as whole numbers if all of them are, else as strings."""
     if set(map(type, ids)) <= {int}:
-        with suppress(OverflowError):  # too large for a machine word: a name like any other
+        with suppress(OverflowError):  # too large for 64 bits: treated as a name
             return np.array(ids, dtype=np.int64)
     out = np.empty(len(ids), dtype=object)
     out[:] = [str(i) for i in ids]

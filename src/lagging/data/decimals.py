@@ -8,7 +8,7 @@ import re
 __all__ = ["DECIMAL", "LONGEST", "decimal", "too_long"]
 
 DECIMAL = r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
-"""No repetition gives back what it has taken, so that a text that is no number is known for it at once."""
+"""Repetitions are possessive, so that a text that is not a number is refused in linear time."""
 
 LONGEST = 1000
 """Characters; no number that means something to a float is longer."""
@@ -17,7 +17,7 @@ _PATTERN = re.compile(DECIMAL)
 
 
 def decimal(text: str, words: tuple[str, ...] = ()) -> float | None:
-    """The number that a text is; None if it is none, or longer than any number need be.
+    """The number in a text; None if it is not a number, or too long for one.
 
     Args:
         text: without white space around it.
@@ -35,7 +35,7 @@ def decimal(text: str, words: tuple[str, ...] = ()) -> float | None:
 
 
 def too_long(text: str) -> str:
-    """What to say of a number that is too long; nothing if it is not.
+    """A remark, for a message, on a number that is too long; "" if it is not.
 
     Example:
         >>> too_long("1" * 2000)

@@ -15,18 +15,18 @@ from lagging.errors import LaggingError, UsageError
 __all__ = ["UNFINISHED", "unwritable", "write_whole"]
 
 UNFINISHED = ".unfinished"
-"""How the name ends of a file that is being written; whoever is killed leaves one behind."""
+"""The ending of a file that is being written; a process that is killed leaves it behind."""
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 TEXT = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
 
 
 def unwritable(path: str | Path, error: OSError, kind: type[LaggingError] = UsageError) -> LaggingError:
-    """What to raise of a file that cannot be written; that a disk is full is no mistake in a command."""
-    said = f"cannot write {path}: {error.strerror or error}"
+    """The error for a file that cannot be written; a full disk is not an error of usage."""
+    message = f"cannot write {path}: {error.strerror or error}"
     if error.errno in FULL:
-        return LaggingError(f"{said}\n  fix: make room, then give the same command again.")
-    return kind(said)
+        return LaggingError(f"{message}\n  fix: make room, then give the same command again.")
+    return kind(message)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def write_whole(path: str | Path, errors: str = "strict", binary: bool = False) 
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name of a file on the disk, where a folder can be synced."""
+    """Sync the folder of a file, where that is possible, so that its new name is on the disk."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

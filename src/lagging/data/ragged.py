@@ -156,8 +156,8 @@ class Ragged:
     def last(self) -> Floats:
         """Last value of each row; NaN for an empty row."""
         out = np.full(len(self), np.nan)
-        some = self.lengths > 0
-        out[some] = self.values[self.offsets[1:][some] - 1]
+        filled = self.lengths > 0
+        out[filled] = self.values[self.offsets[1:][filled] - 1]
         return out
 
     def owner(self, flat: npt.NDArray[np.integer]) -> tuple[Ints, Ints]:
@@ -167,9 +167,9 @@ class Ragged:
 
     def rows_with(self, flat: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
         """Which rows have one of the values at the given flat places."""
-        some = np.zeros(len(self), dtype=bool)
-        some[self.owner(flat)[0]] = True
-        return some
+        hit = np.zeros(len(self), dtype=bool)
+        hit[self.owner(flat)[0]] = True
+        return hit
 
     def pick(self, places: Ragged) -> Ragged:
         """The values at some places of each row, from 0.

@@ -350,11 +350,11 @@ class Run:
             values = getattr(self, column)
             if values is not None:
                 changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
-        some = replace(self, notes=(), **changed)
+        selected = replace(self, notes=(), **changed)
         if not self.notes:
-            return some
+            return selected
         of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
-        return replace(some, notes=merge_notes([*of_the_log, *remark(some)]))
+        return replace(selected, notes=merge_notes([*of_the_log, *remark(selected)]))
 
     def segments(self) -> Iterator[Run]:
         """Each segment as a Run of its own."""
@@ -376,9 +376,9 @@ class Run:
             return runs[0]
         telling = [run for run in runs if len(run.delays.values)] or list(runs)
         for what in ("unit", "level", "seg"):
-            found = sorted({str(getattr(run, what)) for run in telling})
-            if len(found) > 1:
-                raise UsageError(f"these runs differ in {what}: {', '.join(found)}")
+            values = sorted({str(getattr(run, what)) for run in telling})
+            if len(values) > 1:
+                raise UsageError(f"these runs differ in {what}: {', '.join(values)}")
         changed: dict[str, Any] = {}
         for column in COLUMNS:
             parts = [getattr(run, column) for run in runs]
@@ -454,7 +454,7 @@ WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 
 
 def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
-    """What stands for a column that a Run does not have; None if nothing can."""
+    """The replacement for a column that a Run does not have; None if there is none."""
     if column in (*TEXTS, *NUMBERS, "group"):
         return np.full(len(run), np.nan if column in NUMBERS else None)
     # where nothing was written, the list per token that is not there is empty

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of a Run that keep text and times together: a token goes with its delay, its elapsed time and its step."""
+"""Strip tokens from a Run, with their delays, elapsed times and steps."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         >>> bare.stripped
         (('eos', 1), ('punctuation', 2))
     """
-    asked = check_kinds([kinds] if isinstance(kinds, str) else kinds)
-    if not asked:
+    requested = check_kinds([kinds] if isinstance(kinds, str) else kinds)
+    if not requested:
         return run
-    written = _Side(_texts(run, "prediction"), _level(run, asked), asked, run.delays.lengths)
+    written = _Side(_texts(run, "prediction"), _level(run, requested), requested, run.delays.lengths)
     if not np.array_equal(written.lengths, run.delays.lengths):
         faults = Faults()
         faults.add(*check(run, token_counts=written.lengths))
         raise DataError(faults)
-    referred = _Side(_texts(run, "reference"), written.level, asked)
+    referred = _Side(_texts(run, "reference"), written.level, requested)
     counts = np.bincount(written.codes, minlength=4) + np.bincount(referred.codes, minlength=4)
-    found = {kind: int(counts[code]) for kind, code in CODE.items() if counts[code]}
-    if not found:
+    stripped = {kind: int(counts[code]) for kind, code in CODE.items() if counts[code]}
+    if not stripped:
         return run
     changed: dict[str, Any] = {
         "delays": _keep(run.delays, written),
@@ -98,9 +98,9 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         unknown = np.isin(np.arange(len(run)), referred.known, invert=True) & ~np.isnan(run.reference_length)
         left = np.maximum(run.reference_length - referred.gone, 0)
         changed["reference_length"] = np.where(unknown, np.nan, left)
-    after = replace(run, stripped=add_counts(run.stripped, found.items()), **changed)
+    after = replace(run, stripped=add_counts(run.stripped, stripped.items()), **changed)
     emptied = (after.delays.lengths == 0) & (run.delays.lengths > 0)
-    lost = f"hypotheses that lost tokens, with their delays, to --strip {','.join(asked)}"
+    lost = f"hypotheses that lost tokens, with their delays, to --strip {','.join(requested)}"
     notes = [
         *about(run, "stripped", lost, written.gone > 0),
         *about(run, "emptied", "nothing but stripped tokens was written: an empty hypothesis", emptied),
@@ -116,32 +116,32 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
 
 
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """The kinds, each once and in the order of the table; refuse those that there are not."""
-    asked = list(kinds)
-    for kind in asked:
+    """The kinds, each once and in the order of the table; refuse unknown kinds."""
+    requested = list(kinds)
+    for kind in requested:
         if kind not in KINDS:
             raise UsageError(f"there is no kind of token {kind!r} to strip.{did_you_mean(kind, KINDS)}")
-    return tuple(kind for kind in KINDS if kind in asked)
+    return tuple(kind for kind in KINDS if kind in requested)
 
 
 def renoted(before: Run, after: Run, *more: Note) -> Run:
-    """`after`, with the notes of `before` that still hold, some more, and what is to be said of its columns now."""
-    said = {(note.kind, note.text) for note in remark(before)}
-    kept = [note for note in before.notes if (note.kind, note.text) not in said]
+    """`after` with the notes of `before` that still hold, the notes in `more`, and new notes about its columns."""
+    automatic = {(note.kind, note.text) for note in remark(before)}
+    kept = [note for note in before.notes if (note.kind, note.text) not in automatic]
     return replace(after, notes=merge_notes([*kept, *more, *remark(after)]))
 
 
-def _level(run: Run, asked: Sequence[str]) -> str:
-    """The level, if tokens can be told apart in the text."""
+def _level(run: Run, requested: Sequence[str]) -> str:
+    """The level, if tokens can be found in the text."""
     if run.level in ("word", "char") and run.prediction is not None and not run.speech_out:
         return run.level
     if not len(run.delays.values):
-        return "word"  # what nothing was written in has no level
+        return "word"  # a Run in which nothing was written has no level
     where = run.origin.path or run.name
     why = (
         "the delays count pieces of sound"
         if run.speech_out
-        else f"there is no text to find {', '.join(asked)} in"
+        else f"there is no text to find {', '.join(requested)} in"
         if run.prediction is None
         else "the delays count the log's own tokens"
         if run.level == "token"
@@ -172,18 +172,18 @@ def _keep(column: Ragged, side: _Side) -> Ragged:
 
 @dataclass(frozen=True)
 class _Side:
-    """The tokens of all hypotheses, or of all references, and of which kind each is.
+    """The tokens of all hypotheses, or of all references, and the kind of each.
 
     Attributes:
         texts: one per segment; None where there is none.
         level: "word" or "char".
-        asked: the kinds that are looked for.
+        requested: the kinds that are looked for.
         own: how many tokens a segment without text has; none if not given.
     """
 
     texts: list[str | None]
     level: str
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     own: Ints | None = None
 
     @cached_property
@@ -192,10 +192,10 @@ class _Side:
         return [row for row, text in enumerate(self.texts) if text is not None]
 
     @cached_property
-    def _found(self) -> tuple[Codes, Ints]:
+    def _codes_and_lengths(self) -> tuple[Codes, Ints]:
         """Codes of all tokens, end to end, and how many each segment has."""
         find = _words if self.level == "word" else _characters
-        codes, lengths = find([text for text in self.texts if text is not None], self.asked)
+        codes, lengths = find([text for text in self.texts if text is not None], self.requested)
         if len(self.known) == len(self.texts):
             return codes, lengths
         whole = np.zeros(len(self.texts), dtype=np.int64) if self.own is None else self.own.copy()
@@ -206,13 +206,13 @@ class _Side:
 
     @property
     def codes(self) -> Codes:
-        """Of every token 0, or the code of the kind that it is stripped as."""
-        return self._found[0]
+        """For each token, the code of the kind that it is stripped as, or 0."""
+        return self._codes_and_lengths[0]
 
     @property
     def lengths(self) -> Ints:
         """How many tokens each segment has."""
-        return self._found[1]
+        return self._codes_and_lengths[1]
 
     @cached_property
     def offsets(self) -> Ints:
@@ -235,39 +235,39 @@ class _Side:
         return make_texts(texts)
 
 
-def _code(token: str, asked: Sequence[str]) -> int:
+def _code(token: str, requested: Sequence[str]) -> int:
     """The code of a token, as if it were not the last one."""
     if token[0].isalnum():  # as nearly every token begins
         return 0
-    if "tags" in asked and TAG.fullmatch(token):
+    if "tags" in requested and TAG.fullmatch(token):
         return CODE["tags"]
-    if "punctuation" in asked and all(unicodedata.category(c)[0] in "PS" for c in token):
+    if "punctuation" in requested and all(unicodedata.category(c)[0] in "PS" for c in token):
         return CODE["punctuation"]
     return 0
 
 
-def _words(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
+def _words(texts: list[str], requested: Sequence[str]) -> tuple[Codes, Ints]:
     """Codes of all words. Only texts that may have something to strip are cut; a word that comes again is known."""
     lengths = count_words(texts)
-    suspects = in_blocks(lambda some: _suspects(some, asked), texts)
+    suspects = in_blocks(lambda some: _suspects(some, requested), texts)
     codes = np.zeros(int(lengths.sum()), dtype=np.int8)
     if suspects.any():
-        codes[np.repeat(suspects, lengths)] = _found([*compress(texts, suspects)], lengths[suspects], asked)
+        codes[np.repeat(suspects, lengths)] = _word_codes([*compress(texts, suspects)], lengths[suspects], requested)
     return codes, lengths
 
 
 PLAIN = np.array([chr(byte).isalnum() and byte < 128 for byte in range(256)])
 
 
-def _suspects(texts: list[str], asked: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _suspects(texts: list[str], requested: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Which texts may have something to strip: a closing bracket, or a word without a plain letter or digit."""
     raw, breaks = as_bytes(texts)
     if len(breaks) != len(texts) or has_other_space(raw):
         return np.ones(len(texts), dtype=bool)
     out = np.zeros(len(texts), dtype=bool)
-    if "eos" in asked or "tags" in asked:
+    if "eos" in requested or "tags" in requested:
         out |= np.logical_or.reduceat((raw == ord(">")) | (raw == ord("]")), breaks)
-    if "punctuation" in asked:
+    if "punctuation" in requested:
         space = raw <= ord(" ")
         begins = np.flatnonzero(space[:-1] > space[1:]) + 1
         strange = begins[~np.logical_or.reduceat(PLAIN[raw], begins)] if len(begins) else begins
@@ -275,10 +275,10 @@ def _suspects(texts: list[str], asked: Sequence[str]) -> npt.NDArray[np.bool_]:
     return out
 
 
-def _found(texts: list[str], lengths: Ints, asked: Sequence[str]) -> Codes:
+def _word_codes(texts: list[str], lengths: Ints, requested: Sequence[str]) -> Codes:
     flat = "\n".join(texts).split()
-    known = {word: code for word in set(flat) if (code := _code(word, asked))}
-    marks = dict.fromkeys(MARKS, MARK) if "eos" in asked else {}
+    known = {word: code for word in set(flat) if (code := _code(word, requested))}
+    marks = dict.fromkeys(MARKS, MARK) if "eos" in requested else {}
     codes = np.fromiter(map((known | marks).get, flat, repeat(0)), np.int8, len(flat))
     marked = codes == MARK
     if marked.any():
@@ -286,12 +286,12 @@ def _found(texts: list[str], lengths: Ints, asked: Sequence[str]) -> Codes:
         before = np.concatenate([[0], np.cumsum(marked)])
         # nothing but marks from here to the end of the segment
         last = marked & (before[ends] - before[:-1] == ends - np.arange(len(flat)))
-        codes[marked] = CODE["tags"] if "tags" in asked else 0
+        codes[marked] = CODE["tags"] if "tags" in requested else 0
         codes[last] = CODE["eos"]
     return codes
 
 
-def _characters(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
+def _characters(texts: list[str], requested: Sequence[str]) -> tuple[Codes, Ints]:
     """Codes of all characters other than white space, a final `</s>` being one; each is looked at once."""
     marked = np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
     bodies = [without_eos(text) if mark else text for text, mark in zip(texts, marked, strict=True)]
@@ -301,24 +301,24 @@ def _characters(texts: list[str], asked: Sequence[str]) -> tuple[Codes, Ints]:
     points, places = np.unique(
         np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32), return_inverse=True
     )
-    codes = np.array([_code(chr(point), asked) for point in points.tolist()], dtype=np.int8)[places]
+    codes = np.array([_code(chr(point), requested) for point in points.tolist()], dtype=np.int8)[places]
     ends = np.cumsum(lengths)
-    if "tags" in asked or "eos" in asked:
-        codes[ends[marked] - 1] = CODE["eos" if "eos" in asked else "tags"]
+    if "tags" in requested or "eos" in requested:
+        codes[ends[marked] - 1] = CODE["eos" if "eos" in requested else "tags"]
         for row, body in enumerate(bodies):
             if "<" in body or "[" in body:
                 begin = int(ends[row] - lengths[row])
-                for start, stop, code in _stretches(body, asked):
+                for start, stop, code in _tag_spans(body, requested):
                     codes[begin + start : begin + stop] = code
     return codes, lengths
 
 
-def _stretches(body: str, asked: Sequence[str]) -> Iterable[tuple[int, int, int]]:
+def _tag_spans(body: str, requested: Sequence[str]) -> Iterable[tuple[int, int, int]]:
     """Tags and end marks that are characters in a row: from which to before which, white space not counted; code."""
     place = list(accumulate((not letter.isspace() for letter in body), initial=0))
-    for tag in TAG.finditer(body) if "tags" in asked else ():
+    for tag in TAG.finditer(body) if "tags" in requested else ():
         yield place[tag.start()], place[tag.end()], CODE["tags"]
-    end = len(body.rstrip()) if "eos" in asked else 0
+    end = len(body.rstrip()) if "eos" in requested else 0
     while mark := next((mark for mark in MARKS if body.endswith(mark, 0, end)), None):
         yield place[end - len(mark)], place[end], CODE["eos"]
         end -= len(mark)

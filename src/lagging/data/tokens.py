@@ -84,8 +84,8 @@ def spans(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
     if is_spm(level):
         return pieces_at(text, level)
     if level != "char":
-        found = list(re.finditer(r"\S+", text))
-        return [m.group() for m in found], [m.start() for m in found], [m.end() for m in found]
+        matches = list(re.finditer(r"\S+", text))
+        return [m.group() for m in matches], [m.start() for m in matches], [m.end() for m in matches]
     bare = len(without_eos(text)) if ends_in_eos(text, level) else len(text)
     places = [place for place in range(bare) if not text[place].isspace()]
     units, stops = [text[place] for place in places], [place + 1 for place in places]
@@ -130,8 +130,8 @@ def count_tokens(
     elif is_spm(level):
         known = [text or "" for text in texts]
         pieces = _model(level).encode([without_eos(text) for text in known])
-        found = [len(p) + ends_in_eos(text, level) for p, text in zip(pieces, known, strict=True)]
-        counts = [n if text is None else k for text, n, k in zip(texts, own, found, strict=True)]
+        lengths = [len(p) + ends_in_eos(text, level) for p, text in zip(pieces, known, strict=True)]
+        counts = [n if text is None else k for text, n, k in zip(texts, own, lengths, strict=True)]
     elif level == "char":
         counts = [n if text is None else len(tokens(text, "char")) for text, n in zip(texts, own, strict=True)]
     else:
@@ -153,7 +153,7 @@ def as_bytes(texts: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.in
 
 
 def in_blocks(count: Callable[[list[str]], npt.NDArray[Counts]], texts: list[str]) -> npt.NDArray[Counts]:
-    """What `count` says of each text, asked about some of them at a time."""
+    """The result of `count` for each text; it is called with some texts at a time."""
     return np.concatenate([count(texts[i : i + BLOCK]) for i in range(0, max(len(texts), 1), BLOCK)])
 
 
@@ -248,7 +248,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def text_level(texts: Iterable[str | None]) -> str:
-    """What to count where no delays tell: characters if most texts are in a script without spaces, else words.
+    """The level of texts without delays: characters if most are in a script without spaces, else words.
 
     Example:
         >>> text_level(["guten Tag", "", None]), text_level(["你好吗", "好", "OK"])
@@ -295,7 +295,7 @@ def are_sounds(texts: Iterable[str | None]) -> bool:
 
 
 def is_torn(text: str) -> bool:
-    """Whether a text has half of a surrogate pair in it, which no file can hold."""
+    """Whether a text has half of a surrogate pair in it, which UTF-8 cannot encode."""
     return any("\ud800" <= c <= "\udfff" for c in text)
 
 
@@ -367,7 +367,7 @@ def pieces_at(text: str, level: str) -> tuple[list[str], list[int], list[int]]:
 
 
 def check_units(unit: str | None, level: str | None) -> None:
-    """Refuse a unit or level that there is not."""
+    """Refuse an unknown unit or level."""
     if unit not in (None, "token", "ms"):
         raise UsageError(f"unit must be 'token' or 'ms', but got {unit!r}")
     if level is not None:
@@ -375,7 +375,7 @@ def check_units(unit: str | None, level: str | None) -> None:
 
 
 def check_level(level: str, where: str = "") -> None:
-    """Refuse a level that there is not, or whose model has not been loaded.
+    """Refuse an unknown level, or one whose model has not been loaded.
 
     Example:
         >>> check_level("word")
@@ -383,31 +383,33 @@ def check_level(level: str, where: str = "") -> None:
         Traceback (most recent call last):
         lagging.errors.UsageError: level must be one of word, char, token, spm, but is 'words'
     """
-    said = f"{where}: " if where else ""
+    prefix = f"{where}: " if where else ""
     if level == "spm":
-        raise UsageError(f"{said}level spm needs a SentencePiece model\n  fix: --spm-model FILE (spm_model in Python).")
+        raise UsageError(
+            f"{prefix}level spm needs a SentencePiece model\n  fix: --spm-model FILE (spm_model in Python)."
+        )
     if is_spm(level) and level not in _MODELS:
         raise UsageError(
-            f"{said}the tokens are the pieces of a SentencePiece model, {level}, which has not been given\n"
+            f"{prefix}the tokens are the pieces of a SentencePiece model, {level}, which has not been given\n"
             "  fix: --level spm --spm-model FILE (spm_model in Python), or --level token."
         )
     if level not in LEVELS and level not in _MODELS:
-        raise UsageError(f"{said}level must be one of {', '.join(LEVELS)}, but is {level!r}")
+        raise UsageError(f"{prefix}level must be one of {', '.join(LEVELS)}, but is {level!r}")
 
 
 def check_untimed_level(level: str, where: str = "") -> None:
     """Refuse a level whose tokens cannot be counted without their delays."""
     check_level(level, where)
     if level == "token":
-        said = f"{where}: " if where else ""
+        prefix = f"{where}: " if where else ""
         raise UsageError(
-            f"{said}without delays it is not known how many tokens of its own the log has\n"
+            f"{prefix}without delays it is not known how many tokens of its own the log has\n"
             "  fix: count words or characters, --level word or --level char."
         )
 
 
 def resolve_level(level: str | None, spm_model: str | Path | None) -> str | None:
-    """The level that a level and a model name together; a level that names its model must be given that one.
+    """The level that results from a level and a model; a level that names its model needs that model.
 
     Example:
         >>> resolve_level("word", None), resolve_level(None, None)
@@ -426,7 +428,7 @@ def resolve_level(level: str | None, spm_model: str | Path | None) -> str | None
 
 
 def noun(level: str) -> str:
-    """What one token is called.
+    """The noun for one token.
 
     Example:
         >>> noun("word"), noun("spm-1a2b3c4d")

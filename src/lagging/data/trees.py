@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON and YAML that others wrote: of a bounded depth, whatever the parser would stand, and no key twice."""
+"""JSON and YAML of other tools: the depth is limited, and no key may occur twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["DEEPEST", "TreeError", "Yaml", "json_decoder", "read_json", "read_yaml"]
 
 DEEPEST = 100
-"""How many lists and objects may lie in one another. Nothing that is read here has more than a few."""
+"""How deep lists and objects may be nested. Files that are read here have a few levels."""
 
 TOO_DEEP = f"nested too deeply (more than {DEEPEST} lists or objects in one another)"
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?+', re.DOTALL)
@@ -32,7 +32,7 @@ class TreeError(ValueError):
 
 
 def read_json(text: str, repeated: list[str] | None = None, parse_int: Callable[[str], Any] | None = None) -> Any:
-    """What a JSON text holds.
+    """The value of a JSON text.
 
     Args:
         text: the text.
@@ -50,21 +50,21 @@ def read_json(text: str, repeated: list[str] | None = None, parse_int: Callable[
     if _is_deep(text):
         raise TreeError(TOO_DEEP)
     twice: list[str] = [] if repeated is None else repeated
-    found = json_decoder(twice, parse_int).decode(text)
+    value = json_decoder(twice, parse_int).decode(text)
     if twice and repeated is None:
         raise TreeError(f"the key {json.dumps(twice[0], ensure_ascii=False)} twice in one object")
-    return found
+    return value
 
 
 def json_decoder(repeated: list[str], parse_int: Callable[[str], Any] | None = None) -> json.JSONDecoder:
-    """A decoder of texts that are not too deep; the keys that an object has twice are told to `repeated`."""
+    """A decoder of texts that are not too deep; the keys that an object has twice are added to `repeated`."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        record = dict(pairs)
+        if len(record) < len(pairs):
             counts = Counter(key for key, _ in pairs)
             repeated.extend(key for key, count in counts.items() if count > 1)
-        return found
+        return record
 
     return json.JSONDecoder(object_pairs_hook=once, parse_int=parse_int)
 
@@ -85,7 +85,7 @@ def _is_deep(text: str) -> bool:
 
 @dataclass
 class Yaml:
-    """What a YAML document holds.
+    """The content of a YAML document.
 
     Attributes:
         value: lists, dictionaries and texts; scalars stay as they are written. None for nothing.
@@ -101,7 +101,7 @@ class Yaml:
 
 
 def read_yaml(text: str) -> Yaml:
-    """What the one document of a YAML text holds, put together without recursion.
+    """The content of a YAML text with one document, built without recursion.
 
     Raises:
         TreeError: it is not YAML, or too deep, or more than one document.
@@ -112,24 +112,24 @@ def read_yaml(text: str) -> Yaml:
     """
     import yaml
 
-    found = Yaml()
+    document = Yaml()
     try:
-        _Builder(found).build(yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
+        _Builder(document).build(yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", error)
         raise TreeError(f"not valid YAML: {reason}", None if mark is None else mark.line + 1) from None
-    return found
+    return document
 
 
 _NO_KEY = object()
 
 
 class _Builder:
-    """Puts a document together from the events of a parser."""
+    """Builds a document from the events of a parser."""
 
-    def __init__(self, found: Yaml) -> None:
-        self.found = found
+    def __init__(self, document: Yaml) -> None:
+        self.document = document
         self.documents = 0
         self.open: list[Any] = []  # lists, and pairs of a dictionary and the key whose value comes next
         self.anchors: dict[str, Any] = {}
@@ -161,25 +161,25 @@ class _Builder:
                 self._put(value, begin)
 
     def _name(self, anchor: str | None, value: Any) -> None:
-        """What is complete may be repeated by its name."""
+        """Record a complete value under its anchor."""
         if anchor is not None:
             self.anchors[anchor] = value
 
     def _put(self, value: Any, line: int) -> None:
-        """A value where it belongs."""
+        """Add a value to the list or mapping that is open."""
         if not self.open:
-            self.found.value, self.found.line = value, line
+            self.document.value, self.document.line = value, line
             return
         into, anchor, begin, *key = self.open[-1]
         if not key:
             into.append(value)
             if len(self.open) == 1:
-                self.found.lines.append(line)
+                self.document.lines.append(line)
         elif key[0] is _NO_KEY:
             if not isinstance(value, str):
                 raise TreeError("a key that is a list or a mapping", line)
             if value in into:
-                self.found.repeated.append((line, len(self.found.lines), value))
+                self.document.repeated.append((line, len(self.document.lines), value))
             self.open[-1] = (into, anchor, begin, value)
         else:
             into[key[0]] = value

@@ -28,7 +28,7 @@ FASTEST = {"word": 100, "char": 300}
 log in seconds that is taken for milliseconds has a thousand times what was said, thousands of words."""
 
 FEW = 10
-"""Fewer tokens do not tell how fast somebody spoke."""
+"""The least number of tokens that a rate of speech is judged by."""
 
 
 def fastest(level: str) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, and how it is said: what, where, how to mend it.
+"""Errors, faults and notes: what is wrong, where, and how to fix it.
 
     LaggingError
     ├── DataError           a log or a column that cannot be scored (also a ValueError)
@@ -89,8 +89,8 @@ class Fault:
         """One line: place, segment, token, what, value."""
         within = [] if self.segment is None else [f"segment {shown_id(self.segment)}"]
         within += [] if self.token is None else [f"token {self.token}"]
-        said = f"{self.what}: {self.detail}" if self.detail else self.what
-        return printable(": ".join(part for part in (self.place, ", ".join(within), said) if part))
+        message = f"{self.what}: {self.detail}" if self.detail else self.what
+        return printable(": ".join(part for part in (self.place, ", ".join(within), message) if part))
 
 
 def shown_id(name: object) -> str:
@@ -195,8 +195,8 @@ class DataError(LaggingError, ValueError):
 
     def __init__(self, faults: Faults | Fault) -> None:
         if isinstance(faults, Fault):
-            one, faults = faults, Faults()
-            faults.add(one)
+            fault, faults = faults, Faults()
+            faults.add(fault)
         self.faults = faults.sorted()
         self.counts = dict(faults.counts)
         first = self.faults[0]
@@ -223,12 +223,12 @@ class DataError(LaggingError, ValueError):
             lines += [f"  also in {f.place} (segment {shown_id(f.segment)}): {f.detail}" for f in alike[1:]]
             lines += [f"  and {others + 1 - len(alike)} more"] * (others >= len(alike))
         elif others:
-            named = [_told_apart(fault, first) for fault in alike[1 : 1 + SHOWN]]
+            named = [_distinguish(fault, first) for fault in alike[1 : 1 + SHOWN]]
             lines[-1] += f" {others} more with the same fault: {_listed(named, others)}."
         return "\n".join(map(printable, [*lines, f"  fix: {first.fix}"]))
 
 
-def _told_apart(fault: Fault, first: Fault) -> str:
+def _distinguish(fault: Fault, first: Fault) -> str:
     """How a fault is named beside another of its kind: by its segment, or its line, or its file if that is another."""
     if fault.path != first.path:
         return fault.place

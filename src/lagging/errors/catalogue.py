@@ -68,7 +68,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "not-arrow": (
         "not a Parquet or Arrow file that can be read",
-        "Its end holds the key to its content: a file that was cut off, or changed, cannot be read at all.",
+        "The end of the file describes its content: a file that was cut off, or changed, cannot be read at all.",
         "write the file again, or name its format with `--format-in`.",
     ),
     "unreadable": (
@@ -103,9 +103,9 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "write the line C, or remove the lines P; the run that wrote them may have been interrupted.",
     ),
     "reference-count": (
-        "the reference has not as many lines as the transcript has lines C",
+        "the reference does not have as many lines as the transcript has lines C",
         "SLTev compares them line by line.",
-        "mend one of the two files; moved elsewhere, they are not read, and SLTevDelay cannot be computed.",
+        "correct one of the two files; or move both elsewhere: they are not read then, and SLTevDelay is not computed.",
     ),
     "missing-id": (
         "no `index`",
@@ -128,7 +128,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "score the files one at a time, or name what the delays count with `--level word|char|token`.",
     ),
     "mixed-seg": (
-        "segments that were cut otherwise than those before",
+        "segments that were cut in another way than those before",
         "Streams that were cut in two ways cannot be averaged.",
         "score the two kinds of segments one at a time.",
     ),
@@ -200,7 +200,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "negative-delay": (
         "a delay is negative",
-        "No more than nothing can have been read.",
+        "The amount of source that was read cannot be negative.",
         "`--repair clip` raises it to 0 (the signature then says repair:clip), or re-export the log.",
     ),
     "token-count": (
@@ -210,7 +210,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "bad-prediction": (
         "`prediction` is not text",
-        "What the system wrote cannot be counted.",
+        "The tokens that the system wrote cannot be counted.",
         "write a string; an empty one if nothing was written.",
     ),
     "missing-prediction": (
@@ -259,7 +259,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "write a number from 10⁻¹⁸ to 10¹⁸, or 0 for an empty source.",
     ),
     "bad-column": (
-        "a column is not made of numbers that make sense",
+        "a column has values that are not valid numbers",
         "It has one number, or one list of numbers, per segment; times are finite, and counts are not negative.",
         "write such numbers, or leave the key out.",
     ),
@@ -271,7 +271,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "impossible-step": (
         "the steps of the system make no sense",
-        "Source arrives in order, computing takes no less than no time, and a token is written by a step there is.",
+        "Source arrives in order, computing times are not negative, and each token belongs to a step that exists.",
         "re-export the log, or leave `arrivals`, `compute` and `steps` out.",
     ),
     "missing-audio": (
@@ -280,7 +280,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "write the seconds of audio processed so far.",
     ),
     "impossible-time": (
-        "a time that cannot be",
+        "an impossible time",
         "Seconds of audio and of computing are finite and not negative, and the audio of a stream only grows.",
         "re-export the log; a stream that begins anew needs an id of its own.",
     ),
@@ -291,7 +291,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "stream-twice": (
         "two streams of one id or of one recording",
-        "Put together, they would have the times of neither.",
+        "Joined, their times would be wrong.",
         "remove one of them, or give each an id and a recording of its own.",
     ),
     "bad-value": (
@@ -353,7 +353,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "several-rows": (
         "more than one row of scores",
-        "A score file has one row of values below the names; a table with a row per sentence is none.",
+        "A score file has one row of values below the names; a table with a row per sentence is not one.",
         "name SimulEval's scores.tsv, not its metrics.tsv.",
     ),
     "elided-scores": (

@@ -14,9 +14,9 @@ from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Fault
 from lagging.formats.options import ReadOptions
+from lagging.formats.registry import FORMATS, Format, format_for, format_named, outside_formats
 from lagging.formats.report import ReadReport
 from lagging.formats.scanning import Paths, Validation, read_parts, scan_log, system_name, validate_log
-from lagging.formats.sniff import FORMATS, Format, format_for, format_named
 from lagging.formats.source import Source
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Validation",
     "format_for",
     "format_named",
+    "outside_formats",
     "read",
     "read_parts",
     "scan",

@@ -36,18 +36,18 @@ def type_faults(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Faul
         tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
         return any(t(kind) for t in tests)
 
-    def listed(kind: Any, fits: Callable[[Any], bool]) -> bool:
+    def is_list(kind: Any, fits: Callable[[Any], bool]) -> bool:
         tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
         return any(t(kind) for t in tests) and fits(kind.value_type)
 
     if column == "delays" or column in LISTS:
-        fits, wrong = listed(kind, numeric) or types.is_null(kind), WRONG_LIST.get(column, ("bad-column",))[0]
+        fits, wrong = is_list(kind, numeric) or types.is_null(kind), WRONG_LIST.get(column, ("bad-column",))[0]
     elif column == "source_length" or column in NUMBERS:
         fits, wrong = numeric(kind), WRONG_NUMBER.get(column, "bad-column")
     elif column == "id":
         fits, wrong = textual(kind) or numeric(kind), "bad-id"
     elif column in ("source", "document"):
-        fits, wrong = textual(kind) or types.is_integer(kind) or listed(kind, textual), "bad-value"
+        fits, wrong = textual(kind) or types.is_integer(kind) or is_list(kind, textual), "bad-value"
     else:
         fits, wrong = textual(kind) or column in COUNTS, "bad-value"
         wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)

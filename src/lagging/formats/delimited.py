@@ -7,9 +7,9 @@ r"""CSV and TSV: a row per segment, with the names of the columns in the first l
 
 Names of columns are ours, or common others for them (`index`, `hyp`, `ref`, `src_len`, …), without regard to case,
 spaces and hyphens. The separator (comma, semicolon, tab) is the one that makes the first line a line of known names.
-A list is JSON in one cell, or numbers with spaces or semicolons between. `\N` is a text that there is not, where an
-empty cell is an empty text; a text that reads `\N` itself has one more backslash. An empty cell among numbers is a
-number that there is not. Unit, level and whatever else holds for the whole log are columns too, alike in every row.
+A list is JSON in one cell, or numbers with spaces or semicolons between. `\N` is a missing text, while an empty
+cell is an empty text; a text that reads `\N` itself has one more backslash. An empty cell among numbers is a missing
+number. Unit, level and whatever else holds for the whole log are columns too, with the same value in every row.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from lagging.formats.source import Source, first_line
 from lagging.formats.tables import (
     COUNTS,
     Matched,
+    check_columns,
+    check_setting,
     joined_labels,
-    listed,
     match,
-    number,
-    restored,
+    parse_list,
+    parse_number,
+    restore_settings,
     scalars,
-    strange,
-    usable,
 )
 
 __all__ = ["recognise", "scan", "write_csv", "write_tsv"]
@@ -55,11 +55,11 @@ SEPARATORS = ",;\t"
 ROWS_PER_CHUNK = 512
 LONGEST_HEADER = 1 << 14
 LARGEST_CELL = 1 << 26
-"""Characters in a cell: beyond it, a quote was opened and never closed."""
+"""The most characters in a cell: a longer one means that a quote was never closed."""
 
 NOTHING = r"\N"
 NO_TEXT = re.compile("[\ud800-\udfff]")
-"""What bytes become that are no UTF-8."""
+"""Characters that stand for bytes that are not UTF-8."""
 UNCLOSED = "a quote that is not closed"
 WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
 
@@ -76,7 +76,7 @@ def recognise(head: bytes, column_map: Mapping[str, str] | None = None) -> str |
 
 
 def _separator(line: str, column_map: Mapping[str, str] | None = None) -> tuple[str, set[str]]:
-    """What separates the names in the first line, and which of them are known with it."""
+    """The separator of the names in the first line, and the columns that are known with it."""
     known = {separator: set(match(_names(line, separator), column_map).places) for separator in SEPARATORS}
     best = max(known, key=lambda separator: len(known[separator]))
     return best, known[best]
@@ -93,26 +93,26 @@ def _names(line: str, separator: str) -> list[str]:
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The segments of a table, in parts; faults go into `report.faults`."""
+    """The segments of a table, in parts; faults and notes go to the report."""
     decoder = _Decoder(source, options, report)
-    return restored(collect(source, options, report, decoder), decoder.said)
+    return restore_settings(collect(source, options, report, decoder), decoder.declared)
 
 
 class _Decoder:
-    """Rows of text to rows of values."""
+    """Turns rows of text into rows of values."""
 
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
-        self.said: dict[str, Any] = {}
-        self._unwanted = frozenset(c for c in OPTIONAL if c not in TELLING and not is_requested(c, options, "ms"))
+        self.declared: dict[str, Any] = {}
+        self._skipped = frozenset(c for c in OPTIONAL if c not in TELLING and not is_requested(c, options, "ms"))
         self._line = 0
         self._blank = 0
         self._place = report.placed
         self._cut = False
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
-        self._unwanted = frozenset(OPTIONAL) - {*columns, *absent}
+        """From now on skip the columns that are not requested; the `absent` ones are still looked for."""
+        self._skipped = frozenset(OPTIONAL) - {*columns, *absent}
 
     def chunks(self) -> Iterator[Rows]:
         """The rows, some at a time."""
@@ -120,13 +120,15 @@ class _Decoder:
         header = next((line for line in lines if line.strip()), "")
         names, separator = self._header(header)
         matched = match(names, self.options.column_map, self.options.group_by)
-        if not names or not usable(matched, names, self.options.column_map, self.report, self.source.path, self._line):
+        if not names or not check_columns(
+            matched, names, self.options.column_map, self.report, self.source.path, self._line
+        ):
             return
         table = csv.reader(lines, delimiter=separator, strict=True)
         more = True
         while more:
             chunk = Rows()
-            # a limit of the whole process, and meant for the rows of this file alone
+            # the limit holds for the whole process: change it for the rows of this file only
             usual = csv.field_size_limit(LARGEST_CELL)
             try:
                 more = self._fill(chunk, table, matched, len(names))
@@ -136,7 +138,7 @@ class _Decoder:
         self.report.note_blank_lines(self.source, self._blank)
 
     def _lines(self) -> Iterator[str]:
-        """The lines of the file; bytes that are no text are marked, to be told of with the row they are in."""
+        """The lines of the file; bytes that are not UTF-8 are marked, and reported with the row that they are in."""
         for batch in self.source.batches():
             for line in io.StringIO(batch.text.decode("utf-8", "surrogateescape"), newline="\n"):
                 self._line += 1
@@ -150,10 +152,10 @@ class _Decoder:
         try:
             names = next(csv.reader([line], delimiter=separator, strict=True), [])
         except csv.Error as error:
-            self._tell(None, self._line, [Fault("not-csv", _said(error))])
+            self._refuse(None, self._line, [Fault("not-csv", _error_text(error))])
             return [], separator
         if NO_TEXT.search(line):
-            self._tell(None, self._line, [Fault("not-utf8", f"byte {_byte(line)}")])
+            self._refuse(None, self._line, [Fault("not-utf8", f"byte {_byte(line)}")])
             return [], separator
         return names, separator
 
@@ -166,17 +168,19 @@ class _Decoder:
             except StopIteration:
                 return False
             except csv.Error as error:
-                unclosed = _said(error) == UNCLOSED
-                self._tell(None, line, [Fault("truncated" if unclosed and self._cut else "not-csv", _said(error))])
+                unclosed = _error_text(error) == UNCLOSED
+                self._refuse(
+                    None, line, [Fault("truncated" if unclosed and self._cut else "not-csv", _error_text(error))]
+                )
                 if "field larger" in str(error):
-                    return False  # no more than a part of what is in quotes was read: the rest would be taken for rows
+                    return False  # the rest of the quoted text would be taken for rows
                 continue
             if not "".join(cells).strip() and len(cells) <= 1:
                 self._blank += 1
                 continue
             row, faults = self._row(cells, matched, width)
             if faults:
-                self._tell(name_of(row), line, faults)
+                self._refuse(name_of(row), line, faults)
             else:
                 chunk.rows.append(row)
                 chunk.lines.append(line)
@@ -186,7 +190,7 @@ class _Decoder:
             self._place += 1
         return True
 
-    def _tell(self, name: int | str | None, line: int, faults: list[Fault]) -> None:
+    def _refuse(self, name: int | str | None, line: int, faults: list[Fault]) -> None:
         """Record the faults of a row, which is left out."""
         if not self.report.leave_out_torn(faults, self.source, line, self.options.repair):
             self.report.refuse(faults, self.source, line, name)
@@ -202,7 +206,7 @@ class _Decoder:
             cell = cells[at]
             if not cell.isascii() and NO_TEXT.search(cell):
                 faults.append(Fault("not-utf8", f"{column} has the byte {_byte(cell)}"))
-            elif column in self._unwanted:
+            elif column in self._skipped:
                 setattr(row, column, UNREAD if cell else UNSET)
             elif column == "id":
                 name = _text(cell)
@@ -212,50 +216,50 @@ class _Decoder:
             elif column in SETTINGS:
                 setattr(row, column, UNSET if cell in ("", NOTHING) else cell)
             elif column in ("name", *COUNTS):
-                faults += self._say(column, cell)
+                faults += self._declare(column, cell)
             else:
-                reader = listed if column in LISTS or column == "delays" else number
+                reader = parse_list if column in LISTS or column == "delays" else parse_number
                 value, wrong = reader("" if cell == NOTHING else cell, column)
                 faults += wrong
                 setattr(row, column, value)
         return row, faults
 
-    def _say(self, column: str, cell: str) -> list[Fault]:
-        """Take note of what holds for the whole table."""
+    def _declare(self, column: str, cell: str) -> list[Fault]:
+        """Record what holds for the whole table."""
         value: Any = _text(cell) or ""
         if column in COUNTS:
-            with suppress(ValueError):  # what is no JSON is told as it stands
+            with suppress(ValueError):  # what is not JSON is reported as it is written
                 value = read_json(value or "{}")
-            if faults := strange(column, value):
+            if faults := check_setting(column, value):
                 return faults
-        if self.said.setdefault(column, value) != value:
-            return [Fault("several-systems", f"{column} {shown(value)}, but {shown(self.said[column])} before")]
+        if self.declared.setdefault(column, value) != value:
+            return [Fault("several-systems", f"{column} {shown(value)}, but {shown(self.declared[column])} before")]
         return []
 
 
 def _text(cell: str) -> str | None:
-    """The text in a cell; None for a text that there is not."""
+    """The text in a cell; None for a missing text."""
     if cell == NOTHING:
         return None
     return cell[1:] if cell.endswith("N") and cell[:-1].strip("\\") == "" and len(cell) > 2 else cell
 
 
-def _said(error: csv.Error) -> str:
-    """What the csv module found wrong."""
+def _error_text(error: csv.Error) -> str:
+    """The error of the csv module, in our words."""
     return UNCLOSED if "field larger" in str(error) or "end of data" in str(error) else str(error)
 
 
 def _byte(cell: str) -> str:
-    """The first byte of a text that is none, as a message shows it."""
-    found = NO_TEXT.search(cell)
-    return "" if found is None else f"0x{ord(found[0]) - 0xDC00:02x}"
+    """The first byte that is not UTF-8, as a message shows it."""
+    escaped = NO_TEXT.search(cell)
+    return "" if escaped is None else f"0x{ord(escaped[0]) - 0xDC00:02x}"
 
 
 # ---- writing ----------------------------------------------------------------------------------------------------
 
 
 class _Unix:
-    """Lines that end in a line feed: the csv module must be told of both line ends, to put both in quotes."""
+    """Writes lines that end in a line feed: the csv module must know of both line ends, to put both in quotes."""
 
     def __init__(self, file: TextIO) -> None:
         self.file = file
@@ -275,10 +279,10 @@ def write_tsv(run: Run, file: TextIO) -> list[str]:
 
 
 def _write(run: Run, file: TextIO, separator: str) -> list[str]:
-    columns, said = run.columns, scalars(run)
+    columns, settings = run.columns, scalars(run)
     table = csv.writer(_Unix(file), delimiter=separator, lineterminator="\r\n")
-    table.writerow([*columns, *said])
-    same = [json.dumps(v, ensure_ascii=False) if isinstance(v, dict) else _cell(v) for v in said.values()]
+    table.writerow([*columns, *settings])
+    same = [json.dumps(v, ensure_ascii=False) if isinstance(v, dict) else _cell(v) for v in settings.values()]
     for start in range(0, len(run), ROWS_PER_CHUNK):
         cells = [_cells(getattr(run, column)[start : start + ROWS_PER_CHUNK]) for column in columns]
         table.writerows([*row, *same] for row in zip(*cells, strict=True))
@@ -287,7 +291,7 @@ def _write(run: Run, file: TextIO, separator: str) -> list[str]:
 
 
 def _cells(values: Any) -> list[str]:
-    """Some values of a column as text."""
+    """Values of a column as text."""
     if isinstance(values, Ragged):
         digits, ends = _digits(values.values, "null"), values.offsets.tolist()
         return ["[" + ", ".join(digits[a:b]) + "]" for a, b in pairwise(ends)]
@@ -297,7 +301,7 @@ def _cells(values: Any) -> list[str]:
 
 
 def _digits(values: Floats, unknown: str) -> list[str]:
-    """Numbers to the last bit, whole ones without a decimal point."""
+    """Numbers as text, exact; whole numbers without a decimal point."""
     digits = list(map(repr, values.tolist()))
     whole = (values == np.trunc(values)) & (np.abs(values) < 2**53) & ((values != 0) | ~np.signbit(values))
     for place in np.flatnonzero(whole).tolist():

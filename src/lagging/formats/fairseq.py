@@ -54,23 +54,23 @@ from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
-from lagging.formats.tables import listed, number
+from lagging.formats.tables import parse_list, parse_number
 
 __all__ = ["recognise", "scan", "write"]
 
-TOLD = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
+TAGGED = re.compile(rb"(Delay|RW|BS|BT|[STHDL])-(\d{1,19})\t")
 OTHER = re.compile(rb"[A-Z]+-\d+(_\d+)?\t")
-"""Lines of sentences that are of no use here: P- (scores of tokens), A- (alignment), I-, E-, …"""
+"""Other lines of sentences, which are not read: P- (scores of tokens), A- (alignment), I-, E-, …"""
 
 ACTIONS = bytes.maketrans(b"01", b"RW")
 PIECES = re.compile(r"@@( |$)|▁")
 GRID = 16
-"""Samples per millisecond of speech at 16 kHz: what a source length is rounded to."""
+"""Samples per millisecond at 16 kHz: a source length is rounded to whole samples."""
 
 
 def recognise(head: bytes) -> bool:
     """Whether a line has a sentence's number and a tab after one of the tags."""
-    return any(TOLD.match(_bare(line)) for line in head.split(b"\n"))
+    return any(TAGGED.match(_bare(line)) for line in head.split(b"\n"))
 
 
 def _bare(line: bytes) -> bytes:
@@ -79,13 +79,13 @@ def _bare(line: bytes) -> bytes:
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The sentences of a file, in the order in which they are first named; faults go into `report.faults`."""
+    """The sentences of a file, in the order in which they are first named; faults and notes go to the report."""
     return collect(source, options, report, _Decoder(source, report))
 
 
 @dataclass
 class _Sentence:
-    """What the lines of one sentence say.
+    """The content of the lines of one sentence.
 
     Attributes:
         name: its number.
@@ -105,30 +105,30 @@ class _Sentence:
 
     @property
     def hypothesis(self) -> str | None:
-        """What was written."""
+        """The text that was written."""
         return self.texts.get("H", self.texts.get("D"))
 
     @property
     def tokens(self) -> int | None:
-        """How many tokens that is, without `</s>`."""
+        """The number of its tokens, without `</s>`."""
         text = self.texts.get("BT", self.hypothesis)
         return None if text is None else len(without_eos(text).split())
 
     @property
     def literal(self) -> bool:
-        """Whether it was written by us, so that nothing is to be found out."""
+        """Whether we wrote it, so that nothing has to be inferred."""
         return "source_length" in self.latency
 
 
 class _Decoder:
-    """Lines to rows, all of them at the end of the file."""
+    """Turns lines into rows, all of them at the end of the file."""
 
     def __init__(self, source: Source, report: ReadReport) -> None:
         self.source, self.report = source, report
         self.skipped = 0
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """Nothing is read that could be left out."""
+        """Do nothing: all columns are read."""
 
     def chunks(self) -> Iterator[Rows]:
         """All rows."""
@@ -137,7 +137,7 @@ class _Decoder:
             text = f"that tell of no sentence: skipped, in {self.source.path}"
             self.report.notes.append(Note("other lines", text, self.skipped, noun="line"))
         rows = Rows()
-        for sentence, line in self._understood(sentences):
+        for sentence, line in self._rows(sentences):
             rows.rows.append(line)
             rows.lines.append(sentence.line)
             rows.places.append(len(rows.places))
@@ -146,25 +146,25 @@ class _Decoder:
     # ---- lines to sentences -----------------------------------------------------------------------------------
 
     def _sentences(self) -> list[_Sentence]:
-        found: list[_Sentence] = []
+        sentences: list[_Sentence] = []
         latest: dict[int, _Sentence] = {}
         for batch in self.source.batches():
             for at, line in enumerate(batch.lines, batch.first):
                 content = _bare(line)
-                told = TOLD.match(content)
-                if told is None:
+                tagged = TAGGED.match(content)
+                if tagged is None:
                     self.skipped += OTHER.match(content) is None
                     continue
-                tag, name = told[1].decode(), int(told[2])
-                # one line more of a kind belongs to one sentence more of that number: a duplicate
+                tag, name = tagged[1].decode(), int(tagged[2])
+                # a second line of a kind belongs to a second sentence of that number: a duplicate
                 if name not in latest or tag in latest[name].texts:
                     latest[name] = _Sentence(name, at)
-                    found.append(latest[name])
-                self._take(latest[name], tag, content[told.end() :], at)
-        return found
+                    sentences.append(latest[name])
+                self._take(latest[name], tag, content[tagged.end() :], at)
+        return sentences
 
     def _take(self, sentence: _Sentence, tag: str, content: bytes, line: int) -> None:
-        """Add what one line says to its sentence."""
+        """Add the content of a line to its sentence."""
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -195,7 +195,7 @@ class _Decoder:
         if "][" in re.sub(r"[\s,]", "", inner):
             self._wrong("delays-not-a-list", "several lists in one", sentence.line, sentence)
             return
-        values, faults = listed(inner, "delays")
+        values, faults = parse_list(inner, "delays")
         for fault in faults:
             self._wrong(fault.kind, fault.detail, sentence.line, sentence, fault.token)
         sentence.delays = values if values is not None or faults else []
@@ -205,25 +205,25 @@ class _Decoder:
 
     # ---- sentences to rows ------------------------------------------------------------------------------------
 
-    def _understood(self, sentences: list[_Sentence]) -> Iterator[tuple[_Sentence, Line]]:
+    def _rows(self, sentences: list[_Sentence]) -> Iterator[tuple[_Sentence, Line]]:
         """The sentences as rows, once all are known."""
         foreign = [s for s in sentences if not s.literal and s.delays]
-        habits = _Habits.of(foreign)
+        habits = _Habits.from_sentences(foreign)
         if habits.marked:
             self.report.notes.append(Note(EOS, "a token to this log, with the last delay of its own", len(foreign)))
         for sentence in sentences:
-            told = {"Delay", "RW"} & set(sentence.texts)
+            timed = {"Delay", "RW"} & set(sentence.texts)
             length, faults = _length(sentence, habits)
-            if faults or (told and sentence.delays is None):
+            if faults or (timed and sentence.delays is None):
                 self.report.refuse(faults, self.source, sentence.line, sentence.name)
                 continue
             row = _as_written(sentence) if sentence.literal else self._row(sentence, habits)
             row.source_length = length
-            row.delays = sentence.delays if told else UNSET
+            row.delays = sentence.delays if timed else UNSET
             yield sentence, row
 
     def _row(self, sentence: _Sentence, habits: _Habits) -> Line:
-        """A sentence of which it is found out what its texts are."""
+        """The row of a sentence whose texts are inferred from the habits of the log."""
         row = Line(id=sentence.name, source=sentence.texts.get("S"))
         text, reference = sentence.hypothesis, sentence.texts.get("T")
         alone = sentence.tokens == 0 and len(sentence.delays or ()) == 1  # nothing was written but </s>
@@ -261,8 +261,8 @@ class _Habits:
     decimals: int
 
     @classmethod
-    def of(cls, sentences: list[_Sentence]) -> _Habits:
-        """The habits of a log; the first is what most sentences do, as one may have a fault."""
+    def from_sentences(cls, sentences: list[_Sentence]) -> _Habits:
+        """The habits of a log; `marked` is decided by most sentences, since a few may have faults."""
         spare = [len(s.delays or ()) - s.tokens for s in sentences if s.tokens is not None]
         return cls(
             marked=2 * spare.count(1) > len(spare),
@@ -273,15 +273,15 @@ class _Habits:
 
 
 def _as_written(sentence: _Sentence) -> Line:
-    """A sentence that says itself what it is."""
-    said = sentence.latency
+    """The row of a sentence that we wrote."""
+    entries = sentence.latency
     return Line(
         id=sentence.name,
         prediction=sentence.texts.get("H"),
         reference=sentence.texts.get("T"),
         source=sentence.texts.get("S"),
-        unit=said.get("unit", UNSET),
-        level=said.get("level", UNSET),
+        unit=entries.get("unit", UNSET),
+        level=entries.get("level", UNSET),
     )
 
 
@@ -290,9 +290,9 @@ def _words(sentence: _Sentence) -> int:
 
 
 def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fault]]:
-    """|x|; or None, and why it cannot be told."""
+    """|x|; or None, and why it is not known."""
     if sentence.literal:
-        return number(sentence.latency["source_length"], "source_length")
+        return parse_number(sentence.latency["source_length"], "source_length")
     if sentence.reads is not None:
         return sentence.reads, []
     implied = _implied(sentence, habits.decimals)
@@ -310,8 +310,8 @@ def _length(sentence: _Sentence, habits: _Habits) -> tuple[float | None, list[Fa
 
 
 def _implied(sentence: _Sentence, decimals: int) -> float | None:
-    """The source length that AP was divided by; None if AP has too few digits to tell."""
-    proportion, faults = number(sentence.latency.get("AP", ""), "AP")
+    """The source length that AP was divided by; None if AP has too few digits."""
+    proportion, faults = parse_number(sentence.latency.get("AP", ""), "AP")
     delays = sentence.delays or []
     if faults or not proportion or not np.isfinite(proportion) or not sum(delays) > 0:
         return None

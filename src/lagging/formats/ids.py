@@ -23,7 +23,7 @@ Hashes = tuple[Keys, npt.NDArray[np.uint32]]
 
 @dataclass
 class _Part:
-    """Where some segments are: the number of the first among all, the file, and their lines (of rows in order, one)."""
+    """Where some segments are: the number of the first, the file, and their lines (of consecutive lines, the first)."""
 
     start: int
     path: str | None
@@ -37,7 +37,7 @@ class _Part:
 
 
 class SeenIds:
-    """Finds ids that two parts share; in the common case of ids that only grow, it has nothing to look up.
+    """Finds ids that two parts share; ids that only grow, the common case, need no look-up.
 
     What is kept of an id is 20 bytes: 96 bits of hashes, by which two ids are told apart, and a number.
     """
@@ -59,19 +59,19 @@ class SeenIds:
         return self._n
 
     def repeated(self, run: Run) -> dict[int, Fault]:
-        """The rows of a part whose ids were in parts before, once each, and what is to be said of them."""
+        """The rows of a part whose ids were in parts before, once each, and the fault of each."""
         return {} if self._grows(run) else self._repeated(run, _hashes(run.id))
 
     def _repeated(self, run: Run, hashes: Hashes) -> dict[int, Fault]:
         if not len(run) or not self._n:
             return {}
-        self._settle()
+        self._index_waiting()
         out: dict[int, Fault] = {}
-        told: set[str] = set()  # what two lines of one part share was told when it was checked
+        reported: set[str] = set()  # ids that a part itself repeats were reported when it was checked
         for row, number in self._index.find(*hashes):
             name = run.id.item(row)
-            if str(name) not in told:
-                told.add(str(name))
+            if str(name) not in reported:
+                reported.add(str(name))
                 part = self._part(number)
                 kind = "duplicate-id" if part.path == run.origin.path else "id-in-two-files"
                 line = None if run.line is None else int(run.line[row])
@@ -79,7 +79,7 @@ class SeenIds:
         return out
 
     def add(self, run: Run) -> None:
-        """Take note of the ids of a part."""
+        """Add the ids of a part."""
         growing = self._grows(run)
         hashes = None if growing else _hashes(run.id)
         repeated = {} if hashes is None else self._repeated(run, hashes)
@@ -100,7 +100,7 @@ class SeenIds:
         self._waiting.append((names if hashes is None else hashes, self._n))
         self._n += len(run)
         if not self._growing:
-            self._settle()
+            self._index_waiting()
 
     def _grows(self, run: Run) -> bool:
         """Whether the ids of all parts are whole numbers that only grow, and so do these."""
@@ -112,8 +112,8 @@ class SeenIds:
         """The part that a segment is in."""
         return self._parts[bisect_right(self._parts, number, key=lambda part: part.start) - 1]
 
-    def _settle(self) -> None:
-        """Take into the index what so far need not be looked up."""
+    def _index_waiting(self) -> None:
+        """Add to the index the ids that were not needed in it so far."""
         for ids, start in self._waiting:
             self._index.add(*(ids if isinstance(ids, tuple) else _hashes(ids)), start)
         self._waiting = []
@@ -132,7 +132,7 @@ class SeenIds:
         yield from self._found
         if not refused:
             return
-        self._settle()
+        self._index_waiting()
         seen: dict[str, str] = {}
         keys, checks = _hashes(np.array([name for name, _, _ in refused], dtype=object))
         known = dict(self._index.find(keys, checks))
@@ -153,13 +153,13 @@ def _hashes(ids: Ids | range) -> Hashes:
 
 
 class _Index:
-    """Which hashes were seen, and where first: sorted runs, each at least twice as long as the next."""
+    """The hashes that were seen, and where first, as sorted arrays, each at least twice as long as the next."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Keys, npt.NDArray[np.uint32], Ints]] = []
 
     def add(self, keys: Keys, checks: npt.NDArray[np.uint32], start: int) -> None:
-        """Take in hashes of segments that are numbered from `start`."""
+        """Add the hashes of segments that are numbered from `start`."""
         if not len(keys):
             return
         new = _first_of_each(keys, checks, np.arange(start, start + len(keys)))
@@ -171,24 +171,24 @@ class _Index:
 
     def find(self, keys: Keys, checks: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
         """The rows whose hashes were seen, each with the number of the segment that had them first."""
-        found: dict[int, int] = {}
+        first_numbers: dict[int, int] = {}
         order = np.argsort(keys, kind="stable")
-        wanted = keys[order]  # neighbours are looked up near to each other, and what is near is in the cache
+        sorted_keys = keys[order]  # in order, look-ups stay near each other in memory
         for known, known_checks, numbers in self._runs:
-            first = np.searchsorted(known, wanted)
-            for place in np.flatnonzero(known.take(first, mode="clip") == wanted).tolist():
+            first = np.searchsorted(known, sorted_keys)
+            for place in np.flatnonzero(known.take(first, mode="clip") == sorted_keys).tolist():
                 row, at = int(order[place]), int(first[place])
-                while at < len(known) and known[at] == wanted[place]:  # as a rule, one
+                while at < len(known) and known[at] == sorted_keys[place]:  # usually one
                     if known_checks[at] == checks[row]:
-                        found[row] = min(int(numbers[at]), found.get(row, int(numbers[at])))
+                        first_numbers[row] = min(int(numbers[at]), first_numbers.get(row, int(numbers[at])))
                     at += 1
-        return sorted(found.items())
+        return sorted(first_numbers.items())
 
 
 def _first_of_each(
     keys: Keys, checks: npt.NDArray[np.uint32], numbers: Ints
 ) -> tuple[Keys, npt.NDArray[np.uint32], Ints]:
-    """Hashes in order, of the same ones the first: a thousand segments of one name are found as one."""
+    """Sorted hashes, each once, with the first segment that has it."""
     order = np.argsort(keys, kind="stable")
     keys, checks, numbers = keys[order], checks[order], numbers[order]
     if len(keys) > 1 and (keys[1:] == keys[:-1]).any():

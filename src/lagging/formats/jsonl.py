@@ -51,9 +51,10 @@ NOTHING: tuple[Any, ...] = (UNSET, None, [])
 
 @dataclass
 class Rows:
-    """Decoded lines: the line number of each, its place among the lines that are not blank, and its group, if asked.
+    """Decoded lines.
 
-    `bare` says that none has any of the columns that the first rows did not have.
+    `lines` are their line numbers, `places` their indices among the lines that are not blank, `groups` their labels.
+    `bare` says that no row has a value in a column that the first rows lack.
     """
 
     rows: list[Any] = field(default_factory=list)
@@ -64,13 +65,13 @@ class Rows:
 
 
 class Decoder(Protocol):
-    """How a file becomes rows: the one thing in which formats of one row per segment differ."""
+    """Turns a file into rows: formats with one row per segment differ in nothing else."""
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
+        """From now on skip the columns that are not requested; the `absent` ones are still looked for."""
 
     def chunks(self) -> Iterator[Rows]:
-        """The rows, some at a time; faults and notes go into the options."""
+        """The rows, some at a time; faults and notes go to the report."""
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
@@ -125,7 +126,7 @@ def _resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sa
 
 
 def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
-    """Runs of the rows, as soon as there are enough; a chunk is not kept while the next one is made."""
+    """The rows as Runs, each as soon as there are enough rows; memory holds one chunk at a time."""
     for rows in chunks:
         if len(reader.held["line"]) >= SEGMENTS_PER_PART:
             yield reader.part()
@@ -136,7 +137,7 @@ def _in_parts(reader: Reader, chunks: Iterator[Rows]) -> Iterator[Run]:
 
 
 class _Decoder:
-    """Lines of JSON to rows."""
+    """Turns lines of JSON into rows."""
 
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
@@ -150,48 +151,48 @@ class _Decoder:
         self._blank = 0
 
     def only(self, columns: Iterable[str], absent: Iterable[str]) -> None:
-        """From now on skip the columns that nobody asked for; the `absent` ones are still looked for."""
+        """From now on skip the columns that are not requested; the `absent` ones are still looked for."""
         self.fields -= set(OPTIONAL) - {*columns, *absent, *self._by}
         self._json = self._decoder()
         self._bare = self._decoder(set(absent) - set(self._by))
 
     def _decoder(self, absent: Collection[str] = ()) -> msgspec.json.Decoder[Any]:
-        """A decoder of the fields; it fails where one has any of those that are said to be absent."""
+        """A decoder of the fields; it fails on a row that has a value in one of the absent columns."""
         kinds = {**get_type_hints(Line), **dict.fromkeys(absent, UnsetType | None)}
-        wanted = [(name, kind, UNSET) for name, kind in kinds.items() if name in self.fields]
+        fields = [(name, kind, UNSET) for name, kind in kinds.items() if name in self.fields]
         labels = [(name, Any, UNSET) for name in self._labels]
         keys = {**self.keys, **self._labels}
         try:
-            return msgspec.json.Decoder(msgspec.defstruct("Line", wanted + labels, gc=False, rename=keys or None))
+            return msgspec.json.Decoder(msgspec.defstruct("Line", fields + labels, gc=False, rename=keys or None))
         except ValueError as error:  # a key with a quote, or two fields of one key
             raise UsageError(f"--by or --column-map: {error}") from None
 
     def _groups(self, rows: Iterable[Any]) -> list[str]:
-        """What each row is labelled by, if that was asked for."""
+        """The labels of each row, if groups are requested."""
         return [joined_labels([label(getattr(row, name)) for name in self._by]) for row in rows if self._by]
 
     def chunks(self) -> Iterator[Rows]:
-        """The rows of each batch; at the end it is said what was skipped."""
+        """The rows of each batch; at the end, a note says what was skipped."""
         for batch in self.source.batches():
             yield self.decode(batch)
         self.report.note_blank_lines(self.source, self._blank)
 
     def decode(self, batch: Batch) -> Rows:
-        """The rows of a batch; one that cannot be decoded at once is looked at line by line."""
+        """The rows of a batch; a batch that cannot be decoded at once is decoded line by line."""
         rows = None if self._bare is None else decode(batch, self._bare)
         bare = rows is not None
         if rows is None:
             rows = decode(batch, self._json)
             if rows is None:
                 return self._one_by_one(batch)
-            self._bare = None  # what was absent is there, or is an empty list: from now on rows are looked at
+            self._bare = None  # an absent column is there, or is an empty list: check each row from now on
         first = batch.first
         places = first - 1 - self._blank + self.report.placed
         lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
         return Rows(rows, lines, at, self._groups(rows), bare)
 
     def _one_by_one(self, batch: Batch) -> Rows:
-        found = Rows()
+        decoded = Rows()
         names = {self.keys.get(name, name): name for name in FIELDS if name in self.fields}
         for number, line in enumerate(batch.lines, batch.first):
             if not line.strip():
@@ -203,21 +204,21 @@ class _Decoder:
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
             place = number - 1 - self._blank + self.report.placed
             if not faults and row is not None:
-                found.rows.append(row)
-                found.lines.append(number)
-                found.places.append(place)
+                decoded.rows.append(row)
+                decoded.lines.append(number)
+                decoded.places.append(place)
                 if self._by:
                     own = dict(zip(self._labels, labels, strict=True))
-                    found.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
+                    decoded.groups.append(joined_labels([label(own.get(n, getattr(row, n, None))) for n in self._by]))
                 continue
             if not self.report.leave_out_torn(faults, self.source, number, self.options.repair):
                 self.report.refuse(faults, self.source, number, None if row is None else name_of(row))
             if row is not None:
                 self._look_further(row, number)
-        return found
+        return decoded
 
     def _look_further(self, row: Line, line: int) -> None:
-        """A line with one fault is left out, but may have others to tell of."""
+        """Report further faults of a line that is left out for one."""
         if not row.delays:
             return
         name = name_of(row)
@@ -232,20 +233,20 @@ class _Decoder:
 
 
 def _failed(row: Any) -> Note:
-    """That the agent failed on a sentence; what it wrote by then is not in the log."""
+    """A note that the agent failed on a sentence; what it wrote before is not in the log."""
     what = row.failed.partition(": ")[0]
     name = name_of(row)
     return Note("failed", f"{what}; nothing of it counts", 1, () if name is None else (name,))
 
 
 def _keys(options: ReadOptions) -> dict[str, str]:
-    """What the lines call the fields that have another name in them."""
+    """The keys of the fields that have other names in the lines."""
     keys = {**KEYS.get(options.format or "", {}), **options.column_map}
-    given = set(options.column_map.values())
-    for name in Line.__struct_fields__:  # what a line calls by our name may be something else
-        displaced = keys.get(name, name) in given or (name == "index" and "id" in options.column_map)
+    mapped = set(options.column_map.values())
+    for name in Line.__struct_fields__:  # a key with our name may mean something else
+        displaced = keys.get(name, name) in mapped or (name == "index" and "id" in options.column_map)
         if displaced and name not in options.column_map:
-            keys[name] = f"\ue000{name}"  # what no line has
+            keys[name] = f"\ue000{name}"  # a key that no line has
     return keys
 
 
@@ -267,10 +268,10 @@ class Reader:
     empty: list[Any] = field(default_factory=list)
 
     def hold(self, decoded: Rows) -> None:
-        """Take rows over into columns, but for those that lack what a segment must have."""
+        """Add rows to the columns; leave out those that lack what a segment must have."""
         schema, held = self.schema, self.held
         rows, lines = decoded.rows, decoded.lines
-        if schema.origin.format == "omnisteval":  # it leaves the length out where it is not above 0
+        if schema.origin.format == "omnisteval":  # it writes no length of 0
             for row in rows:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
@@ -312,7 +313,7 @@ class Reader:
             held[column] += [getattr(row, column) for row in rows]
 
     def _has_late(self, rows: list[Any], places: list[int]) -> bool:
-        """Whether rows declare late how they are to be read. Other columns that the first rows lack are left out."""
+        """Whether rows declare a unit, level or seg that the first rows do not; other late columns are left out."""
         absent = self.schema.absent
         if not absent or not rows:
             return False
@@ -332,14 +333,14 @@ class Reader:
         return any(setting in late for setting in SETTINGS)
 
     def left_out(self, column: str, names: list[Any]) -> None:
-        """Say which segments have a column that is not read, because the first rows do not have it."""
+        """Add a note about segments with a column that is not read, because the first rows do not have it."""
         if names and column not in SETTINGS:
             text = f"{column}: not in the first {SAMPLE} rows"
             self.report.notes.append(Note("column left out", text, len(names), tuple(names[:5])))
 
     @cached_property
     def _lists(self) -> tuple[str, ...]:
-        """The columns of lists that are read and can be used; elapsed times cannot beside source tokens."""
+        """The columns of lists that are read; elapsed times beside source tokens are of no use."""
         return tuple(c for c in LISTS if c in self.schema.columns and (c != "elapsed" or self.schema.unit == "ms"))
 
     def refuse(self, row: Any, line: int) -> bool:
@@ -371,7 +372,7 @@ class Reader:
         return bool(wrong)
 
     def part(self) -> Run:
-        """A Run of what is held, checked."""
+        """A checked Run of the rows held."""
         held, schema = self.held, self.schema
         self.held = defaultdict(list)
         predictions = held["prediction"]
@@ -397,18 +398,18 @@ class Reader:
 
     @property
     def keeps_prediction(self) -> bool:
-        """Whether predictions are texts that can be counted, or paths of sound files that are wanted."""
+        """Whether predictions are texts that can be counted, or paths of sound files that are requested."""
         return self.schema.has_text or (self.schema.speech_out and self.options.columns is None)
 
     def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
-        """A Run of these columns, repaired as asked, checked, and with notes; `pieces` are those that the log shows."""
+        """A Run of these columns, repaired as requested, and checked; `pieces` are the subwords that the log shows."""
         report, schema = self.report, self.schema
         run = Run(**columns, unit=schema.unit, level=schema.level, seg=schema.seg, origin=schema.origin)
-        # which of several lines counts is known only when all have been read
+        # `first` and `last` choose among all lines, so they come after the last part
         run = repair(run, [name for name in self.options.repair if name not in ("first", "last")])
         texts = run.prediction if schema.has_text else None
         counts = None if texts is None else count_tokens(texts.tolist(), schema.level, run.delays.lengths)
-        if counts is not None and len(pieces):  # a system need not cut its words as the model does
+        if counts is not None and len(pieces):  # a system may cut its words otherwise than the model
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
             strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
             report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))

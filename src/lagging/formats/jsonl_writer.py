@@ -28,7 +28,7 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     """Write an `instances.log` with the keys of SimulEval 1.1, in its order. Returns what it could not hold."""
     as_numbers = _plain if run.unit == "token" else list
     elapsed, gone = elapsed_without_steps(run)
-    no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be a lie
+    no_time = [0] if run.unit == "token" else []  # as SimulEval writes it; zeros beside milliseconds would be wrong
     for row in range(len(run)):
         delays = run.delays[row].tolist()
         record = {
@@ -58,7 +58,7 @@ def _no_text(run: Run) -> list[str]:
 
 
 def _guessed_level(run: Run) -> str:
-    """What a reader will take the tokens for, if nothing is said of them."""
+    """The level that a reader will detect, if none is declared."""
     written = np.flatnonzero(run.delays.lengths)[:SAMPLE]
     if run.prediction is None:
         return "token"
@@ -86,17 +86,17 @@ def speech_record(record: dict[str, Any], durations: list[float]) -> dict[str, A
 def write_jsonl(run: Run, file: TextIO) -> list[str]:
     """Write JSON lines with every column the Run has. Nothing is lost."""
     settings = {"unit": run.unit, "level": run.level, **({} if run.seg == "none" else {"seg": run.seg})}
-    names = {} if run.seg == "none" else {"id": "index"}  # segments are counted, as OmniSTEval counts them
+    names = {} if run.seg == "none" else {"id": "index"}  # indices of segments, as in OmniSTEval
     for row in range(len(run)):
         entries = {names.get(column, column): _entry(getattr(run, column), row) for column in run.columns}
-        said = ("prediction",) if run.unit == "none" else ()  # where no delays tell, null says that nothing was written
-        record = {column: entry for column, entry in entries.items() if entry is not None or column in said} | settings
+        kept = ("prediction",) if run.unit == "none" else ()  # without delays, only null shows that nothing was written
+        record = {column: entry for column, entry in entries.items() if entry is not None or column in kept} | settings
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return []
 
 
 def _entry(values: Any, row: int) -> Any:
-    """One entry of a column; None for what there is not."""
+    """One entry of a column; None if there is none."""
     if isinstance(values, Ragged):
         return _plain(values[row].tolist())
     value = values.item(row)

@@ -60,7 +60,7 @@ def _has_repeated_key(line: bytes) -> bool:
     try:
         json_decoder(repeated).decode(line.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, ValueError, RecursionError):
-        return False  # what is wrong with the line is told by whoever decodes it
+        return False  # the decoder reports what is wrong with the line
     return bool(repeated)
 
 
@@ -71,7 +71,7 @@ def _closing_quotes(text: bytes) -> Ints:
     before = raw[colons - 1]
     closing: Ints = colons[before == QUOTE] - 1
     if (before <= SPACE).any():
-        spaced = [found.start() for found in SPACED.finditer(text)]
+        spaced = [quote.start() for quote in SPACED.finditer(text)]
         closing = np.union1d(closing, np.array(spaced, dtype=np.int64))
     return closing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of JSON, decoded many at once, or one by itself, to say what is wrong with it; and what ours hold."""
+"""Lines of JSON: many decoded at once, or one by itself, to find its faults; and the fields of ours."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = [
     "read_id",
     "read_number",
     "shown",
-    "torn",
+    "surrogate_fault",
 ]
 
 
 UNREAD: Any = ...
-"""What a row has in a column that is there, and is not read."""
+"""The value of a column that a row has, but that is not read."""
 
 
 class Line(msgspec.Struct, gc=False):
-    """What is read of a line; everything else in it is skipped."""
+    """The fields that are read of a line; all others are skipped."""
 
     index: int | str | UnsetType = UNSET
     id: int | str | UnsetType = UNSET
@@ -89,7 +89,7 @@ LONGEST = 60
 """Characters of a value that a message shows."""
 
 Read = Callable[[str, Any], tuple[Any, list[Fault]]]
-"""From a key and its value to what is taken for it, and what is wrong with it."""
+"""From a key and its value to the value that is read, and its faults."""
 
 Row = TypeVar("Row")
 
@@ -101,7 +101,7 @@ def shown(value: object) -> str:
     if not isinstance(value, list | dict | bool | None):
         return brief(str(value))
     text = ""
-    for part in JSON.iterencode(value):  # as far as it is shown, however large it is
+    for part in JSON.iterencode(value):  # stop early: the value may be large
         text += part
         if len(text) > LONGEST:
             break
@@ -114,11 +114,11 @@ def brief(text: str) -> str:
 
 
 def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None:
-    """The objects of a batch, one on each line; None if the lines must be looked at one by one."""
+    """The objects of a batch, one per line; None if the lines must be decoded one by one."""
     try:
         if not batch.text.isascii():
-            batch.text.decode("utf-8")  # what msgspec skips, it does not check
-        # one object on each line, and not two on one and none on another
+            batch.text.decode("utf-8")  # msgspec does not check the fields that it skips
+        # exactly one object on each line
         one_each = (np.frombuffer(batch.text, np.uint8)[batch.starts] == ord("{")).all()
         rows = decoder.decode_lines(batch.text) if one_each and not has_repeated_keys(batch) else []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -127,16 +127,16 @@ def decode(batch: Batch, decoder: msgspec.json.Decoder[Row]) -> list[Row] | None
 
 
 def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | None, list[Fault]]:
-    """What one line has under the given keys, and what is wrong with it; None if it is no object."""
+    """The values of a line under the given keys, and its faults; None if it is not an object."""
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        if error.end == len(line) and error.reason == "unexpected end of data":  # no line break: cut within a letter
+        if error.end == len(line) and error.reason == "unexpected end of data":  # no line break: cut within a character
             return None, [Fault("truncated", f"within a letter, at byte {error.start + 1}")]
         return None, [Fault("not-utf8", f"byte {error.start + 1} is 0x{line[error.start]:02x}")]
     repeated: list[str] = []
     try:
-        found = json_decoder(repeated).decode(text)
+        record = json_decoder(repeated).decode(text)
     except json.JSONDecodeError as error:
         kind = "not-json" if line.endswith(b"\n") else "truncated"
         return None, [Fault(kind, f"{error.msg.removesuffix(' at')} at column {error.pos + 1}")]
@@ -144,13 +144,13 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
         return None, [Fault("not-json", "nested too deeply")]
     except ValueError as error:  # an integer of more than 4300 digits
         return None, [Fault("not-json", str(error).partition(";")[0])]
-    if not isinstance(found, dict):
-        return None, [Fault("not-an-object", shown(found))]
+    if not isinstance(record, dict):
+        return None, [Fault("not-an-object", shown(record))]
     values: dict[str, Any] = {}
     faults = [Fault("repeated-key", shown(key)) for key in dict.fromkeys(repeated)]
     for key, read in readers.items():
-        if key in found:
-            values[key], wrong = read(key, found[key])
+        if key in record:
+            values[key], wrong = read(key, record[key])
             faults += wrong
     return values, faults
 
@@ -158,18 +158,18 @@ def explain(line: bytes, readers: Mapping[str, Read]) -> tuple[dict[str, Any] | 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 
-def torn(key: str) -> Fault:
-    """The fault of a text that no file can hold."""
+def surrogate_fault(key: str) -> Fault:
+    """The fault of a text with half of a surrogate pair, which UTF-8 cannot encode."""
     return Fault("not-utf8", f"half of a surrogate pair in {key}")
 
 
 def read_as_is(key: str, value: Any) -> tuple[Any, list[Fault]]:
-    """What is looked at later."""
+    """The value as it is; it is checked later."""
     return value, []
 
 
-def _read_aside(key: str, value: Any) -> tuple[Any, list[Fault]]:
-    """What enters no score is never a fault; a text that no file can hold is made one that a file can."""
+def _read_label(key: str, value: Any) -> tuple[Any, list[Fault]]:
+    """A value that enters no score, so never a fault; a text that UTF-8 cannot encode is replaced."""
     first = value[:1] if isinstance(value, list) else [value]
     if any(isinstance(part, str) and is_torn(part) for part in first):
         return str(first[0]).encode("utf-8", "replace").decode("utf-8"), []
@@ -181,7 +181,7 @@ def read_id(key: str, value: object) -> tuple[Any, list[Fault]]:
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     if isinstance(value, str) and is_torn(value):
-        return UNSET, [torn(key)]
+        return UNSET, [surrogate_fault(key)]
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value, []
     return UNSET, [Fault("bad-id", shown(value))]
@@ -208,12 +208,12 @@ def _float(value: Any) -> float:
 
 
 def read_number(kind: str) -> Read:
-    """A reader of numbers; what is none is a fault of this kind."""
+    """A reader of numbers; anything else is a fault of this kind."""
 
     def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if value is None or _is_number(value):
             return None if value is None else _float(value), []
-        return UNSET, [Fault(kind, _said(kind, key, value))]
+        return UNSET, [Fault(kind, _show_with_key(kind, key, value))]
 
     return read
 
@@ -221,16 +221,16 @@ def read_number(kind: str) -> Read:
 def _read_text(kind: str) -> Read:
     def read(key: str, value: object) -> tuple[Any, list[Fault]]:
         if isinstance(value, str) and is_torn(value):
-            return UNSET, [torn(key)]
+            return UNSET, [surrogate_fault(key)]
         if value is None or isinstance(value, str):
             return value, []
-        return UNSET, [Fault(kind, _said(kind, key, value))]
+        return UNSET, [Fault(kind, _show_with_key(kind, key, value))]
 
     return read
 
 
-def _said(kind: str, key: str, value: object) -> str:
-    """A value as a message shows it; with its key, where the words for the fault do not name it."""
+def _show_with_key(kind: str, key: str, value: object) -> str:
+    """A value as a message shows it; with its key, if the kind of fault does not name it."""
     return f"{key}: {shown(value)}" if kind in ("bad-value", "bad-column") else shown(value)
 
 
@@ -242,10 +242,10 @@ FIELDS: dict[str, Read] = {
     "prediction": _read_text("bad-prediction"),
     "prediction_spm": read_as_is,
     "reference": _read_text("bad-reference"),
-    "source": _read_aside,
-    "document": _read_aside,
+    "source": _read_label,
+    "document": _read_label,
     **dict.fromkeys(LISTS, read_as_is),
     **{column: read_number(WRONG.get(column, "bad-column")) for column in NUMBERS},
     **dict.fromkeys(("seg", "unit", "level", "failed"), _read_text("bad-value")),
 }
-"""How each field of a line is read, if it is looked at by itself."""
+"""How each field of a line is read, when the line is decoded by itself."""

@@ -82,7 +82,9 @@ def merge_logs(paths: Paths, options: ReadOptions, *, name: str | None = None) -
     """Several logs of one system as one Run, like `merge`, with all options in one object."""
     parts = read_parts(paths, options, name)
     run = Run.concat(parts)
-    run = replace(run, notes=tuple(note for note in run.notes if note.kind != "several files"))  # that is the point
+    run = replace(
+        run, notes=tuple(note for note in run.notes if note.kind != "several files")
+    )  # expected when logs are merged
     _, first, which = np.unique(run.id, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(run)))
     differ = {column: _differ(getattr(run, column), first[which[again]], again) for column in CONTENT}
@@ -114,7 +116,7 @@ def _origin(parts: Sequence[Run]) -> Origin:
 
 
 def _dropped(parts: Sequence[Run], run: Run) -> Iterator[Note]:
-    """Columns that had to go because not every log has them."""
+    """Notes about columns that are left out because not every log has them."""
     for column in CONTENT:
         if getattr(run, column) is None and any(getattr(part, column) is not None for part in parts):
             yield Note("column left out", f"{column}: not every log has it")
@@ -146,15 +148,15 @@ def _conflicts(run: Run, parts: Sequence[Run], later: Ints, earlier: Ints) -> Fa
     faults = Faults()
     for row, first in zip(later.tolist(), earlier.tolist(), strict=True):
         places = []
-        for one in (row, first):
-            which = int(np.searchsorted(starts, one, side="right")) - 1
+        for index in (row, first):
+            which = int(np.searchsorted(starts, index, side="right")) - 1
             lines = parts[which].line
-            line = None if lines is None else int(lines[one - starts[which]])
+            line = None if lines is None else int(lines[index - starts[which]])
             places.append((parts[which].origin.path, line))
         (path, line), (first_path, first_line) = places
-        said = "; ".join(text for column in CONTENT if (text := _difference(run, column, first, row)))
-        at = first_path if first_line is None else f"{first_path}:{first_line}"
-        faults.add(Fault("conflict", f"{said} (first at {at})", path, line, run.id.item(row)))
+        differences = "; ".join(text for column in CONTENT if (text := _difference(run, column, first, row)))
+        first_place = first_path if first_line is None else f"{first_path}:{first_line}"
+        faults.add(Fault("conflict", f"{differences} (first at {first_place})", path, line, run.id.item(row)))
     return faults
 
 
@@ -182,5 +184,5 @@ def _text_difference(column: str, a: str | None, b: str | None) -> str:
     first = next(((place, pair) for place, pair in words if pair[0] != pair[1]), None)
     if first is None:
         return f"{column}: white space"
-    place, (one, other) = first
-    return f"{column} at word {place}: {one} → {other}"
+    place, (word, other_word) = first
+    return f"{column} at word {place}: {word} → {other_word}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a Run a file will not give back, in the same words whatever the format."""
+"""What a file cannot hold of a Run, in the same words for every format."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def lost(
     Args:
         run: what is written.
         kept: the columns that the format holds.
-        more: what else the writer found to be lost.
-        unit, level, seg: what the file will be taken to have; not given where it says so itself.
+        more: further losses that the writer found.
+        unit, level, seg: what a reader of the file will assume; None if the file declares it.
 
     Example:
         >>> run = Run.from_delays([[1, 2]], source_length=[2], level="word")
         >>> lost(run, {"id", "delays"}, unit="token", level="char")
         ['source_length', 'level (read it with --level word)']
     """
-    said = [column for column in run.columns if column not in kept]
-    said += more
+    losses = [column for column in run.columns if column not in kept]
+    losses += more
     if level not in (None, run.level):
         model = " spm --spm-model FILE" if is_spm(run.level) else f" {run.level}"
-        said.append(f"level (read it with --level{model})")
+        losses.append(f"level (read it with --level{model})")
     if unit not in (None, run.unit):
-        said.append(f"unit (read it with --unit {run.unit})")
+        losses.append(f"unit (read it with --unit {run.unit})")
     if seg not in (None, run.seg):
-        said.append(f"seg ({run.seg}, read back as {seg})")
+        losses.append(f"seg ({run.seg}, read back as {seg})")
         if seg == "none" and "delays" in kept and (run.delays.values < 0).any():
-            said.append("negative delays (a fault when read back)")
-    return said
+            losses.append("negative delays (a fault when read back)")
+    return losses
 
 
 def elapsed_without_steps(run: Run) -> tuple[Ragged | None, list[str]]:

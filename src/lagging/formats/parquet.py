@@ -45,10 +45,10 @@ from lagging.formats.tables import (
     NEEDED,
     SCALARS,
     WRONG_LIST,
+    check_columns,
+    check_setting,
     match,
-    restored,
-    strange,
-    usable,
+    restore_settings,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
             declared = _read_metadata(arrow_schema, source, report)
             if source.portion is not None and source.portion.start:  # counts are of the whole file: counted once
                 declared = {name: value for name, value in declared.items() if name not in COUNTS}
-            yield from restored(_scan_batches(source, options, report, arrow_schema, batches, declared), declared)
+            yield from restore_settings(
+                _scan_batches(source, options, report, arrow_schema, batches, declared), declared
+            )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         report.faults.add(Fault("not-arrow", str(error).partition("\n")[0][:100], source.path))
 
@@ -93,7 +95,7 @@ def from_batches(
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
     declared = _read_metadata(arrow_schema, source, report)
-    yield from restored(
+    yield from restore_settings(
         _scan_batches(source, options, report, arrow_schema, slices, declared, sample_all=True), declared
     )
 
@@ -108,7 +110,7 @@ def _read_metadata(arrow_schema: pyarrow.Schema, source: Source, report: ReadRep
     if not isinstance(declared, dict):
         report.faults.add(Fault("bad-value", f"the metadata `lagging` of the schema are {text[:60]!r}", source.path))
         return {}
-    wrong = {name: strange(name, value) for name, value in declared.items() if name in SCALARS}
+    wrong = {name: check_setting(name, value) for name, value in declared.items() if name in SCALARS}
     report.faults.add(*(replace(fault, path=source.path) for faults in wrong.values() for fault in faults))
     return {name: declared[name] for name, faults in wrong.items() if not faults}
 
@@ -125,7 +127,7 @@ def _scan_batches(
 ) -> Iterator[Run]:
     """The parts of a table; its first batches, or all if `sample_all`, give its schema."""
     matched = match(arrow_schema.names, options.column_map, options.group_by)
-    if not usable(matched, arrow_schema.names, options.column_map, report, source.path):
+    if not check_columns(matched, arrow_schema.names, options.column_map, report, source.path):
         return
     types = {column: arrow_schema.field(place).type for column, place in matched.places.items()}
     misfits = [fault for column, kind in types.items() for fault in type_faults(column, kind, source.path)]
@@ -238,7 +240,7 @@ class _Table:
     batch: Any
 
     def __post_init__(self) -> None:
-        """Take the columns over from Arrow; rows that hold something impossible are marked to be left out."""
+        """Convert the columns from Arrow; rows with impossible values are marked to be left out."""
         self.columns: dict[str, Any] = {}
         self.missing: dict[str, npt.NDArray[np.bool_]] = {}
         self.faults: dict[int, list[Fault]] = {}
@@ -267,7 +269,7 @@ class _Table:
         self.faults.setdefault(row, []).append(Fault(kind, detail, token=token))
 
     def _text(self, row: int, column: str, value: Any) -> Any:
-        """A text, or a name, or what else is neither number nor list."""
+        """A value that is neither a number nor a list; its faults are recorded."""
         if isinstance(value, bytes):
             self._wrong(row, "not-utf8", f"{column} has bytes that are no text")
         elif column == "id" and isinstance(value, float):
@@ -328,19 +330,19 @@ class _Table:
         kept = self._kept(reader)
         if not kept.any():
             return
-        some = slice(None) if kept.all() else kept
+        chosen = slice(None) if kept.all() else kept
         rows = np.arange(1, len(self) + 1) + self.before
         schema = reader.schema
-        texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][some] for c in TEXTS if c in self.columns}
+        texts = {c: np.array([*self.columns[c], None], dtype=object)[:-1][chosen] for c in TEXTS if c in self.columns}
         ids = self.columns["id"] if schema.has_id else rows - 1 + self.report.placed
         ids = ids if isinstance(ids, np.ndarray) else np.array([*ids, None], dtype=object)[:-1]
-        names = ids[some]
+        names = ids[chosen]
         for column in (*schema.absent, *(() if schema.has_text or schema.speech_out else ("prediction",))):
             if column in self.columns:
                 reader.left_out(column, ids[self._is_filled(column) & kept].tolist())
         columns = {c: self.columns[c] for c in (*LISTS, *NUMBERS) if c in schema.columns and c in self.columns}
         columns |= {c: self.columns[c] for c in NEEDED}
-        numbers = {c: v.take(some) if isinstance(v, Ragged) else v[some] for c, v in columns.items()}
+        numbers = {c: v.take(chosen) if isinstance(v, Ragged) else v[chosen] for c, v in columns.items()}
         if schema.untimed:
             written = texts.get("prediction", np.full(len(names), None))
             numbers |= {"delays": no_times(written, schema.level), "source_length": np.full(len(names), np.nan)}
@@ -352,8 +354,8 @@ class _Table:
             reference=reader.references({"id": names.tolist(), "reference": texts["reference"].tolist()})
             if "reference" in texts
             else None,
-            line=rows[some],
-            group=None if self.groups is None else self.groups[some],
+            line=rows[chosen],
+            group=None if self.groups is None else self.groups[chosen],
         )
 
     def _is_filled(self, column: str) -> npt.NDArray[np.bool_]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain text: a prediction per line, and no delays. Any file of text looks like it, so it is read only if asked for."""
+"""Plain text: a prediction per line, and no delays. Any file of text looks like it, so it is read only on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
 
 
 class _Decoder:
-    """Lines of text to rows."""
+    """Turns lines of text into rows."""
 
     def __init__(self, source: Source, report: ReadReport) -> None:
         self.source, self.report = source, report
@@ -45,7 +45,7 @@ class _Decoder:
     def chunks(self) -> Iterator[Rows]:
         """The rows of each batch of lines."""
         for batch in self.source.batches():
-            found = Rows()
+            rows = Rows()
             for number, line in enumerate(batch.lines, batch.first):
                 try:
                     text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
@@ -53,10 +53,10 @@ class _Decoder:
                     what = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
                     self.report.refuse([Fault("not-utf8", what)], self.source, number, None)
                     continue
-                found.rows.append(Line(prediction=text, unit="none"))
-                found.lines.append(number)
-                found.places.append(number - 1 + self.report.placed)
-            yield found
+                rows.rows.append(Line(prediction=text, unit="none"))
+                rows.lines.append(number)
+                rows.places.append(number - 1 + self.report.placed)
+            yield rows
 
 
 def write(run: Run, file: TextIO) -> list[str]:

@@ -25,7 +25,7 @@ __all__ = ["Batches", "list_row_groups", "opened", "recognise"]
 
 MAGIC = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 LEAST = 1000
-"""How many rows are taken together at least: as many as decide what a log of JSON lines is."""
+"""The least number of rows read together: as many as the schema of JSON lines is resolved from."""
 
 PARTS = 4
 """How many parts small row groups that are read together have at least."""
@@ -51,7 +51,7 @@ def _arrow() -> Any:
 def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it."""
     pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
-    # such a file is read from its end: a pipe, or what is compressed, is taken into memory
+    # such a file is read from its end: a pipe, or a compressed file, is read into memory
     plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
     with pa.OSFile(str(source.file)) if plain else pa.BufferReader(source.whole()) as file:
         if options.format == "arrow":
@@ -120,9 +120,9 @@ def _whole(
             read += batch.num_rows
             yield batch
     except (pa.ArrowException, OSError) as error:
-        said = str(error).partition("\n")[0][:100]
+        message = str(error).partition("\n")[0][:100]
         lost = f"row {read + 1} and all after it" if rows is None else f"rows {read + 1} to {rows}"
-        report.faults.add(Fault("not-arrow", f"{lost}: {said}", source.path, read + 1))
+        report.faults.add(Fault("not-arrow", f"{lost}: {message}", source.path, read + 1))
 
 
 def _start(file: Path) -> bytes:
@@ -133,5 +133,5 @@ def _start(file: Path) -> bytes:
 def _slices(ipc: Any, names: list[str], size: int) -> Iterator[pyarrow.RecordBatch]:
     for number in range(ipc.num_record_batches):
         batch = ipc.get_batch(number).select(names)
-        batch.validate(full=True)  # Arrow's own files are taken at their word, and a damaged one would be read astray
+        batch.validate(full=True)  # pyarrow does not check Arrow files itself, and would misread a damaged one
         yield from (batch.slice(start, size) for start in range(0, batch.num_rows, size))

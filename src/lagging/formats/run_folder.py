@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies beside the log of a run: by its `run.json`, whether it is all of it."""
+"""The files beside the log of a run; its `run.json` says whether the log is complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDS = {
 
 
 def unfinished(source: Source) -> Iterator[Note]:
-    """That a run has more sentences than its log; nothing if that cannot be told, which is no fault of the log."""
+    """A note that a run has more sentences than its log; none if that is not known, which is no fault of the log."""
     if source.file is None or source.file.name != LOG:
         return
     data = _read(source.file.with_name(MANIFEST))
@@ -33,8 +33,8 @@ def unfinished(source: Source) -> Iterator[Note]:
         return
     done = _part(summary, "done") if isinstance(summary, dict) else _lines(source)
     if isinstance(done, int) and done < total:
-        how = ENDS.get(str(_part(sessions[-1], "by"))) if isinstance(sessions, list) and sessions else None
-        why = f"{MANIFEST} says that {how or 'it has not ended'}"
+        ending = ENDS.get(str(_part(sessions[-1], "by"))) if isinstance(sessions, list) and sessions else None
+        why = f"{MANIFEST} says that {ending or 'it has not ended'}"
         yield Note("unfinished run", f"{done} of {counted(total, 'sentence')}: {why}")
 
 

@@ -45,7 +45,7 @@ def parse(line: bytes) -> tuple[Floats, int]:
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The sentences of a file of actions, in parts; faults go into `report.faults`."""
+    """The sentences of a file of actions, in parts; faults and notes go to the report."""
     described = "READ/WRITE strings, delays in source tokens, source length = number of reads"
     origin = Origin(source.path, "rw", described, named=False)
     for batch in source.batches():

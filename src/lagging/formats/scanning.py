@@ -16,9 +16,10 @@ from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_not
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
 from lagging.formats.quarantine import assign_to_segments, catch_unreadable, drop_faulty, flush_faults
+from lagging.formats.registry import Format, format_by_ending, format_named
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
-from lagging.formats.sniff import FORMATS, Format, format_named, recognise
+from lagging.formats.sniff import recognise
 from lagging.formats.source import Source, resolve
 
 __all__ = ["Paths", "Progress", "Validation", "read_parts", "scan_log", "system_name", "validate_log"]
@@ -218,5 +219,5 @@ def system_name(source: Source) -> str:
     if source.file.name.startswith(("instances.", "metrics.json")):
         return source.file.resolve().parent.name
     name = source.file.name.removesuffix(".gz")
-    endings = [ending for known in FORMATS.values() for ending in known.suffixes]
-    return next((name.removesuffix(ending) for ending in endings if name.endswith(ending)), name)
+    known = format_by_ending(name)
+    return name if known is None else next(name.removesuffix(end) for end in known.suffixes if name.endswith(end))

@@ -31,8 +31,8 @@ from lagging.data.units import is_too_fast
 from lagging.errors import Note, UsageError
 from lagging.formats.line import Line, name_of
 from lagging.formats.options import ReadOptions
+from lagging.formats.registry import format_named
 from lagging.formats.report import ReadReport
-from lagging.formats.sniff import FORMATS
 from lagging.formats.source import Source, first_line
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "counts_space",
     "find_level",
     "guess_unit",
+    "has_known_keys",
     "is_requested",
     "recognise",
     "resolve_schema",
@@ -100,6 +101,11 @@ def recognise(head: bytes) -> str | None:
     if "prediction_length" in keys or {"index", "prediction"} <= keys:
         return "simuleval"
     return "jsonl"
+
+
+def has_known_keys(head: bytes) -> bool:
+    """Whether the first line that is not blank is an object with delays or a prediction."""
+    return bool(_keys(first_line(head)) & {"delays", "prediction"})
 
 
 def _keys(line: bytes) -> set[str]:
@@ -233,9 +239,8 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
     report.notes.extend(_note_unchecked(unread))
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
     measured = f"{kinds}, delays in {'ms' if unit == 'ms' else 'source tokens'} ({evidence})"
-    described = (
-        f"{TITLES[flavour]}, {'text without delays' if untimed else measured}, target counted in {_tokens_of(level)}"
-    )
+    title = TITLES.get(flavour) or format_named(flavour).title
+    described = f"{title}, {'text without delays' if untimed else measured}, target counted in {_tokens_of(level)}"
     return LogSchema(
         origin=Origin(source.path, flavour, described, named=sample.has_id),
         unit=unit,
@@ -312,7 +317,7 @@ def _is_untimed(options: ReadOptions, flavour: str, sample: Sample, speech_out: 
     declared = sample.declared.get("unit")
     if options.unit is not None or declared is not None:
         return options.unit is None and declared == "none"
-    if speech_out or not FORMATS[flavour].untimed or sample.timed:
+    if speech_out or not format_named(flavour).untimed or sample.timed:
         return False
     texts = [text or "" for text in sample.predictions if text is not UNSET]
     # where nothing was written there need not be delays

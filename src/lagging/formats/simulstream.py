@@ -30,7 +30,7 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import Origin, Run, make_ids, make_texts
 from lagging.data.tokens import count_tokens, is_torn
 from lagging.errors import Fault, Note, UsageError
-from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, torn
+from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, surrogate_fault
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Batch, Source
@@ -40,10 +40,10 @@ from lagging.formats.subwords import Joint, find_joint, join, usual_level
 __all__ = ["file_name", "scan", "to_ms"]
 
 ADDRESS = 1 << 31
-"""A server names a stream by the address of an object: a number beyond this is a name, and counts nothing."""
+"""A server names a stream by the address of an object: a number beyond this is a name, not an index."""
 
 DIGITS = 6
-"""Decimal places of a millisecond that are kept, so that seconds written and read again are the same."""
+"""Decimal places of a millisecond that are kept, so that seconds survive writing and reading."""
 
 PER_STEP = (
     "elapsed times decrease: as in simulstream, each counts the computing of its own step alone; "
@@ -52,7 +52,7 @@ PER_STEP = (
 
 
 class Row(msgspec.Struct, gc=False):
-    """What is read of a line; everything else in it is skipped."""
+    """The fields that are read of a line; all others are skipped."""
 
     id: int | str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType | None = UNSET
@@ -72,13 +72,13 @@ STEP = ("total_audio_processed", "computation_time", "generated_tokens", "delete
 def _read_metadata(key: str, value: Any) -> tuple[Any, list[Fault]]:
     if value is not None and not isinstance(value, dict):
         return UNSET, [Fault("bad-value", f"{key}: {shown(value)}")]
-    return (UNSET, [torn(key)]) if value and is_torn(str(value.get("wav_name"))) else (value, [])
+    return (UNSET, [surrogate_fault(key)]) if value and is_torn(str(value.get("wav_name"))) else (value, [])
 
 
 def _read_tokens(key: str, value: Any) -> tuple[Any, list[Fault]]:
     if value is not None and not (isinstance(value, list) and all(isinstance(token, str) for token in value)):
         return UNSET, [Fault("bad-value", f"{key}: {shown(value)}")]
-    return (UNSET, [torn(key)]) if value and any(map(is_torn, value)) else (value, [])
+    return (UNSET, [surrogate_fault(key)]) if value and any(map(is_torn, value)) else (value, [])
 
 
 READERS: dict[str, Read] = {
@@ -90,14 +90,14 @@ READERS: dict[str, Read] = {
     "deleted_tokens": _read_tokens,
     "model_loading_time": lambda key, value: (value, []),
 }
-"""How each field of a line is read, if it is looked at by itself."""
+"""How each field of a line is read, when the line is decoded by itself."""
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
-    """The streams of a log as one Run, since none is known to be complete before the end; faults go into `options`."""
+    """The streams of a log as one Run, since none is known to be complete before the end; faults go to the report."""
     if options.unit == "token":
         raise UsageError(f"{source.path}: the delays of a simulstream log are times, so its unit is ms")
     log = _Log(source, options, report)
@@ -109,7 +109,7 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
 
 
 class _Log:
-    """Lines to streams, and streams to a Run."""
+    """Turns lines into streams, and streams into a Run."""
 
     def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
         self.source, self.options, self.report = source, options, report
@@ -124,7 +124,7 @@ class _Log:
         self.report.faults.add(Fault(kind, detail, self.source.path, line, name))
 
     def hold(self, batch: Batch) -> None:
-        """Take the lines of a batch over; one that cannot be decoded at once is looked at line by line."""
+        """Add the lines of a batch; a batch that cannot be decoded at once is decoded line by line."""
         rows = decode(batch, self._json)
         if rows is not None:
             for line, row in enumerate(rows, batch.first):
@@ -144,10 +144,10 @@ class _Log:
             if faults:
                 self._doubt(name)
             if name is not None or not faults:
-                self._take(row, line, told=bool(faults))
+                self._take(row, line, faulty=bool(faults))
 
     def _doubt(self, name: int | str | None) -> None:
-        """After a line that cannot be read, what its stream deletes cannot be checked: any stream, if it has no id."""
+        """Stop checking the deletions of a stream after a line that cannot be read; of all streams, if it has no id."""
         if name is None and self._sure:
             self._sure = False
             for stream in self.streams:
@@ -155,12 +155,12 @@ class _Log:
         elif name in self._by_id:
             self._by_id[name].sure = False
 
-    def _take(self, row: Row, line: int, told: bool = False) -> None:
-        """Take a line over; `told` if it is known already that something in it has the wrong type."""
-        said = [None if (value := getattr(row, key)) is UNSET else value for key in STEP]
-        is_step = row.metadata is UNSET or any(value is not None for value in said)
+    def _take(self, row: Row, line: int, faulty: bool = False) -> None:
+        """Add a line; `faulty` if a wrong type in it was reported already."""
+        step = [None if (value := getattr(row, key)) is UNSET else value for key in STEP]
+        is_step = row.metadata is UNSET or any(value is not None for value in step)
         if row.id is UNSET:
-            if row.metadata is UNSET and all(value is None for value in said):
+            if row.metadata is UNSET and all(value is None for value in step):
                 self._other += row.model_loading_time is UNSET
                 return
             self._fault("missing-id", "a line belongs to a stream by its `id`", line)
@@ -168,17 +168,17 @@ class _Log:
             return
         stream = self._by_id.get(row.id)
         if stream is None:
-            stream = self._by_id[row.id] = Stream(row.id, line, sure=self._sure and not told)
+            stream = self._by_id[row.id] = Stream(row.id, line, sure=self._sure and not faulty)
             self.streams.append(stream)
         if isinstance(row.metadata, dict):
             stream = self._by_id[row.id] = self._name(stream, row.metadata, line, row.id)
         if is_step:
-            for fault in stream.step(*said):
-                if not (told and fault.kind in ("missing-audio", "bad-value")):
+            for fault in stream.step(*step):
+                if not (faulty and fault.kind in ("missing-audio", "bad-value")):
                     self._fault(fault.kind, fault.detail, line, row.id)
 
     def _name(self, stream: Stream, metadata: dict[str, Any], line: int, key: int | str) -> Stream:
-        """The stream, named; a new one if another recording begins under the same id, as servers give ids out again."""
+        """The stream of a recording; a new one if the id was used for another recording, since servers reuse ids."""
         name = metadata.get("wav_name")
         if name is None:
             return stream
@@ -193,7 +193,7 @@ class _Log:
         return stream
 
     def finish(self) -> None:
-        """Say what was skipped, and which recordings were processed twice."""
+        """Report what was skipped, and recordings that were processed twice."""
         note, path = self.report.notes.append, self.source.path
         self.report.note_blank_lines(self.source, self._blank)
         if self._other:
@@ -208,32 +208,32 @@ class _Log:
                 self._fault("stream-twice", detail, stream.line, stream.id)
 
     def run(self) -> Run:
-        """A segment per stream, checked, and with notes."""
+        """A checked Run with a segment per stream."""
         streams, options, report = self.streams, self.options, self.report
         vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
         joint = find_joint([stream.tokens for stream in streams], vocabulary)
         level = options.level or usual_level((join(stream.tokens, joint).text for stream in streams), vocabulary)
         texts, written, erased = zip(*(stream.read(joint, level) for stream in streams), strict=True)
         columns = self._columns(Ragged.from_rows(written))
-        unsaid = np.array([not stream.says_deleted for stream in streams])
+        unknown = np.array([not stream.says_deleted for stream in streams])
         revisions = np.array([len(stream.deletions) for stream in streams])
         named = [stream.id for stream in streams]
         run = Run(
             **{name: values for name, values in columns.items() if values is not None},
-            erased=np.where(unsaid, np.nan, erased),
-            revisions=np.where(unsaid, np.nan, revisions),
+            erased=np.where(unknown, np.nan, erased),
+            revisions=np.where(unknown, np.nan, revisions),
             id=make_ids(list(map(str, named)) if _are_addresses(named) else named),
             prediction=make_texts(texts),
             document=make_texts(_documents([stream.recording for stream in streams])),
             line=np.array([stream.line for stream in streams], dtype=np.int64),
             unit="ms",
             level=level,
-            # an id is that of a connection to a server, and no place in a test set
+            # an id belongs to a connection to a server, not to a segment of the test set
             origin=Origin(self.source.path, "simulstream", _describe(joint, level), named=False),
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         report.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
-        report.notes.extend([*remark(run), *self._remark(run, unsaid)])
+        report.notes.extend([*remark(run), *self._remark(run, unknown)])
         return run
 
     def _columns(self, steps: Ragged) -> dict[str, Any]:
@@ -243,21 +243,21 @@ class _Log:
         if not any(None in stream.compute for stream in self.streams):
             compute = Ragged.from_rows([to_ms(stream.compute) for stream in self.streams])
             elapsed = Ragged(np.round(delays.values + compute.pick(steps).values, DIGITS), steps.offsets)
-        wanted = self.options.columns
+        requested = self.options.columns
         aside = {"arrivals": arrivals, "compute": compute, "steps": steps}
         return {
             "delays": delays,
             "source_length": np.nan_to_num(arrivals.last()),
             "elapsed": elapsed,
-            **{name: values for name, values in aside.items() if wanted is None or name in {"compute", *wanted}},
+            **{name: values for name, values in aside.items() if requested is None or name in {"compute", *requested}},
         }
 
-    def _remark(self, run: Run, unsaid: npt.NDArray[np.bool_]) -> Iterator[Note]:
+    def _remark(self, run: Run, unknown: npt.NDArray[np.bool_]) -> Iterator[Note]:
         if untimed := sum(stream.compute.count(None) for stream in self.streams):
             text = "no `computation_time`: elapsed times and computing times are not available"
             yield Note("no computing time", text, untimed, noun="line")
         text = "no `deleted_tokens`: taken to delete nothing; what was erased is not available"
-        yield from about(run, "no deletions", text, unsaid)
+        yield from about(run, "no deletions", text, unknown)
         nameless = [stream.recording is None for stream in self.streams]
         yield from about(run, "no recording", "no metadata with a `wav_name`: the document is not known", nameless)
         if run.elapsed is not None:
@@ -274,12 +274,12 @@ def _are_addresses(ids: list[int | str]) -> bool:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path, of whatever system."""
+    """The last part of a path, of any operating system."""
     return re.split(r"[/\\]", path)[-1] or path
 
 
 def _documents(recordings: list[str | None]) -> list[str | None] | None:
-    """The names of the files; their paths, where two files in different places have one name; None without any."""
+    """The names of the files; their paths if two files have the same name; None if no name is known."""
     known = {path for path in recordings if path is not None}
     if not known:
         return None
@@ -290,4 +290,4 @@ def _documents(recordings: list[str | None]) -> list[str | None] | None:
 def _describe(joint: Joint, level: str) -> str:
     counted = level if level in ("word", "char", "token") else "piece"
     times = "delays and source length in ms of audio processed"
-    return f"simulstream log, speech → text, {times}, {joint.said}, target counted in {counted}s"
+    return f"simulstream log, speech → text, {times}, {joint.description}, target counted in {counted}s"

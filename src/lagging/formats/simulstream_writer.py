@@ -38,7 +38,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     _check(run)
     logged, wavs, compared = _has_steps(run), _recordings(run), _Lost(run)
     vocabulary: set[str] = set()
-    unsaid = np.zeros(len(run), dtype=bool) if run.erased is None else np.isnan(run.erased)
+    unknown = np.zeros(len(run), dtype=bool) if run.erased is None else np.isnan(run.erased)
     for row in range(len(run)):
         name = run.id.item(row)
         pieces = _pieces(_text(run, row), run.level)
@@ -55,8 +55,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         for step, arrival in enumerate(arrivals.tolist()):
             computed = {} if compute is None else {"computation_time": _seconds(compute[step])}
             line = {"id": name, "total_audio_processed": _seconds(arrival), **computed, "generated_tokens": new[step]}
-            file.write(_line(line if unsaid[row] else {**line, "deleted_tokens": []}))
-    return compared.told(wavs, logged, vocabulary)
+            file.write(_line(line if unknown[row] else {**line, "deleted_tokens": []}))
+    return compared.list_losses(wavs, logged, vocabulary)
 
 
 def _seconds(ms: float) -> float:
@@ -97,7 +97,7 @@ def _pieces(text: str, level: str) -> list[list[str]]:
 
 
 def _recordings(run: Run) -> list[str]:
-    """What the recording of each segment is called: by the segment, where several belong to one document."""
+    """The name of the recording of each segment; the id of the segment is added if several share a document."""
     names = [None] * len(run) if run.document is None else run.document.tolist()
     known = [name for name in names if name is not None]
     named = len(set(known)) == len(known)
@@ -111,7 +111,7 @@ Steps = tuple[Floats, Floats | None, Ints]
 
 
 def _has_steps(run: Run) -> bool:
-    """Whether the Run knows its steps, and its delays and source lengths are theirs."""
+    """Whether the Run has steps that agree with its delays and source lengths."""
     if run.arrivals is None or run.steps is None:
         return False
     timed = run.arrivals.pick(run.steps) == run.delays
@@ -137,22 +137,22 @@ def _derived(run: Run, row: int) -> Steps:
 
 
 class _Lost:
-    """What of a Run will not be read back."""
+    """What the format cannot hold of a Run."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.cut_short = self.other_elapsed = False
 
     def look(self, row: int, arrivals: Floats, compute: Floats | None, steps: Ints) -> None:
-        """Compare what is written of a segment with what it is."""
+        """Compare what is written of a segment with its values."""
         run = self.run
         self.cut_short |= bool(len(arrivals)) and bool(arrivals[-1] > run.source_length[row])
         if run.elapsed is not None:
             again = np.nan if compute is None else (arrivals + compute)[steps]
             self.other_elapsed |= not np.allclose(again, run.elapsed[row], rtol=0, atol=1e-6)
 
-    def told(self, wavs: list[str], logged: bool, vocabulary: set[str]) -> list[str]:
-        """All of it, in words."""
+    def list_losses(self, wavs: list[str], logged: bool, vocabulary: set[str]) -> list[str]:
+        """All losses, in words."""
         run, held = self.run, set(HELD)
         texts = [] if run.prediction is None else [text or "" for text in run.prediction]
         held |= {"document"} if run.document is not None and wavs == run.document.tolist() else set()

@@ -65,7 +65,7 @@ def _parsed(text: str, times: int) -> tuple[bool, list[float], str] | None:
 
 
 def _tokenizer(level: str) -> Tokenize:
-    """What cuts a text into tokens; SLTev cuts lines whole, so that a text never stands at the beginning."""
+    """A function that splits a text into tokens; SLTev splits whole lines, so a text never stands at the beginning."""
     return (lambda text: moses(f"C 0 {text}")[2:]) if level == "token" else (lambda text: tokens(text, level))
 
 
@@ -90,7 +90,7 @@ def _texts(source: Source, report: ReadReport) -> Iterator[tuple[int, str]]:
 
 
 def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
-    """The updates of each segment, the final one last; faults go into `report.faults`."""
+    """The updates of each segment, the final one last; faults and notes go to the report."""
     updates: list[Update] = []
     for line, text in _texts(source, report):
         parsed = _parsed(text, times)
@@ -110,7 +110,7 @@ def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize
 
 @dataclass(frozen=True)
 class _Segment:
-    """What became of a segment: the final update, and what it took to come there."""
+    """A segment: its final update, its delays, and counts of what was revised."""
 
     final: Update
     delays: Floats
@@ -127,13 +127,13 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _settle(updates: list[Update]) -> _Segment:
+def _finalise(updates: list[Update]) -> _Segment:
     final = updates[-1]
     shown = np.array([update.shown for update in updates])
     since = np.maximum.accumulate(shown)
     agreed = np.array([common(update.words, final.words) for update in updates])
-    settled = np.minimum.accumulate(agreed[::-1])[::-1]  # tokens that no later update changes
-    first = np.searchsorted(settled, np.arange(len(final.words)), side="right")
+    agreed_to_the_end = np.minimum.accumulate(agreed[::-1])[::-1]  # tokens that no later update changes
+    first = np.searchsorted(agreed_to_the_end, np.arange(len(final.words)), side="right")
     erased = [old.words[common(old.words, new.words) :] for old, new in pairwise(updates)]
     gone = [set(old).difference(new.words) for old, new in zip(erased, updates[1:], strict=True)]
     return _Segment(
@@ -152,7 +152,7 @@ def _settle(updates: list[Update]) -> _Segment:
 
 
 def _beside(source: Source) -> tuple[list[Path], str]:
-    """Transcript and reference, or nothing; and what to say about them."""
+    """The files of transcript and reference, or none; and a description of them."""
     if source.file is None:
         return [], "no transcript and no reference beside standard input"
     parts = source.file.name.removesuffix(".gz").split(".")
@@ -178,9 +178,10 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, repo
         detail = f"{len(translations)} lines, but {len(sentences)} lines C in {transcript.path}"
         report.faults.add(Fault("reference-count", detail, reference.path))
         return {}
-    others = sorted(file.name for file in files[1].parent.glob(f"{files[1].name}[0-9]*"))
-    if others:
-        text = f"{', '.join(others)} not read: SLTev takes, sentence by sentence, the reference with the least delay"
+    other_references = sorted(file.name for file in files[1].parent.glob(f"{files[1].name}[0-9]*"))
+    if other_references:
+        names = ", ".join(other_references)
+        text = f"{names} not read: SLTev takes, sentence by sentence, the reference with the least delay"
         report.notes.append(Note("several references", text))
     for sentence in sentences:
         if sentence[-1].end < sentence[0].start:
@@ -194,10 +195,10 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, repo
     for sentence, words in zip(sentences, translations, strict=True):
         start, end = sentence[-1].start, sentence[-1].end
         owner = int(np.argmax(np.minimum(ends, end) - np.maximum(starts, start)))
-        found = seen.between(start, end)
+        shown = seen.between(start, end)
         rows["due"][owner] += due(sentence, words).tolist()
         rows["due_partial"][owner] += due_by_partials(sentence, words).tolist()
-        rows["shown"][owner] += [found.get(word, math.nan) for word in dict.fromkeys(words)]
+        rows["shown"][owner] += [shown.get(word, math.nan) for word in dict.fromkeys(words)]
         lengths[owner] = np.nansum([lengths[owner], len(words)])
     return {"reference_length": lengths, **{column: Ragged.from_rows(row) for column, row in rows.items()}}
 
@@ -208,19 +209,18 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, repo
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
     """The segments of a log, in parts; in one part if it is compared with a transcript and a reference."""
     level = options.level or "token"
-    files, told = _beside(source)
+    files, surroundings = _beside(source)
     counted = "SLTev's tokens" if level == "token" else f"{noun(level)}s"
-    described = (
-        f"SLTev log, re-translation, times as they are (SLTev names no unit), target counted in {counted}; {told}"
-    )
+    times = "times as they are (SLTev names no unit)"
+    described = f"SLTev log, re-translation, {times}, target counted in {counted}; {surroundings}"
     origin = Origin(source.path, "sltev", described, named=False)
-    settled = map(_settle, _segments(source, report, 3, _tokenizer(level)))
+    finished = map(_finalise, _segments(source, report, 3, _tokenizer(level)))
     place = report.placed
-    while segments := list(settled if files else islice(settled, PART)):
+    while segments := list(finished if files else islice(finished, PART)):
         more = _times(segments, files, level, report) if files else {}
         run = _run(segments, place, source, origin, options, more)
         report.faults.add(*check(run))
-        report.notes.extend([*([] if options.unit else [UNKNOWN]), *remark(run), *_told(segments)])
+        report.notes.extend([*([] if options.unit else [UNKNOWN]), *remark(run), *_remark(segments)])
         place += len(run)
         yield run
 
@@ -252,8 +252,8 @@ def _run(
     )
 
 
-def _told(segments: Sequence[_Segment]) -> Iterator[Note]:
-    """What a reader of the scores must know of these segments, apart from what holds for any log."""
+def _remark(segments: Sequence[_Segment]) -> Iterator[Note]:
+    """Notes about these segments that only SLTev's logs need."""
     kinds = {
         "back": ("display time goes back", "shown, it says, before the update it replaces: taken to be shown with it"),
         "foreign": ("foreign update", "its source does not touch that of the line C it is counted with, as SLTev does"),
@@ -293,12 +293,12 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept |= {"id"} if (run.id == np.arange(len(run))).all() else set()
     kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
-    others = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    losses = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
     texts = [] if run.prediction is None else run.prediction.tolist()
-    others += ["prediction (none, read back as empty)"] if None in texts else []
+    losses += ["prediction (none, read back as empty)"] if None in texts else []
     changed = sum(text != " ".join(text.split()) for text in texts if text)
-    others += [f"prediction (the white space of {counted(changed, 'text')})"] if changed else []
-    return lost(run, kept | empty, *others, unit="ms", level="token", seg="given")
+    losses += [f"prediction (the white space of {counted(changed, 'text')})"] if changed else []
+    return lost(run, kept | empty, *losses, unit="ms", level="token", seg="given")
 
 
 def _joined(words: list[str], level: str) -> str:

@@ -92,13 +92,13 @@ def first_seen(updates: Sequence[Update]) -> list[_Word]:
         >>> [tuple(word) for word in first_seen(updates)]
         [(4.0, 'b', 9), (2.0, 'a', 5)]
     """
-    wanted = dict.fromkeys(updates[-1].words)
-    found: dict[str, _Word] = {}
+    final_words = dict.fromkeys(updates[-1].words)
+    first: dict[str, _Word] = {}
     for update in updates:
         for word, place in _ends(update).items():
-            if word in wanted:
-                found.setdefault(word, _Word(place, word, update.shown))
-    return [found[word] for word in wanted]
+            if word in final_words:
+                first.setdefault(word, _Word(place, word, update.shown))
+    return [first[word] for word in final_words]
 
 
 class Seen:

@@ -29,16 +29,16 @@ BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
 
 LONGEST_LINE = 1 << 28
-"""Bytes: beyond it, a file has no lines, or is endless. The line of a recording of a day has some millions."""
+"""The most bytes that a line may have: a longer one means no lines, or no end. A day of speech has some millions."""
 
 VARIABLE = "LAGGING_LONGEST_LINE"
-"""What may set another limit, in bytes."""
+"""The environment variable that sets another limit, in bytes."""
 
 LONGEST_BLANK = 1 << 24
-"""Bytes of blank lines before the first that is not."""
+"""The most bytes of blank lines at the start of a file."""
 
 LARGEST_TEXT = 4
-"""How many times the longest line may be in a file that is taken into memory whole."""
+"""How many times the longest line a file may have that is read into memory whole."""
 
 LOG_NAMES = (
     "instances.log",
@@ -127,6 +127,7 @@ class Source:
     portion: ByteRange | RowGroups | None = None
     schema: LogSchema | None = None
     _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
+    _head: bytes = field(default=b"", init=False, repr=False)
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -146,19 +147,29 @@ class Source:
         except (EOFError, zlib.error) as error:
             raise UsageError(f"cannot unpack {self.path}: {error}") from None
 
+    def start(self) -> bytes:
+        """The first bytes of a regular file; b"" for a pipe, which can be read only once."""
+        if self.file is None or not self.file.is_file():
+            return b""
+        with self._open() as stream:
+            return cast("io.BufferedReader", stream).peek(8)[:8]
+
     def head(self) -> bytes:
         """The first lines, up to one that is not blank; `batches` will give them again."""
+        if self._resumed is not None:
+            return self._head
         seen: list[Batch] = []
         batches = self._read()
         for batch in batches:
             seen.append(batch)
             if batch.text.strip():
                 break
-            if sum(len(one.text) for one in seen) > LONGEST_BLANK:
+            if sum(len(part.text) for part in seen) > LONGEST_BLANK:
                 detail = f"nothing but blank lines in the first {LONGEST_BLANK >> 20} MiB"
                 raise DataError(Fault("empty-log", detail, self.path))
         self._resumed = chain(seen, batches)  # a pipe can be read only once
-        return seen[-1].text if seen else b""
+        self._head = seen[-1].text if seen else b""
+        return self._head
 
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""
@@ -166,7 +177,7 @@ class Source:
         return self._read() if resumed is None else resumed
 
     def whole(self) -> bytes:
-        """All of a file that is needed whole, if it is not endless."""
+        """All bytes of a file, up to a limit."""
         limit, texts, size = LARGEST_TEXT * longest_line(), list[bytes](), 0
         for batch in self.batches():
             texts.append(batch.text)
@@ -214,7 +225,7 @@ class Source:
                 if not text.endswith(b"\n"):
                     try:
                         rest = self._rest(stream, text, first)
-                    except DataError as error:  # told when the lines before have been looked at
+                    except DataError as error:  # raised after the lines before it were read
                         endless, rest, text = error, b"", text[: text.rfind(b"\n") + 1]
                     text += rest
                     left -= len(rest)
@@ -231,7 +242,7 @@ class Source:
                 yield Batch(first, text, starts)
                 first += len(starts)
                 if not whole:
-                    return  # the end; what a writer appends meanwhile is not half of another line
+                    return  # the end: a line that is appended meanwhile is not read
             if endless is not None:
                 raise endless
 
@@ -243,12 +254,12 @@ class Source:
 
 def longest_line() -> int:
     """How many bytes a line may have."""
-    given = os.environ.get(VARIABLE, "")
-    if not given:
+    setting = os.environ.get(VARIABLE, "")
+    if not setting:
         return LONGEST_LINE
-    if not given.isdecimal() or not 0 < len(given) <= 18 or int(given) == 0:
-        raise UsageError(f"{VARIABLE} is a number of bytes, but is {given!r}")
-    return int(given)
+    if not setting.isdecimal() or not 0 < len(setting) <= 18 or int(setting) == 0:
+        raise UsageError(f"{VARIABLE} is a number of bytes, but is {setting!r}")
+    return int(setting)
 
 
 def first_line(head: bytes) -> bytes:
@@ -257,7 +268,7 @@ def first_line(head: bytes) -> bytes:
 
 
 def resolve(path: str | Path) -> list[Source]:
-    """The files that a path stands for.
+    """The files that a path refers to.
 
     Args:
         path: a file; a directory that holds an `instances.log`; a glob; or "-" for standard input.
@@ -271,7 +282,7 @@ def resolve(path: str | Path) -> list[Source]:
             return [_in_directory(file)]
         if file.exists():
             return [Source(text, file)]
-    except OSError as error:  # e.g. a name that no file can have
+    except OSError as error:  # for example, a name that no file can have
         raise UsageError(f"cannot read {text[:80]}: {error.strerror}") from None
     matches = [match for match in sorted(glob.glob(text, recursive=True)) if Path(match).exists()]
     if not matches:
@@ -280,11 +291,11 @@ def resolve(path: str | Path) -> list[Source]:
 
 
 def _in_directory(directory: Path) -> Source:
-    found = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    found = found or sorted(
+    logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
+    logs = logs or sorted(
         file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if file.name not in SCORES
     )
-    if len(found) != 1:
-        what = "no instances.log" if not found else f"several logs ({', '.join(f.name for f in found[:5])})"
+    if len(logs) != 1:
+        what = "no instances.log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")
-    return Source(str(found[0]), found[0])
+    return Source(str(logs[0]), logs[0])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A text that is written step by step, and of which the end may be deleted again: what is left, and since when.
+"""A text that is written step by step, and whose end may be deleted again: what is left, and since when.
 
 The tokens that stand are a stack, so that every token is written once and deleted at most once: reading takes linear
-time. How they join to words is settled only when all of them have been seen.
+time. How they join to words is known only when all of them have been read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Stream:
     def step(
         self, audio: float | None, compute: float | None, new: list[str] | None, deleted: list[str] | None
     ) -> Iterator[Fault]:
-        """Take a step over: None for what the log does not say. Yields what is wrong with it."""
+        """Add a step; None for a field that the log does not have. Yields its faults."""
         if audio is None:
             yield Fault("missing-audio")
         elif not 0 <= audio < LONGEST:
@@ -74,7 +74,7 @@ class Stream:
         self.compute.append(compute)
         self.sure &= new is not None
         self.says_deleted &= deleted is not None
-        if gone := list(filter(None, deleted or ())):  # a token of no letters is none
+        if gone := list(filter(None, deleted or ())):  # an empty token does not count
             yield from self._delete(gone)
         written = list(filter(None, new or ()))
         self.tokens += written
@@ -88,7 +88,7 @@ class Stream:
             yield Fault(
                 "other-tokens-deleted", f"deleted {shown(deleted[same:])}, the text ends in {shown(tail[same:])}"
             )
-            self.sure = False  # what follows would be told again and again
+            self.sure = False  # the same fault would be reported again and again
         del self.tokens[left:], self.stamps[left:]
         while self.cuts and self.cuts[-1][0] > left:
             self.cuts.pop()

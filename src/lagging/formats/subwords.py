@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sub-words to text, without the model that made them: how tokens join, and which token each word came from.
+"""Join sub-words to text without their model: how tokens join, and which token each word came from.
 
-Tokens are taken apart into bytes, since a token of bytes may hold half a character. Four ways to join them are told
-apart by the tokens themselves:
+Tokens are taken apart into bytes, since a token of bytes may hold half a character. The tokens themselves
+show which of four ways joins them:
 
     ▁         SentencePiece: ▁ is a space; a byte that it has no piece for is written <0xE4>
     Ġ         byte-level BPE: every byte is a letter of its own alphabet, where Ġ is the space
@@ -50,11 +50,11 @@ class Joint:
     """How tokens join to a text.
 
     Attributes:
-        said: in words.
+        description: in words.
         piece: the bytes that a token stands for.
     """
 
-    said: str
+    description: str
     piece: Callable[[str], bytes]
 
 
@@ -88,7 +88,7 @@ def find_joint(rows: list[list[str]], vocabulary: set[str]) -> Joint:
         >>> logs = ["▁Gut", "en", "▁Tag"], ["GrÃ¼", "ÃŁe", "Ġdich"], [" Guten", " Tag"], ["你", "好"], ["Guten", "Tag"]
         >>> for row in logs:
         ...     joint = find_joint([row], set(row))
-        ...     print(join(row, joint).text.strip(), "-", joint.said)
+        ...     print(join(row, joint).text.strip(), "-", joint.description)
         Guten Tag - a word begins at ▁
         Grüße dich - tokens of bytes, a word begins at Ġ
         Guten Tag - tokens joined as they are
@@ -106,7 +106,7 @@ def find_joint(rows: list[list[str]], vocabulary: set[str]) -> Joint:
 
 
 def usual_level(texts: Iterable[str], vocabulary: set[str]) -> str:
-    """What is counted if nobody says: characters in a script without spaces or a log of characters, else words."""
+    """The default level: characters in a script without spaces or a log of characters, else words."""
     written = "".join(texts) or "".join(vocabulary)
     characters = bool(vocabulary) and _are_characters(vocabulary) and not any(MARK in token for token in vocabulary)
     return "char" if characters or is_unspaced(written) else "word"
@@ -142,7 +142,7 @@ class Joined:
 
 
 def join(tokens: Iterable[str], joint: Joint) -> Joined:
-    """Tokens as a text, with where in it each of them ends.
+    """Join tokens to a text, and find where in it each of them ends.
 
     Example:
         >>> joined = join(["▁Gr", "ü", "ße", "▁dich"], MARKED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: what their columns are called, how a cell becomes numbers, and what holds for the whole of a table."""
+"""Tables: the names of columns, the labels of groups, numbers in cells, and what holds for a whole table."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = [
     "COUNTS",
     "KNOWN",
     "Matched",
+    "check_columns",
     "check_names",
+    "check_setting",
     "joined_labels",
     "label",
     "labels_of",
-    "listed",
     "match",
-    "number",
-    "restored",
+    "parse_list",
+    "parse_number",
+    "restore_settings",
     "scalars",
-    "strange",
-    "usable",
 ]
 
 ALIASES = {
@@ -49,9 +49,9 @@ ALIASES = {
 
 NEEDED = ("delays", "source_length")
 SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
-"""What holds for the whole of a Run: unit, level, …, the repairs that it has seen."""
+"""Fields of a Run that hold for all its segments: unit, level, …, the repairs done to it."""
 COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
-"""Those that count, by name, what was done to it."""
+"""Those of them that count what was done, by name."""
 
 KNOWN = (*(c for c in COLUMNS if c not in ("line", "group")), *SCALARS)
 
@@ -105,35 +105,35 @@ def match(names: Sequence[str], column_map: Mapping[str, str] | None = None, by:
         >>> match(["id", "emission_ms", "source_length", "lang"], {"delays": "emission_ms"}, by=["lang"])
         Matched(places={'id': 0, 'delays': 1, 'source_length': 2}, unknown=(), by=(3,), absent=())
     """
-    found = [plain_name(name) for name in names]
+    plain_names = [plain_name(name) for name in names]
     mapped = dict(column_map or {})
     places: dict[str, int] = {}
     absent = []
-    given = {column: _place(name, names, found) for column, name in mapped.items()}
+    mapped_places = {column: _place(name, names, plain_names) for column, name in mapped.items()}
     for column in KNOWN:
-        known = (n for n in (column, *ALIASES.get(column, ())) if n in found)
-        place = given[column] if column in mapped else next((found.index(n) for n in known), None)
+        known = (n for n in (column, *ALIASES.get(column, ())) if n in plain_names)
+        place = mapped_places[column] if column in mapped else next((plain_names.index(n) for n in known), None)
         if place is None:
             absent += [mapped[column]] if column in mapped else []
-        elif column in mapped or place not in given.values():  # what a table calls by our name may be something else
+        elif column in mapped or place not in mapped_places.values():  # a column with our name may be something else
             places[column] = place
     grouped = []
     for name in by:
-        at = _place(name, names, found)
+        at = _place(name, names, plain_names)
         at = places.get(plain_name(name)) if at is None else at
         if at is None:
             absent.append(name)
         else:
             grouped.append(at)
     if places.get("name") in grouped:
-        del places["name"]  # systems that are told apart are not one system
+        del places["name"]  # several systems, grouped by name, are not one system
     taken = {*places.values(), *grouped}
     unknown = tuple(names[place] for place in range(len(names)) if place not in taken)
     return Matched(places, unknown, tuple(grouped), tuple(absent))
 
 
 def check_names(column_map: Mapping[str, str]) -> Mapping[str, str]:
-    """What a log calls columns of ours; names that are not ours are refused."""
+    """Return the map; refuse names of columns that are not ours."""
     for column in column_map:
         if column not in KNOWN:
             raise UsageError(
@@ -149,7 +149,7 @@ def _place(name: str, names: Sequence[str], plain: Sequence[str]) -> int | None:
     return plain.index(plain_name(name)) if plain_name(name) in plain else None
 
 
-def usable(
+def check_columns(
     matched: Matched,
     names: Sequence[str],
     column_map: Mapping[str, str],
@@ -177,7 +177,7 @@ def usable(
 
 
 def _near(column: str, names: Sequence[str]) -> str:
-    """Which of the names may be that of a column, misspelt, as a message says it; nothing if none is."""
+    """A hint, for a message, at a name that may be a misspelt column; "" if there is none."""
     hints = {name: did_you_mean(plain_name(name), [column]) for name in names}
     return next((f", but `{name}`.{hint}" for name, hint in hints.items() if "Did you mean" in hint), "")
 
@@ -191,13 +191,12 @@ def _listed(names: Sequence[str]) -> str:
 # ---- groups -----------------------------------------------------------------------------------------------------
 
 BETWEEN, NOTHING, ESCAPE = "\x1f", "\x00", "\x1e"
-"""What stands between the labels of a segment in `Run.group`; for a label that there is not; before a letter that
-stands for one of the three within a label."""
+"""In `Run.group`: the separator of labels; the mark of a missing label; the escape of these three within a label."""
 ESCAPED = {ESCAPE: f"{ESCAPE}e", BETWEEN: f"{ESCAPE}b", NOTHING: f"{ESCAPE}n"}
 
 
 def label(value: object) -> str | None:
-    """What a segment is labelled by, as text; None if there is nothing.
+    """A value as the text of a label; None if there is no value.
 
     Example:
         >>> label("de-en"), label(3), label(3.0), label(True), label(None)
@@ -245,16 +244,16 @@ def labels_of(text: str | None, columns: int) -> tuple[str | None, ...]:
 # ---- cells ------------------------------------------------------------------------------------------------------
 
 WORDS = ("nan", "inf", "infinity")
-"""What a number may be that is none; it is a fault, but that of a number."""
+"""Words that are read as numbers; a later check refuses them where they are faults."""
 DECIMAL_COMMA = re.compile(r"[-+]?\d++,\d++", re.ASCII)
 LIST_OF_NUMBERS = msgspec.json.Decoder(list[float])
 
 
-def number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
+def parse_number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
     """The number in a cell, None if it is empty, and what is wrong with it.
 
     Example:
-        >>> number("3.5", "source_length")
+        >>> parse_number("3.5", "source_length")
         (3.5, [])
     """
     text = cell.strip()
@@ -267,13 +266,13 @@ def number(cell: str, column: str) -> tuple[float | None, list[Fault]]:
     return None, [Fault(kind, f"{column} {shown(cell)}{too_long(text)}")]
 
 
-def listed(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
+def parse_list(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
     r"""The numbers in a cell, None if it is empty, and what is wrong with them.
 
     Example:
-        >>> [listed(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
+        >>> [parse_list(cell, "delays")[0] for cell in ("[1, 2.5]", "1 2.5", "1;2.5", "[1. 2.5]", "[]", "")]
         [[1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [1.0, 2.5], [], None]
-        >>> print(*listed("[1, x]", "delays")[1], *listed("1,5 2,5", "delays")[1], sep="\n")
+        >>> print(*parse_list("[1, x]", "delays")[1], *parse_list("1,5 2,5", "delays")[1], sep="\n")
         token 2: a delay is not a number: "x"
         token 1: a decimal comma: delays 1,5
     """
@@ -287,7 +286,7 @@ def listed(cell: str, column: str) -> tuple[list[float] | None, list[Fault]]:
 
 
 def _explained(text: str, column: str) -> tuple[list[float] | None, list[Fault]]:
-    """Numbers that are not a list in JSON: as NumPy shows them, or with nothing but spaces or semicolons between."""
+    """Numbers that are not a JSON list: as NumPy prints them, or separated by spaces or semicolons."""
     no_list, no_number = WRONG_LIST.get(column, ("bad-column", "bad-column"))
     name = "" if column == "delays" else f"{column} "
     bracketed = text.startswith("[")
@@ -311,29 +310,29 @@ def _explained(text: str, column: str) -> tuple[list[float] | None, list[Fault]]
     return values, []
 
 
-# ---- what holds for all of it -----------------------------------------------------------------------------------
+# ---- settings of a whole table -----------------------------------------------------------------------------------
 
 
 def scalars(run: Run) -> dict[str, Any]:
-    """What holds for the whole of a Run, without what is as everywhere.
+    """The fields of a Run that hold for all its segments, without those that have their default.
 
     Example:
         >>> scalars(Run.from_delays([[1, 2]], source_length=[2], name="base"))
         {'unit': 'token', 'level': 'token', 'name': 'base'}
     """
-    said = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
+    values = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
     usual = {f.name: f.default for f in fields(Run) if f.name not in ("unit", "level")}
-    kept = {name: value for name, value in said.items() if value != usual.get(name)}
+    kept = {name: value for name, value in values.items() if value != usual.get(name)}
     return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
 
 
-def strange(name: str, value: object) -> list[Fault]:
-    """What is wrong with what a file says of the whole of its Run.
+def check_setting(name: str, value: object) -> list[Fault]:
+    """A fault if a field that holds for the whole Run has a wrong value.
 
     Example:
-        >>> strange("repaired", {"monotone": 3})
+        >>> check_setting("repaired", {"monotone": 3})
         []
-        >>> [fault.detail for fault in (*strange("repaired", {"monotone": "x"}), *strange("name", 3))]
+        >>> [fault.detail for fault in (*check_setting("repaired", {"monotone": "x"}), *check_setting("name", 3))]
         ['repaired: {"monotone": "x"}', 'name: 3']
     """
     if name in COUNTS:
@@ -343,9 +342,9 @@ def strange(name: str, value: object) -> list[Fault]:
     return [] if fits else [Fault("bad-value", f"{name}: {shown(value)}")]
 
 
-def restored(runs: Iterator[Run], said: Mapping[str, Any]) -> Iterator[Run]:
-    """The parts of a Run with the name that it had when it was written, and what had been done to it before."""
+def restore_settings(runs: Iterator[Run], declared: Mapping[str, Any]) -> Iterator[Run]:
+    """The parts of a Run with the name, repairs and stripped tokens that it was written with."""
     for part, run in enumerate(runs):
-        before = said if part == 0 else {}  # of the whole, so counted once
+        before = declared if part == 0 else {}  # counts are of the whole Run: add them once
         counts: dict[str, Any] = {c: add_counts(getattr(run, c), before.get(c, {}).items()) for c in COUNTS}
-        yield replace(run, name=str(said.get("name", "")), **counts)
+        yield replace(run, name=str(declared.get("name", "")), **counts)

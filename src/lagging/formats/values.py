@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decoded rows hold, as columns: numbers, lists of numbers, labels."""
+"""The values of decoded rows as columns: numbers, lists of numbers, labels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["are_numbers", "compact", "labels", "numbers", "ragged"]
 
 
 def are_numbers(lists: Iterable[Any], column: str = "") -> bool:
-    """Whether everything is a list of numbers, or nothing at all; a reference token never shown has no time."""
-    some = [times for times in lists if times is not UNSET and times is not None]
+    """Whether every value is a list of numbers, or missing; the times of `shown` may have nulls."""
+    present = [times for times in lists if times is not UNSET and times is not None]
     allowed = {int, float, type(None)} if column == "shown" else {int, float}
-    return all(type(times) is list for times in some) and set(map(type, chain.from_iterable(some))) <= allowed
+    return all(type(times) is list for times in present) and set(map(type, chain.from_iterable(present))) <= allowed
 
 
 def compact(lists: list[list[int | float]]) -> npt.NDArray[np.generic]:

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import Path, Potential, block_most
+from lagging.longform.edits import relaxed_edits
 from lagging.longform.mweralign import mweralign, mwersegmenter
 from lagging.longform.optimum import optimum
 from lagging.longform.softsegmenter import omnisteval
@@ -43,7 +44,9 @@ def mwer(stream: Stream) -> Ints:
         >>> mwer(Stream("so it goes . and then".split(), ["it goes .".split(), "and now".split()]))
         array([0, 4, 6])
     """
-    return optimum(stream.pairs, stream.edits, stream.ends, _Wishes(stream)).path.boundaries
+    wishes = _Wishes(stream)
+    relaxed = relaxed_edits(stream.pairs, stream.edits, stream.ends, wishes)
+    return optimum(stream.pairs, stream.edits, stream.ends, wishes, relaxed=relaxed).path.boundaries
 
 
 class _Wishes:

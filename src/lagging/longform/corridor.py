@@ -141,11 +141,21 @@ class Corridor:
             Corridor(low=array([0, 0, 2, 2]), high=array([1, 3, 4, 4]), columns=4, width=2)
         """
         columns = int(path.boundaries[-1])
-        first = np.arange(len(path.low)) // rows * rows
-        last = np.minimum(first + rows, len(path.low)) - 1
-        low = np.maximum(path.low[first] - reach, 0) // width * width
-        high = np.minimum((path.high[last] + reach) // width * width + width - 1, columns)
-        return cls(low, high, columns, width)
+        low = np.maximum(path.low - reach, 0) // width * width
+        high = np.minimum((path.high + reach) // width * width + width - 1, columns)
+        return cls.between(low, high, width, rows)
+
+    @classmethod
+    def between(cls, low: Ints, high: Ints, width: int = 1, rows: int = 1) -> Corridor:
+        """From the first to the last column of each row, with the same walls for every `rows` rows.
+
+        Example:
+            >>> Corridor.between(np.array([0, 1, 3, 4]), np.array([0, 2, 3, 4]), rows=2)
+            Corridor(low=array([0, 0, 3, 3]), high=array([2, 2, 4, 4]), columns=4, width=1)
+        """
+        first = np.arange(len(low)) // rows * rows
+        last = np.minimum(first + rows, len(low)) - 1
+        return cls(low[first], high[last], int(high[-1]), width)
 
     @classmethod
     def whole(cls, rows: int, columns: int) -> Corridor:

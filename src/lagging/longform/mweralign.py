@@ -19,6 +19,7 @@ import numpy as np
 
 from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import block_most, edit_path
+from lagging.longform.edits import relaxed_edits
 from lagging.longform.optimum import optimum
 from lagging.longform.stream import Stream
 from lagging.longform.words import NEVER, WordPairs, equality
@@ -53,7 +54,10 @@ def _cut(stream: Stream, form: Callable[[str], str]) -> Ints:
     pairs = WordPairs.of(reference, [form(token) for token in tokens], equality)
     first = [ends[0], ends[-1]] if len(tokens) and 0 < ends[0] < ends[-1] else ends[-1:]
     start = edit_path(pairs.reference.tolist(), pairs.hypothesis.tolist(), ends[-1:])
-    path = optimum(pairs, start, np.array(first), _NotFirst(len(tokens)), gaps_first=True).path
+    boundary = np.array(first)
+    potential = _NotFirst(len(tokens))
+    relaxed = relaxed_edits(pairs, start, boundary, potential)
+    path = optimum(pairs, start, boundary, potential, gaps_first=True, relaxed=relaxed).path
     cuts = np.concatenate([[0], path.high[ends[:-1]], [len(tokens)]])
     if stream.texts is None:
         return cuts

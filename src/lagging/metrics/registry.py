@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
+from lagging.data.plugins import load_plugins
 from lagging.data.ragged import Floats
 from lagging.errors import MetricNameError, did_you_mean
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
@@ -154,24 +155,17 @@ def _load_plugins() -> tuple[str, ...]:
 
     Metrics that such a package registered before it failed are removed.
     """
-    from importlib.metadata import entry_points
-
     broken = []
-    for point in entry_points(group="lagging.metrics"):
-        metrics, aliases = _metrics.copy(), _aliases.copy()
-        try:
-            point.load()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a library may panic, or call sys.exit
+    metrics, aliases = _metrics.copy(), _aliases.copy()
+    for plugin in load_plugins("lagging.metrics"):
+        if plugin.error:
             _metrics.clear()
             _metrics.update(metrics)
             _aliases.clear()
             _aliases.update(aliases)
-            reason = f"{type(error).__name__}: {error}"
-            broken.append(
-                f"the metric plug-in {point.value!r} cannot be loaded, and none of its metrics can be used: {reason}"
-            )
+            none = "cannot be loaded, and none of its metrics can be used"
+            broken.append(f"the metric plug-in {plugin.name!r} {none}: {plugin.error}")
+        metrics, aliases = _metrics.copy(), _aliases.copy()
     return tuple(broken)
 
 

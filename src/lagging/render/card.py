@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metric's card: what it is, how it is computed, when it is undefined, whom to cite."""
+"""The card of a metric: summary, formula, parameters, edge cases and the paper to cite; and the list of metrics."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ UNITS = {
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "neither higher nor lower is better"}
 
 
-def _default(value: object) -> str:
+def _format_default(value: object) -> str:
     return "none" if value is None else str(value)
 
 
 def card(metric: Metric, *, width: int = 100) -> str:
-    """The card as plain text.
+    """The card of a metric as plain text.
 
     Example:
         >>> import lagging
@@ -46,7 +46,7 @@ def card(metric: Metric, *, width: int = 100) -> str:
     lines += ["", "parameters"] if metric.params else []
     for p in metric.params:
         allowed = ", ".join([*p.choices, *(["a number"] if p.kind in (int, float) else [])])
-        lines.append(wrapped(f"{p.name}={_default(p.default)}: {p.help}" + (f" ({allowed})" if allowed else "")))
+        lines.append(wrapped(f"{p.name}={_format_default(p.default)}: {p.help}" + (f" ({allowed})" if allowed else "")))
     if metric.edge_cases:
         lines += [
             "",

@@ -69,14 +69,18 @@ def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Seq
     c = comparison
     pairs = _listed_pairs(c, every)
     hidden = len(c.pairs) - len(pairs)
-    notes = [*([f"{counted(hidden, 'more pair')}: -v"] if hidden else []), *sentences, *filter(None, (c.key, c.how))]
+    notes = [
+        *([f"{counted(hidden, 'more pair')}: -v"] if hidden else []),
+        *sentences,
+        *filter(None, (c.key, c.description)),
+    ]
     left_out = [f"{len(ids)} of {name} ({_first_ids(ids)})" for name, ids in c.unmatched.items() if ids]
     if left_out:
         notes.append(f"{counted(c.n, 'segment')} that all systems have; left out: {', '.join(left_out)}")
     results = list(c.scores.values())
     published = [f"{row.signature}  ({row.system})" for row in c.published if row.signature]
     signatures = [*signature_lines(results), *published, *([str(c.signature)] if c.pairs else [])]
-    caption = ". ".join(text[:1].upper() + text[1:] for text in (c.how, c.key) if text)
+    caption = ". ".join(text[:1].upper() + text[1:] for text in (c.description, c.key) if text)
     tables = [system_table(c), *([_pair_table(c, pairs)] if pairs else [])]
     return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption)
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lagging.comparison.derived import Draws
-from lagging.curves import NO_LOG, Area, At, Axis, Curves, OnFront
+from lagging.curves import NO_LOG, Area, Axis, Curves, CurveValue, OnFront
 from lagging.data.units import scale
 from lagging.errors import counted
 from lagging.metrics import Metric
@@ -35,8 +35,8 @@ def render_curves(
     curves: Curves,
     format: str = "table",
     *,
-    at_latency: Sequence[Sequence[At]] = (),
-    at_quality: Sequence[Sequence[At]] = (),
+    at_latency: Sequence[Sequence[CurveValue]] = (),
+    at_quality: Sequence[Sequence[CurveValue]] = (),
     areas: Sequence[Area] = (),
     correction: str = "holm",
     width: int | None = None,
@@ -82,8 +82,8 @@ def render_curves(
         "areas": [_area_record(area, curves) for area in areas],
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
-    made = interval_record(curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
+    settings = interval_record(curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
 
 
 # ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
@@ -95,17 +95,17 @@ def render_tables(
     notes: Sequence[str],
     results: Sequence[Scores],
     records: Mapping[str, list[Record]],
-    made: Record,
+    settings: Record,
     *,
     width: int | None,
     colour: bool,
 ) -> str:
-    """Tables and notes for people, records for programs; `made` says how intervals were made."""
+    """Tables and notes for people, records for programs; `settings` are those of the intervals."""
     check_format(format)
     if format == "json":
-        return write_json({"scores": score_records(results), **records, "made": made})
+        return write_json({"scores": score_records(results), **records, "made": settings})
     if format == "tsv":
-        return write_tsv({**records, "made": [made]})
+        return write_tsv({**records, "made": [settings]})
     below = [*notes, *undefined_notes(results)]
     sheet = Sheet(tables, below, signature_lines(results), stacked=True)
     return write_sheet(sheet, format, width=width, colour=colour)
@@ -211,7 +211,7 @@ def _range(start: float, end: float, unit: str) -> str:
     return first if start == end else f"{first} to {last}"
 
 
-def _reasons(rows: Sequence[Sequence[At]], metric: Metric, unit: str) -> list[str]:
+def _reasons(rows: Sequence[Sequence[CurveValue]], metric: Metric, unit: str) -> list[str]:
     return [
         f"{at.system} at {metric!r} {_amount(at.at, unit)}: {at.reason}"
         for row in rows
@@ -241,7 +241,7 @@ def _point_records(curves: Curves, fronts: Sequence[OnFront]) -> Iterator[Record
         }
 
 
-def _at_record(at: At, axis: str, estimated: str) -> Record:
+def _at_record(at: CurveValue, axis: str, estimated: str) -> Record:
     ends = {estimated: finite(at.value), "low": finite(at.low), "high": finite(at.high)}
     return {"system": at.system, f"at_{axis}": at.at, **ends, "reason": at.reason or None}
 

@@ -107,7 +107,7 @@ def _(comparison: Comparison) -> str:
     table = system_table(comparison)
     rows = [row[:-1] for row in table.rows[: len(comparison.systems)]]
     signatures = signature_lines(list(comparison.scores.values()))
-    below = [comparison.key, comparison.how, *signatures, *map(str, comparison.notes)]
+    below = [comparison.key, comparison.description, *signatures, *map(str, comparison.notes)]
     return write_html(Table(table.columns[:-1], rows), repr(comparison), filter(None, below))
 
 

@@ -54,7 +54,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
     notes = ["rank (value); *: not the rank that the first metric gives"]
     notes += [f"{t.a!r}, {t.b!r}: {t.reason}" for t in ranking.taus if t.reason not in ("", NO_LOG)]
     notes += ["no intervals: some systems were published without logs"] * any(t.reason == NO_LOG for t in ranking.taus)
-    made = interval_record(ranking.draws, method="percentile")
+    settings = interval_record(ranking.draws, method="percentile")
     by_system = {scores.system: scores for scores in ranking.scores}
     records: dict[str, list[Record]] = {
         "ranks": [
@@ -78,7 +78,7 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
             for t in ranking.taus
         ],
     }
-    return render_tables(format, tables, notes, ranking.scores, records, made, width=width, colour=colour)
+    return render_tables(format, tables, notes, ranking.scores, records, settings, width=width, colour=colour)
 
 
 def render_lines(
@@ -103,14 +103,14 @@ def render_lines(
     ]
     start = f"{lines.y!r} where {lines.x!r} is 0, {UNITS[upward]}".rstrip(", ")
     tables = [make_table(["system", "settings", f"slope of {lines.y!r} over {lines.x!r}", start, "by"], rows)]
-    if lines.steeper:
+    if lines.slope_differences:
         steeper = [
             [f"{s.b} − {s.a}", with_interval(s.difference, "ratio"), format_p(s.difference.p), format_p(s.p_adjusted)]
-            for s in lines.steeper
+            for s in lines.slope_differences
         ]
         tables.append(make_table(["steeper by", "slope", "p", "p adjusted"], steeper))
     notes = [f"{line.system}: {line.slope.reason}" for line in lines.lines if line.slope.reason]
-    notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.steeper)
+    notes += [f"p: {describe_test(lines.curves.draws, correction)}"] * bool(lines.slope_differences)
     notes += ["by setting: how straight the settings lie, not how sure each of them is"] * any(
         line.resample == "setting" and line.slope.low is not None for line in lines.lines
     )
@@ -143,12 +143,12 @@ def render_lines(
         ],
         "steeper": [
             {"a": s.a, "b": s.b, **_derived_record(s.difference), "p_adjusted": finite(s.p_adjusted)}
-            for s in lines.steeper
+            for s in lines.slope_differences
         ],
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
-    made = interval_record(lines.curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, made, width=width, colour=colour)
+    settings = interval_record(lines.curves.draws, correction)
+    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:

@@ -91,8 +91,8 @@ def signature_lines(results: Sequence[Scores], segments: bool = False) -> list[s
     """
     lines = []
     for metric, _ in metrics_and_units(results):
-        found = [(each, score) for each in results if (score := _find(each, metric)) is not None]
-        signed = [(each.called, each.system, s.segment_signature if segments else s.signature) for each, s in found]
+        scored = [(each, score) for each in results if (score := _find(each, metric)) is not None]
+        signed = [(each.called, each.system, s.segment_signature if segments else s.signature) for each, s in scored]
         if _group_columns(results):
             signed = _join_groups(signed)
         texts = [(name, str(signature)) for name, _, signature in signed]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in one sentence: when each token was read, written, and would have been written ideally."""
+"""The timeline of one sentence: when each token was read, was written, and would have been written ideally."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Timeline:
     """One sentence, token by token, in the paper's terms.
 
     Attributes:
-        id: the segment.
+        id: id of the segment.
         unit: "token" or "ms".
         source, reference: texts, if the log has them.
         source_length: |x|.
@@ -40,7 +40,7 @@ class Timeline:
         lags: g(t) − (t−1)d.
         effective_lags: g'(t) − (t−1)d.
         broke: whether the read before t went further over budget than any read before it.
-        scores: of the sentence.
+        scores: the scores of the sentence.
     """
 
     id: int | str
@@ -68,10 +68,10 @@ def timeline(
     """The timeline of a segment, by its id.
 
     Args:
-        run: a Run that has it.
-        segment: its id.
-        metrics: whose values to show beside it.
-        convention: whether a final `</s>` is stripped.
+        run: the Run of the segment.
+        segment: id of the segment.
+        metrics: the metrics whose values are shown beside it.
+        convention: the convention of counting, which says whether a final `</s>` is stripped.
 
     Example:
         >>> run = Run.from_delays([[4, 4, 4, 4, 5]], source_length=[5], prediction=["I saw a black cat"],
@@ -90,41 +90,42 @@ def timeline(
         raise MetricError(
             f"there are no delays{where}, so nothing can be shown over time\n  fix: name a log that has them."
         )
-    one = run[rows[:1]]
-    schedule = Schedules(one, convention).for_metric(metric("DAL"))
+    sentence = run[rows[:1]]
+    schedule = Schedules(sentence, convention).for_metric(metric("DAL"))
     g, x = schedule.g[0], float(schedule.x[0])
-    text = None if one.prediction is None or one.durations is not None else schedule.predictions[0]
-    words = tokens(text, one.level) if text is not None and one.level != "token" else []
-    source = None if one.source is None else one.source[0]
-    nothing = np.full((1, len(g)), np.nan)
-    over = kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None]) if len(g) and x else nothing
+    spoken = sentence.prediction is None or sentence.durations is not None
+    text = None if spoken else schedule.predictions[0]
+    words = tokens(text, sentence.level) if text is not None and sentence.level != "token" else []
+    source = None if sentence.source is None else sentence.source[0]
+    undefined = np.full((1, len(g)), np.nan)
+    lags = kernels.lags(g[None], schedule.x[:, None], schedule.y[:, None]) if len(g) and x else undefined
     d = x / len(g) if len(g) else np.nan
-    effective = kernels.effective_delays(over, np.array([[d]]))[0]
+    effective = kernels.effective_delays(lags, np.array([[d]]))[0]
     ideal: Floats = np.arange(len(g), dtype=np.float64) * d
-    broke = kernels.over_budget(over)[0] == np.arange(len(g)) if len(g) and x else nothing[0] > 0
-    scores: Scores = score(one, metrics, convention=convention)
+    broke = kernels.over_budget(lags)[0] == np.arange(len(g)) if len(g) and x else undefined[0] > 0
+    scores: Scores = score(sentence, metrics, convention=convention)
     return Timeline(
-        id=one.id.item(0),
-        unit=one.unit,
+        id=sentence.id.item(0),
+        unit=sentence.unit,
         source=source,
-        reference=None if one.reference is None else one.reference[0],
+        reference=None if sentence.reference is None else sentence.reference[0],
         source_length=x,
         write_cost=d,
         target=tuple(words) if len(words) == len(g) else ("",) * len(g),
-        read=_read(source, x, g) if one.unit == "token" else ("",) * len(g),
+        read=_words_read(source, x, g) if sentence.unit == "token" else ("",) * len(g),
         delays=g,
         effective_delays=effective,
         ideal=ideal,
-        lags=over[0],
-        effective_lags=np.maximum.accumulate(over[0]),
+        lags=lags[0],
+        effective_lags=np.maximum.accumulate(lags[0]),
         broke=tuple(broke.tolist()),
         scores=tuple(scores),
     )
 
 
-def _read(source: str | None, x: float, g: Floats) -> tuple[str, ...]:
+def _words_read(source: str | None, x: float, g: Floats) -> tuple[str, ...]:
     """The source words, or characters, read right before each target token; nothing where |x| counts neither."""
     words = next((units for level in ("word", "char") if len(units := tokens(source or "", level)) == x), [])
-    joint = " " if words == (source or "").split() else ""
+    separator = " " if words == (source or "").split() else ""
     before = [0, *g[:-1].astype(int).tolist()] if len(g) else []
-    return tuple(joint.join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))
+    return tuple(separator.join(words[a:b]) for a, b in zip(before, g.astype(int).tolist(), strict=True))

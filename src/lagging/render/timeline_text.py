@@ -21,17 +21,17 @@ LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BR
 
 
 def _scale(line: Timeline, width: int) -> float:
-    """How many cells one unit of time takes."""
+    """Cells of the terminal for one unit of time."""
     end: float = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
     return (width - 1) / end
 
 
 def _track(line: Timeline, t: int, width: int, scale: float) -> str:
-    """One token on the time axis: from the ideal time to g'."""
+    """One token on the time axis, from the ideal time to g'."""
     if not np.isfinite(line.effective_delays[t]):
         return ""
-    place = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
-    ideal, real, effective = (min(max(p, 0), width - 1) for p in place)
+    positions = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
+    ideal, real, effective = (min(max(p, 0), width - 1) for p in positions)
     cells = [" "] * width
     for i in range(min(ideal, effective) + 1, effective):
         cells[i] = "─"
@@ -43,13 +43,13 @@ def _track(line: Timeline, t: int, width: int, scale: float) -> str:
 
 def _ruler(line: Timeline, width: int, scale: float) -> str:
     """`0 … |x|` above the tracks."""
-    mark = f"|x|={_short(line.source_length, line.unit)}"
-    at = min(round(line.source_length * scale), width - 1)
-    at = max(2, min(at - len(mark) + 1, width - len(mark)))
-    return "0" + " " * (at - 1) + mark
+    mark = f"|x|={_format_time(line.source_length, line.unit)}"
+    end = min(round(line.source_length * scale), width - 1)
+    start = max(2, min(end - len(mark) + 1, width - len(mark)))
+    return "0" + " " * (start - 1) + mark
 
 
-def _short(value: float, unit: str) -> str:
+def _format_time(value: float, unit: str) -> str:
     if math.isnan(value):
         return "–"
     return f"{value / 1000:.2f}" if unit == "ms" else f"{value:.2f}".rstrip("0").rstrip(".")
@@ -69,7 +69,7 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     """The timeline as text, at most `width` cells wide where the words allow it.
 
     Args:
-        line: the sentence.
+        line: the timeline.
         width: columns of the terminal.
 
     Example:
@@ -98,9 +98,9 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     """
     unit = {"token": "tokens", "ms": "s"}[line.unit]
     scores = "  ".join(f"{s.metric!r} {format_value(s.value, s.unit)}" for s in line.scores)
-    x, d = _short(line.source_length, line.unit), _short(line.write_cost, line.unit)
-    facts = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
-    head = [f"segment {terminal_text(str(line.id))}    {scores}", facts]
+    x, d = _format_time(line.source_length, line.unit), _format_time(line.write_cost, line.unit)
+    lengths = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
+    head = [f"segment {terminal_text(str(line.id))}    {scores}", lengths]
     if line.unit == "ms" and line.source:
         head.append(f"source: {terminal_text(line.source)}")
     if line.reference:
@@ -115,7 +115,7 @@ def draw(line: Timeline, *, width: int = 100) -> str:
             terminal_text(line.read[t]),
             terminal_text(line.target[t]),
             *(
-                _short(float(c[t]), line.unit)
+                _format_time(float(c[t]), line.unit)
                 for c in (line.delays, line.effective_delays, line.lags, line.effective_lags)
             ),
             "◀" if line.broke[t] else "",
@@ -125,8 +125,8 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     if not any(line.read):
         names, body = [n for n in names if n != "read"], [row[:1] + row[2:] for row in body]
     if not any(line.target):
-        at = names.index("write")
-        names, body = [n for n in names if n != "write"], [row[:at] + row[at + 1 :] for row in body]
+        i = names.index("write")
+        names, body = [n for n in names if n != "write"], [row[:i] + row[i + 1 :] for row in body]
 
     widths = [max(cell_len(row[i]) for row in [names, *body]) for i in range(len(names))]
     texts = [i for i, name in enumerate(names) if name in ("read", "write")]
@@ -140,10 +140,10 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     rows, scale = [], _scale(line, track)
     for r, row in enumerate([names, *body]):
         cells = [pad(shorten(cell, widths[i]), widths[i], right=i not in texts) for i, cell in enumerate(row)]
-        picture = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
-        rows.append(("  ".join(cells) + "  " + picture).rstrip())
+        drawing = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
+        rows.append(("  ".join(cells) + "  " + drawing).rstrip())
     sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
     if len(line.delays) > width - 6:
         sparks = []
-    signed = [str(score.signature) for score in line.scores]
-    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signed])
+    signatures = [str(score.signature) for score in line.scores]
+    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signatures])

@@ -27,10 +27,11 @@ from lagging.data.strip import strip
 from lagging.errors import LaggingError, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
+from lagging.formats.registry import FORMATS, Format
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import unfinished
 from lagging.formats.schema import LogSchema
-from lagging.formats.sniff import FORMATS, Format
+from lagging.formats.sniff import find_format
 from lagging.formats.source import ByteRange, RowGroups, Source, resolve
 from lagging.scoring.accumulator import Accumulator
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST", "ParallelLog", "Task", "TaskResult", "cores", "plan_parallel", "score_task"]
 
-PAYS = {"parquet.scan": 1 << 23, "jsonl.scan": 1 << 25}
+PAYS: dict[object, int] = {"parquet.scan": 1 << 23, "jsonl.scan": 1 << 25}
 """By reader of a format: the number of bytes from which starting processes takes less time than it saves."""
 
 MOST = 1024
@@ -302,11 +303,9 @@ def _format(source: Source, name: str | None) -> Format | None:
     if source.file is None:
         return None
     with source.file.open("rb") as file:
-        start = file.read(8)
-    if start.startswith(b"\x1f\x8b"):
-        return None
-    head = start if start.startswith(b"PAR1") else Source(source.path, source.file).head()
-    known = FORMATS.get(name) if name else next((f for f in FORMATS.values() if f.recognises(head)), None)
+        if file.read(2) == b"\x1f\x8b":  # gzip
+            return None
+    known = FORMATS.get(name) if name else find_format(Source(source.path, source.file))
     return known if known is not None and known.reader in PAYS and known.name != "arrow" else None
 
 

@@ -77,8 +77,8 @@ class Interval:
     @property
     def too_few(self) -> Note | None:
         """A note if the interval is from so few segments, or documents, that it is too narrow."""
-        drawn = self.method != "wild" and not np.isnan(self.low)
-        return note_few_units(self.n_defined, self.resample) if drawn and self.n_defined < FEW else None
+        too_narrow = self.method != "wild" and not np.isnan(self.low) and self.n_defined < FEW
+        return note_few_units(self.n_defined, self.resample) if too_narrow else None
 
 
 def note_few_units(n: int, resample: str, prefix: str = "") -> Note:

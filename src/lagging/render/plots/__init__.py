@@ -6,8 +6,8 @@ matplotlib's settings is changed. Units, direction and clock come from the metri
 
     curves          quality against latency
     al_dal          DAL against AL
-    ecdf            how lags are distributed
-    lag_over_time   how they go on over a recording
+    ecdf            distribution of lags
+    lag_over_time   lags over the time of a recording
     timeline        one sentence
     save            pdf, svg or png; the same bytes every time
 """

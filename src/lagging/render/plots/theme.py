@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all figures share: a look per system, titles with metric, unit and clock, words that a font can draw.
+"""What all figures share: a style per system, titles with metric, unit and clock, and fonts for foreign text.
 
 Colours are those of Okabe and Ito (2008), which people tell apart whatever colours they see. A system also has a marker
 and a dash of its own, so that a figure can be printed in grey. Nothing here changes matplotlib's settings.
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 __all__ = [
-    "Lettering",
-    "Look",
-    "agreed",
-    "amount",
-    "canvas",
-    "figure",
-    "look",
-    "named",
-    "note",
+    "Fonts",
+    "Style",
+    "add_note",
+    "add_signatures",
+    "axis_title",
+    "check_named",
+    "common_value",
+    "figure_of",
+    "format_amount",
+    "prepare_axes",
     "scale",
-    "short",
-    "sign",
-    "title",
-    "unit",
+    "shorten_names",
+    "system_style",
+    "unit_label",
 ]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
@@ -50,7 +50,7 @@ DASHES = tuple(
 )
 INK, GREY, FAINT = "#222222", "#777777", "#dddddd"
 SMALL = 8.0
-"""Points: size of all text but the titles of axes."""
+"""Size of all text but the titles of axes, in points."""
 
 UNITS = {"token": "source tokens", "ms": SHOWN["ms"], "token/100": "tokens per 100 tokens", "ms/min": SHOWN["ms/min"]}
 ARROWS = {True: " ↑", False: " ↓", None: ""}
@@ -59,8 +59,8 @@ LONGEST = 34
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a system is drawn: by colour, by marker, by dash."""
+class Style:
+    """Colour, marker and dash of a system."""
 
     colour: str
     marker: str
@@ -68,17 +68,17 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """For a line with markers."""
+        """The options of matplotlib for a line with markers."""
         style = {"color": self.colour, "linestyle": self.dash, "linewidth": 1.5}
         return style | {"marker": self.marker, "markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
 
 
-def look(place: int) -> Look:
-    """The look of the system at that place: the first 12 differ in their markers, the first 420 in something."""
-    return Look(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)])
+def system_style(index: int) -> Style:
+    """The style of a system: the first 12 differ in their markers, and no two of the first 420 are the same."""
+    return Style(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
 
 
-def named(systems: object) -> None:
+def check_named(systems: object) -> None:
     """Refuse systems without names."""
     if not isinstance(systems, Mapping):
         raise UsageError("systems are given by name, such as {'new': run}")
@@ -87,44 +87,44 @@ def named(systems: object) -> None:
 # ---- units and titles -----------------------------------------------------------------------------------------
 
 
-def unit(name: str) -> str:
-    """What is written beside a value."""
-    return UNITS.get(name, "")
+def unit_label(unit: str) -> str:
+    """A unit as it is written beside a value."""
+    return UNITS.get(unit, "")
 
 
-def amount(value: float, name: str, digits: int = 2) -> str:
+def format_amount(value: float, unit: str, digits: int = 2) -> str:
     """`1.92 s`, with a minus sign that is as wide as the plus sign; a dash where there is no value."""
     if math.isnan(value):
         return "–"
-    return f"{value / scale(name):.{digits}f} {unit(name)}".strip().replace("-", "−")
+    return f"{value / scale(unit):.{digits}f} {unit_label(unit)}".strip().replace("-", "−")
 
 
-def title(metric: Metric, name: str, what: str | None = None) -> str:
-    """`LAAL ↓ (s, ideal clock)`: metric, or what it is of, with direction, unit and clock, as the record has them."""
-    plain = what or repr(replace(metric, values=tuple((n, v) for n, v in metric.values if n != "clock")))
+def axis_title(metric: Metric, unit: str, quantity: str | None = None) -> str:
+    """`LAAL ↓ (s, ideal clock)`: metric, or another name of the quantity, with direction, unit and clock."""
+    name = quantity or repr(replace(metric, values=tuple((n, v) for n, v in metric.values if n != "clock")))
     clock = f"{metric.get('clock')} clock" if metric.has("clock") else ""
-    about = ", ".join(part for part in (unit(name), clock) if part)
-    return f"{plain}{ARROWS[metric.higher_is_better]}" + (f" ({about})" if about else "")
+    details = ", ".join(part for part in (unit_label(unit), clock) if part)
+    return f"{name}{ARROWS[metric.higher_is_better]}" + (f" ({details})" if details else "")
 
 
-def agreed(what: str, found: Iterable[Any]) -> Any:
-    """The one that all have; figures cannot mix them.
+def common_value(kind: str, values: Iterable[Any]) -> Any:
+    """The value that all systems have, such as a unit: one figure cannot mix several.
 
     Raises:
-        UsageError: there are several.
+        UsageError: there are several, or none.
     """
-    several = list(dict.fromkeys(found))
-    if len(several) > 1:
-        raise UsageError(f"one figure cannot show several {what}: {', '.join(map(str, several))}")
-    if not several:
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) > 1:
+        raise UsageError(f"one figure cannot show several {kind}: {', '.join(map(str, distinct))}")
+    if not distinct:
         raise UsageError("there is nothing to draw")
-    return several[0]
+    return distinct[0]
 
 
 # ---- axes -----------------------------------------------------------------------------------------------------
 
 
-def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
+def prepare_axes(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
     """The axes to draw on, new ones if there are none; with a light grid, and without a frame."""
     if ax is None:
         optional("matplotlib", "plot")
@@ -138,29 +138,29 @@ def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
     return ax
 
 
-def figure(ax: Axes) -> Figure:
+def figure_of(ax: Axes) -> Figure:
     """The figure that axes belong to."""
     if ax.figure is None:
         raise UsageError("these axes belong to no figure")
     return ax.figure.canvas.figure  # the whole one, of a part of it too
 
 
-def note(ax: Axes, *remarks: str) -> None:
-    """Say above the axes what the picture does not show."""
-    text = "\n".join(remark for remark in remarks if remark)
+def add_note(ax: Axes, *notes: str) -> None:
+    """Write above the axes what the figure does not show."""
+    text = "\n".join(note for note in notes if note)
     if text:
         ax.set_title(text, loc="left", fontsize=SMALL - 1, color=GREY, parse_math=False)
 
 
-def sign(ax: Axes, signatures: Iterable[Signature | str]) -> None:
+def add_signatures(ax: Axes, signatures: Iterable[Signature | str]) -> None:
     """Keep the signatures of the numbers with the axes that show them."""
     ax.set_label("\n".join(dict.fromkeys(map(str, signatures))))
 
 
-# ---- words ----------------------------------------------------------------------------------------------------
+# ---- texts ----------------------------------------------------------------------------------------------------
 
 
-def short(names: Sequence[str]) -> list[str]:
+def shorten_names(names: Sequence[str]) -> list[str]:
     """Names of systems, with the middle left out of long ones, unless that makes two alike."""
     plain = [_plain(name) for name in names]
     half = (LONGEST - 1) // 2
@@ -169,12 +169,12 @@ def short(names: Sequence[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text on one line: what cannot be seen is shown as a space."""
+    """Text on one line: a character that cannot be seen becomes a space."""
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in text)
 
 
-class Lettering:
-    """The fonts that a figure needs for its words: the one set in matplotlib, then those installed that have the rest.
+class Fonts:
+    """The fonts that a figure needs for its texts: the one set in matplotlib, then installed ones that have the rest.
 
     A character that no installed font has is shown as � and warned of, once per figure: matplotlib would draw boxes.
     """
@@ -184,32 +184,32 @@ class Lettering:
 
         needed = {c for text in texts for c in _plain(text) if not c.isspace() and unicodedata.category(c) != "Cf"}
         installed = {font.name for font in font_manager.fontManager.ttflist}
-        known: Any = rcParams
-        asked = font_manager.FontProperties().get_family()
-        named: list[str] = [name for family in asked for name in known.get(f"font.{family}", [family])]
-        self.families = [name for name in dict.fromkeys([*named, "DejaVu Sans"]) if name in installed][:1]
-        self.missing = needed - _letters(self.families[0])
-        for name in _others(tuple(named)) if self.missing else ():
-            if found := self.missing & _letters(name):
+        settings: Any = rcParams
+        families = font_manager.FontProperties().get_family()
+        preferred: list[str] = [name for family in families for name in settings.get(f"font.{family}", [family])]
+        self.families = [name for name in dict.fromkeys([*preferred, "DejaVu Sans"]) if name in installed][:1]
+        self.missing = needed - _characters(self.families[0])
+        for name in _fallback_fonts(tuple(preferred)) if self.missing else ():
+            if added := self.missing & _characters(name):
                 self.families.append(name)
-                self.missing -= found
+                self.missing -= added
             if not self.missing:
                 break
         if self.missing:
-            some = "".join(sorted(self.missing)[:12])
+            sample = "".join(sorted(self.missing)[:12])
             warnings.warn(
-                f"no installed font has {some} ({counted(len(self.missing), 'character')} in all)\n"
+                f"no installed font has {sample} ({counted(len(self.missing), 'character')} in all)\n"
                 "  fix: install a font that has them, such as Noto Sans CJK, or name one in "
                 "matplotlib.rcParams['font.family'].",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def can(self, text: str) -> bool:
-        """Whether all of it can be drawn."""
+    def can_draw(self, text: str) -> bool:
+        """Whether all characters of a text can be drawn."""
         return self.missing.isdisjoint(text)
 
-    def spelt(self, text: str) -> str:
+    def replace_missing(self, text: str) -> str:
         """The text, with a � for every character that cannot be drawn."""
         lines = (
             "".join("\N{REPLACEMENT CHARACTER}" if c in self.missing else c for c in _plain(line))
@@ -217,19 +217,19 @@ class Lettering:
         )
         return "\n".join(lines)
 
-    def dress(self, artist: Text) -> None:
-        """Let an artist take its text as it is, no mathematics, and in fonts that have its letters."""
+    def set_fonts(self, artist: Text) -> None:
+        """Let an artist draw its text as it is, without mathematics, in fonts that have its characters."""
         artist.set_parse_math(False)
         artist.set_fontfamily(self.families)
 
     def write(self, artist: Text, text: str) -> None:
         """Make an artist show the text."""
-        self.dress(artist)
-        artist.set_text(self.spelt(text))
+        self.set_fonts(artist)
+        artist.set_text(self.replace_missing(text))
 
 
 @cache
-def _letters(family: str) -> frozenset[str]:
+def _characters(family: str) -> frozenset[str]:
     """The characters that a font has."""
     from matplotlib import font_manager
 
@@ -238,12 +238,12 @@ def _letters(family: str) -> frozenset[str]:
 
 
 @cache
-def _others(first: tuple[str, ...]) -> tuple[str, ...]:
-    """Upright fonts of normal weight, those asked for first, then those without serifs, by name."""
+def _fallback_fonts(preferred: tuple[str, ...]) -> tuple[str, ...]:
+    """Upright fonts of normal weight: the preferred ones, then those without serifs, by name."""
     from matplotlib import font_manager
 
     fonts = font_manager.fontManager.ttflist
     names = {f.name for f in fonts if f.style == "normal" and f.weight in (400, "normal", "regular", "book")}
     names -= {name for name in names if name.startswith(("Last Resort", "cm", "STIX"))}  # boxes, and mathematics
-    wanted = [name for name in first if name in names]
-    return (*wanted, *sorted(names - set(wanted), key=lambda name: ("Sans" not in name, name)))
+    first = [name for name in preferred if name in names]
+    return (*first, *sorted(names - set(first), key=lambda name: ("Sans" not in name, name)))

@@ -28,7 +28,7 @@ __all__ = ["al_dal", "curves"]
 
 
 def curves(
-    several: Iterable[Curve],
+    systems: Iterable[Curve],
     ax: Axes | None = None,
     *,
     pareto: bool = True,
@@ -38,10 +38,10 @@ def curves(
     """Quality against latency, a line per system and a point per setting, with the intervals of both.
 
     Args:
-        several: the curves, all of the same two metrics and unit.
+        systems: the curves, all of the same two metrics and unit.
         ax: where to draw; new axes if not given.
-        pareto: whether to draw the best quality that some setting reaches within each latency.
-        bands: the shared task whose bands of latency to show.
+        pareto: whether to draw the best quality that any setting reaches within each latency.
+        bands: the shared task whose bands of latency are shown.
         settings: whether to write the settings beside their points.
 
     Returns:
@@ -58,51 +58,53 @@ def curves(
         >>> ax.get_xlabel(), ax.get_ylabel()
         ('AL ↓ (source tokens, ideal clock)', 'BLEU ↑')
     """
-    drawn = list(several)
-    latency: Metric = theme.agreed("metrics of latency", (c.latency for c in drawn))
-    quality: Metric = theme.agreed("metrics of quality", (c.quality for c in drawn))
-    unit: str = theme.agreed("units", (c.unit for c in drawn))
-    if not any(_sound(p) for c in drawn for p in c.points):
+    drawn = list(systems)
+    latency: Metric = theme.common_value("metrics of latency", (c.latency for c in drawn))
+    quality: Metric = theme.common_value("metrics of quality", (c.quality for c in drawn))
+    unit: str = theme.common_value("units", (c.unit for c in drawn))
+    if not any(_is_defined(p) for c in drawn for p in c.points):
         raise UsageError("no setting of any system has both a latency and a quality")
-    names = theme.short([c.system for c in drawn])
-    ax = theme.canvas(ax)
-    lettering = theme.Lettering([*names, *(p.setting for c in drawn for p in c.points if settings)])
+    names = theme.shorten_names([c.system for c in drawn])
+    ax = theme.prepare_axes(ax)
+    fonts = theme.Fonts([*names, *(p.setting for c in drawn for p in c.points if settings)])
     s = theme.scale(unit)
     lines, bars, named = [], [], []
     for i, curve in enumerate(drawn):
-        style = theme.look(i)
-        points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _sound(p)]
-        crosses = [bar for a, q in points for bar in _bars(ax, a, q, s, style.colour)]
+        style = theme.system_style(i)
+        points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _is_defined(p)]
+        crosses = [bar for a, q in points for bar in _draw_intervals(ax, a, q, s, style.colour)]
         (line,) = ax.plot([a.value / s for a, _ in points], [q.value for _, q in points], **style.line)
         lines.append(line)
         bars += crosses
         if points:
             ends = [end for bar in crosses for end in _points(bar)]
             at = _points(line)
-            named.append(labels.Labelled(names[i], (line, *crosses), [*labels.along(at), *ends], at[-1][1], (line,)))
-    ax.set_xlabel(theme.title(latency, unit))
-    ax.set_ylabel(theme.title(quality, quality.unit))
-    steps = _front(ax, lines, latency, quality) if pareto else []
+            named.append(
+                labels.Labelled(names[i], (line, *crosses), [*labels.anchor_points(at), *ends], at[-1][1], (line,))
+            )
+    ax.set_xlabel(theme.axis_title(latency, unit))
+    ax.set_ylabel(theme.axis_title(quality, quality.unit))
+    steps = _draw_front(ax, lines, latency, quality) if pareto else []
     if bands is not None:
-        _bands(ax, bands, latency, unit)
+        _draw_bands(ax, bands, latency, unit)
     if min(ax.dataLim.x0, 0.0) < 0:
         ax.axvline(0.0, color=theme.GREY, linewidth=0.8, zorder=1)
-    _finish(ax, drawn)
-    labels.label(ax, named, lettering, steps)
-    taken = [labels.dots(line) for line in (*lines, *bars, *steps)] + labels.boxes(ax)
+    _add_notes(ax, drawn)
+    labels.label_lines(ax, named, fonts, steps)
+    taken = [labels.line_points(line) for line in (*lines, *bars, *steps)] + labels.text_areas(ax)
     for line, curve in zip(lines, drawn, strict=True):
-        told = [p.setting for p in curve.points if _sound(p)] if settings else []
-        for text, place in zip(told, _points(line) if settings else [], strict=True):
+        texts = [p.setting for p in curve.points if _is_defined(p)] if settings else []
+        for text, point in zip(texts, _points(line) if settings else [], strict=True):
             if text:
-                labels.tag(ax, text, [place], lettering, taken)
+                labels.add_tag(ax, text, [point], fonts, taken)
     for step in steps:
         corners = _points(step)
         halves = [((a + c) / 2, b) for (a, b), (c, d) in pairwise(corners) if b == d]
-        labels.tag(ax, "Pareto front", [*halves[::-1], *corners[::-1]], lettering, taken)
+        labels.add_tag(ax, "Pareto front", [*halves[::-1], *corners[::-1]], fonts, taken)
     return ax
 
 
-def _sound(p: Point) -> bool:
+def _is_defined(p: Point) -> bool:
     return p.quality is not None and math.isfinite(p.latency.value) and math.isfinite(p.quality.value)
 
 
@@ -110,19 +112,19 @@ def _points(line: Line2D) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]
 
 
-def _bars(ax: Axes, a: Axis, q: Axis, s: float, colour: str, up: float = 1.0) -> list[Line2D]:
-    """The intervals of a point, as a cross; latencies are shown divided by s, what is upward by `up`."""
+def _draw_intervals(ax: Axes, a: Axis, q: Axis, s: float, colour: str, up: float = 1.0) -> list[Line2D]:
+    """Draw the intervals of a point, as a cross; x is divided by `s`, and y by `up`."""
     x, y = a.value / s, q.value / up
-    drawn = []
+    lines = []
     if a.low is not None and a.high is not None and math.isfinite(a.high - a.low):
-        drawn += ax.plot([a.low / s, a.high / s], [y, y], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
+        lines += ax.plot([a.low / s, a.high / s], [y, y], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
     if q.low is not None and q.high is not None and math.isfinite(q.high - q.low):
-        drawn += ax.plot([x, x], [q.low / up, q.high / up], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
-    return drawn
+        lines += ax.plot([x, x], [q.low / up, q.high / up], color=colour, alpha=0.55, linewidth=1.0, zorder=1.5)
+    return lines
 
 
-def _front(ax: Axes, lines: Sequence[Line2D], latency: Metric, quality: Metric) -> list[Line2D]:
-    """The best quality that some setting reaches within each latency, as steps."""
+def _draw_front(ax: Axes, lines: Sequence[Line2D], latency: Metric, quality: Metric) -> list[Line2D]:
+    """Draw the best quality that any setting reaches within each latency, as steps."""
     points = np.array([point for line in lines for point in _points(line)])
     better = (1.0 if latency.higher_is_better is not True else -1.0, -1.0 if quality.higher_is_better is False else 1.0)
     best = points[front(points[:, 0] * better[0], points[:, 1] * better[1])]
@@ -134,9 +136,9 @@ def _front(ax: Axes, lines: Sequence[Line2D], latency: Metric, quality: Metric) 
     return ax.plot(x, y, color="#c8c8c8", linewidth=3.0, zorder=0.5, solid_joinstyle="miter")
 
 
-def _bands(ax: Axes, which: str | Regime, latency: Metric, unit: str) -> None:
-    """The regimes of a shared task, as bands with their names on top."""
-    chosen = regime(which) if isinstance(which, str) else which
+def _draw_bands(ax: Axes, band: str | Regime, latency: Metric, unit: str) -> None:
+    """Draw the regimes of a shared task, as bands with their names on top."""
+    chosen = regime(band) if isinstance(band, str) else band
     if latency.name != metric(chosen.metric).name or unit != "ms":
         raise UsageError(f"{chosen.name} judges {chosen.metric} in seconds, and these curves are of {latency!r}")
     begin, end = ax.get_xlim()
@@ -168,7 +170,7 @@ def al_dal(families: Lines | Iterable[Curve], ax: Axes | None = None) -> Axes:
     The steeper the line of a family, the more of its lag AL forgives.
 
     Args:
-        families: what `lagging.curves.slopes.lines` found, or curves that have a latency on both axes.
+        families: the result of `lagging.curves.slopes.lines`, or curves that have a latency on both axes.
         ax: where to draw; new axes if not given.
 
     Returns:
@@ -188,48 +190,48 @@ def al_dal(families: Lines | Iterable[Curve], ax: Axes | None = None) -> Axes:
         (['wait-k\nslope 1.00', 'DAL = AL'], 'DAL ↓ (source tokens, ideal clock)')
     """
     drawn = [line.curve for line in families.lines] if isinstance(families, Lines) else list(families)
-    right: Metric = theme.agreed("metrics to the right", (c.latency for c in drawn))
-    up: Metric = theme.agreed("metrics upward", (c.quality for c in drawn))
-    unit: str = theme.agreed("units", (c.unit for c in drawn))
+    right: Metric = theme.common_value("metrics to the right", (c.latency for c in drawn))
+    up: Metric = theme.common_value("metrics upward", (c.quality for c in drawn))
+    unit: str = theme.common_value("units", (c.unit for c in drawn))
     if right.unit != up.unit:
         raise UsageError(
             f"{up!r} is not measured in what {right!r} is, so that there is no line where they are the same"
         )
-    if not any(_sound(p) for c in drawn for p in c.points):
+    if not any(_is_defined(p) for c in drawn for p in c.points):
         raise UsageError(f"no setting has both {right!r} and {up!r}")
-    ax = theme.canvas(ax, 6.2, 4.4)
+    ax = theme.prepare_axes(ax, 6.2, 4.4)
     s = theme.scale(unit)
     lines, named = [], []
-    for i, (name, curve) in enumerate(zip(theme.short([c.system for c in drawn]), drawn, strict=True)):
-        style = theme.look(i)
-        points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _sound(p)]
+    for i, (name, curve) in enumerate(zip(theme.shorten_names([c.system for c in drawn]), drawn, strict=True)):
+        style = theme.system_style(i)
+        points = [(p.latency, p.quality) for p in curve.points if p.quality is not None and _is_defined(p)]
         x, y = np.array([(a.value, q.value) for a, q in points]).reshape(-1, 2).T
-        crosses = [bar for a, q in points for bar in _bars(ax, a, q, s, style.colour, s)]
+        crosses = [bar for a, q in points for bar in _draw_intervals(ax, a, q, s, style.colour, s)]
         family = ax.plot(x / s, y / s, **style.line | {"linestyle": "none"})
-        slope, start = _line(families, i, x, y)
+        slope, start = _fit_line(families, i, x, y)
         if math.isfinite(slope.value):
             ends = np.array([x.min(), x.max()])
             family += ax.plot(ends / s, (start + slope.value * ends) / s, **style.line | {"marker": "", "zorder": 1.8})
-            name += f"\nslope {_with_ends(slope)}"
+            name += f"\nslope {_format_slope(slope)}"
         lines += [*family, *crosses]
         if points:
             at = _points(family[0])
-            named.append(labels.Labelled(name, (*family, *crosses), labels.along(at), at[-1][1], tuple(family)))
-    ax.set_xlabel(theme.title(right, unit))
-    ax.set_ylabel(theme.title(up, unit))
-    low, high = _identity(ax)
+            named.append(labels.Labelled(name, (*family, *crosses), labels.anchor_points(at), at[-1][1], tuple(family)))
+    ax.set_xlabel(theme.axis_title(right, unit))
+    ax.set_ylabel(theme.axis_title(up, unit))
+    low, high = _set_equal_ranges(ax)
     same = ax.plot([low, high], [low, high], color=theme.GREY, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
-    _finish(ax, drawn)
-    lettering = theme.Lettering([one.name for one in named])
-    labels.label(ax, named, lettering, same)
-    taken = [labels.dots(line) for line in (*lines, *same)] + labels.boxes(ax)
+    _add_notes(ax, drawn)
+    fonts = theme.Fonts([family.name for family in named])
+    labels.label_lines(ax, named, fonts, same)
+    taken = [labels.line_points(line) for line in (*lines, *same)] + labels.text_areas(ax)
     middle = [low + share * (high - low) for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)]
-    labels.tag(ax, f"{up!r} = {right!r}", [(at, at) for at in middle], lettering, taken)
+    labels.add_tag(ax, f"{up!r} = {right!r}", [(at, at) for at in middle], fonts, taken)
     return ax
 
 
-def _line(families: Lines | Iterable[Curve], i: int, x: Floats, y: Floats) -> tuple[Derived, float]:
-    """Slope of a family's line, and its height at 0: as found, or least squares of its settings."""
+def _fit_line(families: Lines | Iterable[Curve], i: int, x: Floats, y: Floats) -> tuple[Derived, float]:
+    """Slope of a family's line, and its height at 0: as given, or by least squares over its settings."""
     if isinstance(families, Lines):
         return families.lines[i].slope, families.lines[i].start.value
     if len(x) < 2:
@@ -238,25 +240,27 @@ def _line(families: Lines | Iterable[Curve], i: int, x: Floats, y: Floats) -> tu
     return Derived(float(slope)), float(start)
 
 
-def _with_ends(slope: Derived) -> str:
+def _format_slope(slope: Derived) -> str:
     """`1.32 [1.20, 1.45]`."""
-    told = theme.amount(slope.value, "ratio")
+    value = theme.format_amount(slope.value, "ratio")
     if slope.low is None or slope.high is None:
-        return told
-    return f"{told} [{theme.amount(slope.low, 'ratio')}, {theme.amount(slope.high, 'ratio')}]"
+        return value
+    return f"{value} [{theme.format_amount(slope.low, 'ratio')}, {theme.format_amount(slope.high, 'ratio')}]"
 
 
-def _finish(ax: Axes, drawn: Sequence[Curve]) -> None:
-    """Say what is not drawn, and how the numbers were made."""
-    names = theme.short([c.system for c in drawn])
-    lost = [f"{n} {p.setting}" for n, c in zip(names, drawn, strict=True) for p in c.points if not _sound(p)]
-    theme.note(ax, f"not drawn, because undefined: {', '.join(lost)}" if lost else "")
-    wanted = {m for c in drawn for m in (c.latency, c.quality)}
-    theme.sign(ax, (s.signature for c in drawn for p in c.points for s in p.scores or () if s.metric in wanted))
+def _add_notes(ax: Axes, drawn: Sequence[Curve]) -> None:
+    """Add a note of what is not drawn, and the signatures of the numbers."""
+    names = theme.shorten_names([c.system for c in drawn])
+    undefined = [f"{n} {p.setting}" for n, c in zip(names, drawn, strict=True) for p in c.points if not _is_defined(p)]
+    theme.add_note(ax, f"not drawn, because undefined: {', '.join(undefined)}" if undefined else "")
+    metrics = {m for c in drawn for m in (c.latency, c.quality)}
+    theme.add_signatures(
+        ax, (s.signature for c in drawn for p in c.points for s in p.scores or () if s.metric in metrics)
+    )
 
 
-def _identity(ax: Axes) -> tuple[float, float]:
-    """From where to where both axes go: as far as the data, both alike, so that the identity is at 45 degrees."""
+def _set_equal_ranges(ax: Axes) -> tuple[float, float]:
+    """Give both axes the same range, that of the data, so that the identity is at 45 degrees; the range."""
     box = ax.dataLim
     low, high = min(box.x0, box.y0, 0.0), max(box.x1, box.y1)
     room = 0.04 * (high - low) or 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is suspicious about a log, and which segments show it: the first thing that the page tells."""
+"""Checks of the health of a log: what is suspicious, and which segments show it. The page begins with them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from lagging.data.ragged import Floats
 from lagging.metrics.clocks import ROUNDING
 from lagging.render.analysis import Analysis
 
-__all__ = ["Check", "checks"]
+__all__ = ["Check", "check_system"]
 
 RATIO = 2.0
-"""A hypothesis that many times longer, or shorter, than its reference is suspicious."""
+"""A hypothesis more than this many times longer, or shorter, than its reference is suspicious."""
 CORPUS_RATIO = 1.25
 """The same for all hypotheses together."""
 HIDDEN = 0.25
-"""From this share of hidden lag on, AL says little (see the metric HiddenShare)."""
+"""Above this share of hidden lag, AL says little (see the metric HiddenShare)."""
 OFFLINE = 0.5
-"""From this share of segments on, a system is hardly simultaneous."""
+"""From this share of offline segments on, a system is hardly simultaneous."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at, in one system.
+    """The result of one check of one system.
 
     Attributes:
         key: the same in all systems.
-        title: what was looked for, in a few words.
+        title: what is checked, in a few words.
         help: what it means.
-        count: how many segments (or tokens) show it; None where it is a number of the whole log.
+        count: how many segments (or tokens) show it; None where the check gives a number of the whole log.
         rows: which of the shared segments these are.
         value: that number; `unit` is "ratio" or "points".
         bad: whether a reader must know.
@@ -54,48 +54,45 @@ class Check:
     ids: tuple[str, ...] = ()
 
 
-def checks(system: Analysis, unmatched: Iterable[Any] = ()) -> list[Check]:
-    """Everything that was looked at in a system."""
+def check_system(system: Analysis, unmatched: Iterable[Any] = ()) -> list[Check]:
+    """The results of all checks of a system."""
     return [
-        *_written(system),
-        *_undefined(system),
-        *_lengths(system),
-        *(_times(system) if system.timed else ()),
-        *_changed(system),
-        *_unmatched(unmatched),
+        *_check_empty(system),
+        *_check_undefined(system),
+        *_check_lengths(system),
+        *(_check_times(system) if system.timed else ()),
+        *_check_changes(system),
+        *_check_unmatched(unmatched),
     ]
 
 
-def _rows(where: npt.ArrayLike) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(where).tolist())
+def _make_check(key: str, title: str, help: str, mask: npt.ArrayLike, **fields: Any) -> Check:
+    """A check that counts the segments of a mask, and is bad if there are any."""
+    rows = tuple(np.flatnonzero(mask).tolist())
+    return Check(key, title, help, len(rows), rows, **{"bad": bool(rows), **fields})
 
 
-def _some(key: str, title: str, help: str, where: npt.ArrayLike, **more: Any) -> Check:
-    rows = _rows(where)
-    return Check(key, title, help, len(rows), rows, **{"bad": bool(rows), **more})
-
-
-def _written(system: Analysis) -> Iterator[Check]:
-    yield _some(
+def _check_empty(system: Analysis) -> Iterator[Check]:
+    yield _make_check(
         "empty", "empty hypotheses", "Nothing was written: latency is undefined.", system.run.delays.lengths == 0
     )
 
 
-def _undefined(system: Analysis) -> Iterator[Check]:
+def _check_undefined(system: Analysis) -> Iterator[Check]:
     place = {name: row for row, name in enumerate(map(str, system.run.id.tolist()))}
-    found: dict[str, tuple[list[str], set[int]]] = {}
-    for one in system.scores:
-        for reason, ids in one.undefined.reasons.items():
-            names, rows = found.setdefault(reason, ([], set()))
-            names.append(repr(one.metric))
+    reasons: dict[str, tuple[list[str], set[int]]] = {}
+    for score in system.scores:
+        for reason, ids in score.undefined.reasons.items():
+            names, rows = reasons.setdefault(reason, ([], set()))
+            names.append(repr(score.metric))
             rows.update(place[str(name)] for name in ids)
-    for reason, (names, rows) in found.items():
+    for reason, (names, rows) in reasons.items():
         help = f"No value in {', '.join(names)}; these segments are left out of its mean."
         own = reason != UNDEFINED_ELSEWHERE
         yield Check(f"undefined: {reason}", f"undefined: {reason}", help, len(rows), tuple(sorted(rows)), bad=own)
 
 
-def _lengths(system: Analysis) -> Iterator[Check]:
+def _check_lengths(system: Analysis) -> Iterator[Check]:
     reference = system.schedules.reference_length
     if reference is None or not (reference > 0).any():
         return
@@ -104,7 +101,7 @@ def _lengths(system: Analysis) -> Iterator[Check]:
     ratio: Floats = np.where(known, written, np.nan) / np.where(known, reference, np.nan)
     total = float(written[known].sum() / reference[known].sum())
     odd = (ratio > RATIO) | (ratio < 1 / RATIO)
-    yield _some(
+    yield _make_check(
         "ratio",
         "hypothesis ÷ reference length",
         f"Of all segments together; counted are those where one is more than {RATIO:g} times as long as the other.",
@@ -115,25 +112,27 @@ def _lengths(system: Analysis) -> Iterator[Check]:
     )
 
 
-def _times(system: Analysis) -> Iterator[Check]:
+def _check_times(system: Analysis) -> Iterator[Check]:
     s = system.schedule()
     tolerance = system.convention.tolerance if system.run.unit == "ms" else 0.0
     with np.errstate(invalid="ignore"):
         beyond = s.by_row(lambda g, x: (g.max(axis=1) > x[:, 0] + tolerance).astype(np.float64), s.x) == 1
         if system.run.seg == "none":
-            yield _some("beyond", "delays beyond the source", "More source was read than there is.", beyond)
+            yield _make_check("beyond", "delays beyond the source", "More source was read than there is.", beyond)
         else:  # a stream goes on after a segment has ended
             help = "Written after the segment had ended, while the recording went on: no fault in itself."
-            yield _some("beyond", "delays beyond the segment", help, beyond, bad=False)
+            yield _make_check("beyond", "delays beyond the segment", help, beyond, bad=False)
         if "elapsed" in system.clocks:
             e = system.schedule("elapsed").g
             early = e.by_row(lambda e, g: ((e < g - ROUNDING).any(axis=1)).astype(np.float64), s.g) == 1
             help = "A token was there before its source was: clocks that do not agree."
-            yield _some("early", "elapsed below ideal", help, early)
-        found = system.diagnostics
-        al, dal, hidden = found["AL"].segments, found["DAL"].segments, found["HiddenShare"]
-        yield _some("negative", "negative AL", "Ahead of the ideal translator: AL rewards what it should not.", al < 0)
-        yield _some(
+            yield _make_check("early", "elapsed below ideal", help, early)
+        scores = system.diagnostics
+        al, dal, hidden = scores["AL"].segments, scores["DAL"].segments, scores["HiddenShare"]
+        yield _make_check(
+            "negative", "negative AL", "Ahead of the ideal translator: AL rewards what it should not.", al < 0
+        )
+        yield _make_check(
             "hidden",
             "lag that AL hides",
             f"HiddenShare, (DAL − AL) ÷ DAL; counted are segments above {HIDDEN:g}.",
@@ -142,8 +141,8 @@ def _times(system: Analysis) -> Iterator[Check]:
             unit="ratio",
             bad=hidden.value > HIDDEN,
         )
-    offline = found["Offline"]
-    yield _some(
+    offline = scores["Offline"]
+    yield _make_check(
         "offline",
         "written after the source ended",
         "Offline: nothing was written before the source ended, so the segment is not simultaneous.",
@@ -152,12 +151,12 @@ def _times(system: Analysis) -> Iterator[Check]:
         unit="ratio",
         bad=system.run.seg == "none" and offline.value >= OFFLINE,
     )
-    swf, alone = found["SWF"].value, system.run.seg == "none"
+    swf, whole = scores["SWF"].value, system.run.seg == "none"
     help = "SWF: the share of target tokens, in %, written before the source ended."
-    yield Check("swf", "simultaneous words", help, value=swf, unit="points", bad=alone and swf < 100 * (1 - OFFLINE))
+    yield Check("swf", "simultaneous words", help, value=swf, unit="points", bad=whole and swf < 100 * (1 - OFFLINE))
 
 
-def _changed(system: Analysis) -> Iterator[Check]:
+def _check_changes(system: Analysis) -> Iterator[Check]:
     for name, count in system.whole.repaired:
         yield Check(f"repaired: {name}", f"repaired: {name}", f"Changed by --repair {name}.", count, bad=count > 0)
     for kind, count in system.whole.stripped:
@@ -165,7 +164,7 @@ def _changed(system: Analysis) -> Iterator[Check]:
         yield Check(f"stripped: {kind}", f"stripped: {kind}", help, count, noun="token")
 
 
-def _unmatched(ids: Iterable[Any]) -> Iterator[Check]:
+def _check_unmatched(ids: Iterable[Any]) -> Iterator[Check]:
     names = tuple(map(str, ids))
     help = "Not all of the other systems have them: left out of everything below."
     yield Check("unmatched", "segments that others lack", help, len(names), bad=bool(names), ids=names)

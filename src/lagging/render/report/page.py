@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report(runs, comparison) → Report: everything the page shows, computed here, and the page around it."""
+"""report(runs, comparison) → Report: the data that the page shows, and the page around it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from lagging.comparison import Comparison
 from lagging.data.run import Run
 from lagging.data.tokens import noun
 from lagging.errors import Note, UsageError
-from lagging.metrics.conventions import Convention, convention
+from lagging.metrics import Metric
+from lagging.metrics.conventions import Convention
+from lagging.metrics.conventions import convention as convention_named
 from lagging.render.analysis import Analysis, analyse
-from lagging.render.report.charts import by_length, distribution, finite, hidden, over_time, tradeoff
-from lagging.render.report.health import Check, checks
-from lagging.render.report.segments import chosen, columns
+from lagging.render.records import estimate_record, finite
+from lagging.render.report.charts import by_length, distribution, hidden_lag, over_time, tradeoff
+from lagging.render.report.health import Check, check_system
+from lagging.render.report.segments import choose_rows, segment_columns
 from lagging.scoring.intervals import with_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
@@ -28,27 +31,27 @@ from lagging.scoring.scores import Scores
 from lagging.stats import RESAMPLES, SEED
 from lagging.version import __version__
 
-__all__ = ["Report", "alone", "report"]
+__all__ = ["Report", "compare_alone", "report"]
 
 SCHEMA = 1
-LEVEL = 6
-"""Of compression: 9 takes five times as long, for 2 % fewer bytes."""
+COMPRESSION = 6
+"""Level of compression: 9 takes five times as long, for 2 % fewer bytes."""
 PLACE = '<script id="data" type="application/octet-stream;base64"></script>'
-"""Where the page has its data; what is in such a script is never run."""
+"""The place of the data in the page; browsers never run such a script."""
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What the page shows.
+    """The data of a page, and the page.
 
     Attributes:
         data: plain lists, dicts, texts and numbers (None for NaN), as `to_json` writes them:
 
-            title, version, unit        of the page; the unit of the log's times
-            systems                     name, level, how many segments and tokens, where from, notes
-            metrics                     name, unit, whether higher is better, what it is
+            title, version, unit        title of the page, version of lagging, unit of the log's times
+            systems                     name, level, number of segments and tokens, origin, notes
+            metrics                     name, unit, direction, summary, formula
             health                      per system, the checks (see `lagging.render.report.health.Check`)
-            comparison                  per system, the score of each metric; pairs; how it was made
+            comparison                  per system, the score of each metric; pairs; how they were made
             tradeoff, hidden, distribution, by_length, over_time    the figures
             segments                    columns (see `lagging.render.report.segments`)
     """
@@ -63,7 +66,7 @@ class Report:
     def packed(self) -> str:
         """The data as the page holds it: deflated, in base64."""
         raw = self.to_json().encode("utf-8", "backslashreplace")  # half a surrogate is \udc80, as JSON writes it
-        return base64.b64encode(zlib.compress(raw, LEVEL)).decode("ascii")
+        return base64.b64encode(zlib.compress(raw, COMPRESSION)).decode("ascii")
 
     def to_html(self) -> str:
         """The page: one file that needs nothing else, and no network."""
@@ -74,7 +77,7 @@ class Report:
 
     def __repr__(self) -> str:
         """`Report(base, new: 2588 segments)`."""
-        names = ", ".join(one["name"] for one in self.data["systems"])
+        names = ", ".join(system["name"] for system in self.data["systems"])
         return f"Report({names}: {self.data['segments']['total']} segments)"
 
 
@@ -83,62 +86,61 @@ def report(
     comparison: Comparison | None = None,
     *,
     title: str = "",
-    convention_: str | Convention = "paper",
+    convention: str | Convention = "paper",
 ) -> Report:
-    """Everything that the page about some systems shows.
+    """The report about one or more systems.
 
     Args:
-        runs: by name, as they were compared.
-        comparison: of these, as `lagging.compare` makes it; of a single Run it can be left out.
-        title: of the page.
-        convention_: whose counting; that of the comparison.
+        runs: the Runs by name, as they were compared.
+        comparison: their comparison, as `lagging.compare` makes it; of a single Run it can be left out.
+        title: title of the page.
+        convention: the convention of the comparison.
 
     Raises:
-        UsageError: the comparison is of other systems.
+        UsageError: the comparison has other systems.
 
     Example:
         >>> import lagging
         >>> def wait(k):
         ...     return lagging.policies.wait_k(k).run(source_lengths=[8, 9, 11], target_lengths=[9, 8, 12])
         >>> runs = {"wait-3": wait(3), "wait-5": wait(5)}
-        >>> found = report(runs, lagging.compare(runs, ["AL", "DAL"], resamples=500))
-        >>> found
+        >>> page = report(runs, lagging.compare(runs, ["AL", "DAL"], resamples=500))
+        >>> page
         Report(wait-3, wait-5: 3 segments)
-        >>> found.data["comparison"]["scores"][0][1]["value"] == lagging.score(wait(3), ["DAL"])["DAL"].value
+        >>> page.data["comparison"]["scores"][0][1]["value"] == lagging.score(wait(3), ["DAL"])["DAL"].value
         True
     """
-    counting = convention(convention_)
+    counting = convention_named(convention)
     if comparison is None:
-        comparison = alone(runs, counting)
+        comparison = compare_alone(runs, counting)
     if tuple(runs) != comparison.systems:
         raise UsageError(f"the comparison is of {', '.join(comparison.systems)}, not of {', '.join(runs)}")
     systems = analyse(runs, comparison, counting)
-    ids = systems[0].run.id
-    health = [checks(one, comparison.unmatched.get(one.name, ())) for one in systems]
-    rows, note = chosen(systems, sorted({row for found in health for check in found for row in check.rows}))
-    place = {row: at for at, row in enumerate(rows.tolist())}
-    timed = [one for one in systems if one.timed]
+    health = [check_system(system, comparison.unmatched.get(system.name, ())) for system in systems]
+    rows, note = choose_rows(systems, sorted({row for checks in health for check in checks for row in check.rows}))
+    index = {row: i for i, row in enumerate(rows.tolist())}
+    segments = {"total": len(systems[0].run), "note": note, **segment_columns(systems, comparison.metrics, rows)}
     return Report(
         {
             "schema": SCHEMA,
             "version": __version__,
             "title": title,
-            "unit": timed[0].run.unit if timed else "none",
-            "systems": [_about(one) for one in systems],
-            "metrics": [_metric(m, comparison) for m in comparison.metrics],
-            "health": [[_check(check, place) for check in found] for found in health],
-            "comparison": _compared(comparison),
+            "unit": next((system.run.unit for system in systems if system.timed), "none"),
+            "systems": [_system_record(system) for system in systems],
+            "metrics": [_metric_record(m, comparison) for m in comparison.metrics],
+            "health": [[_check_record(check, index) for check in checks] for checks in health],
+            "comparison": _comparison_record(comparison),
             "tradeoff": tradeoff(comparison, systems),
-            "hidden": hidden(systems),
+            "hidden": hidden_lag(systems),
             "distribution": distribution(systems),
             "by_length": by_length(systems),
             "over_time": over_time(systems),
-            "segments": {"total": len(ids), "note": note, **columns(systems, comparison.metrics, rows)},
+            "segments": segments,
         }
     )
 
 
-def alone(
+def compare_alone(
     runs: Mapping[str, Run],
     counting: Convention,
     scores: Scores | None = None,
@@ -148,23 +150,24 @@ def alone(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """A single system, as a comparison without pairs."""
+    """A comparison of a single system: scores with intervals, and no pairs."""
     if len(runs) != 1:
         raise UsageError("several systems need a comparison: lagging.compare(runs)")
     ((name, run),) = runs.items()
     scores = score(run, default_metrics(run), convention=counting) if scores is None else scores
     resample = default_resample(scores) if resample is None else resample
-    found = with_intervals(scores, resample=resample, confidence=confidence, resamples=resamples, seed=seed)
-    first = next(iter(found))
-    units = len(set(first.documents.tolist())) if resample == "document" and first.documents is not None else first.n
+    scores = with_intervals(scores, resample=resample, confidence=confidence, resamples=resamples, seed=seed)
+    first = next(iter(scores))
+    documents = first.documents if resample == "document" else None
+    clusters = first.n if documents is None else len(set(documents.tolist()))
     return Comparison(
         systems=(name,),
-        metrics=tuple(one.metric for one in found),
-        scores={name: Scores(list(found), name, found.notes)},
+        metrics=tuple(score.metric for score in scores),
+        scores={name: Scores(list(scores), name, scores.notes)},
         pairs=(),
         base=None,
         n=first.n,
-        clusters=units,
+        clusters=clusters,
         unmatched={},
         test="bootstrap",
         correction="none",
@@ -175,10 +178,10 @@ def alone(
     )
 
 
-def _about(one: Analysis) -> dict[str, Any]:
-    run = one.whole
+def _system_record(system: Analysis) -> dict[str, Any]:
+    run = system.whole
     return {
-        "name": one.name,
+        "name": system.name,
         "unit": run.unit,
         "level": run.level,
         "noun": noun(run.level),
@@ -186,26 +189,26 @@ def _about(one: Analysis) -> dict[str, Any]:
         "segments": len(run),
         "tokens": int(run.delays.lengths.sum()),
         "origin": run.origin.description,
-        "clocks": list(one.clocks),
-        "notes": [_note(note) for note in one.scores.notes],
+        "clocks": list(system.clocks),
+        "notes": [_note_record(note) for note in system.scores.notes],
     }
 
 
-def _note(note: Note) -> dict[str, Any]:
+def _note_record(note: Note) -> dict[str, Any]:
     return {"kind": note.kind, "text": note.text, "count": note.count, "noun": note.noun, "said": str(note)}
 
 
-def _metric(m: Any, found: Comparison) -> dict[str, Any]:
+def _metric_record(m: Metric, comparison: Comparison) -> dict[str, Any]:
     return {
         "name": repr(m),
-        "unit": found.scores[found.systems[0]][m].unit,
+        "unit": comparison.scores[comparison.systems[0]][m].unit,
         "higher": m.higher_is_better,
         "summary": m.summary,
         "formula": m.formula,
     }
 
 
-def _check(check: Check, place: Mapping[int, int]) -> dict[str, Any]:
+def _check_record(check: Check, index: Mapping[int, int]) -> dict[str, Any]:
     return {
         "key": check.key,
         "title": check.title,
@@ -215,50 +218,48 @@ def _check(check: Check, place: Mapping[int, int]) -> dict[str, Any]:
         "value": finite(check.value),
         "unit": check.unit,
         "bad": check.bad,
-        "rows": [place[row] for row in check.rows if row in place],
+        "rows": [index[row] for row in check.rows if row in index],
         "ids": list(check.ids[:1000]),
     }
 
 
-def _compared(found: Comparison) -> dict[str, Any]:
-    letters, marks = found.letters, found.marks
+def _comparison_record(c: Comparison) -> dict[str, Any]:
+    letters, marks = c.letters, c.marks
     return {
-        "n": found.n,
-        "base": found.base,
-        "alpha": found.alpha,
-        "level": found.confidence,
-        "how": found.how,
-        "key": found.key,
-        "summary": found.summary.splitlines()[:-1],
-        "signature": str(found.signature) if found.pairs else None,
-        "notes": [str(note) for note in found.notes],
+        "n": c.n,
+        "base": c.base,
+        "alpha": c.alpha,
+        "level": c.confidence,
+        "how": c.description,
+        "key": c.key,
+        "summary": c.summary.splitlines()[:-1],
+        "signature": str(c.signature) if c.pairs else None,
+        "notes": [str(note) for note in c.notes],
         "scores": [
             [
                 {
-                    "value": finite(one.value),
-                    "low": finite(one.low),
-                    "high": finite(one.high),
-                    "undefined": int(one.undefined),
+                    **(estimate_record(score) or {}),
+                    "undefined": int(score.undefined),
                     "mark": letters.get(m, {}).get(name, "") or marks.get(m, {}).get(name, ""),
-                    "signature": str(one.signature),
+                    "signature": str(score.signature),
                 }
-                for m in found.metrics
-                for one in [found.scores[name][m]]
+                for m in c.metrics
+                for score in [c.scores[name][m]]
             ]
-            for name in found.systems
+            for name in c.systems
         ],
         "pairs": [
             {
                 "metric": repr(pair.metric),
-                "a": found.systems.index(pair.a),
-                "b": found.systems.index(pair.b),
+                "a": c.systems.index(pair.a),
+                "b": c.systems.index(pair.b),
                 "difference": finite(pair.difference),
                 "low": finite(pair.low),
                 "high": finite(pair.high),
                 "p": finite(pair.p),
                 "p_adjusted": finite(pair.p_adjusted),
-                "verdict": found.verdict(pair),
+                "verdict": c.verdict(pair),
             }
-            for pair in found.pairs
+            for pair in c.pairs
         ],
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The segments of all systems as columns of small numbers, and which of very many segments are shown.
+"""The list of segments: the columns of all systems as small numbers, and the choice among very many segments.
 
 Times are whole milliseconds, or thousandths of a token where they are no whole tokens, each as its difference from the
 time before it in the same segment; times on other clocks are differences from the delay. Queue times that follow from
@@ -19,119 +19,119 @@ from lagging.data.tokens import is_spm, tokens
 from lagging.errors import counted
 from lagging.metrics import Metric
 from lagging.render.analysis import Analysis
-from lagging.render.report.charts import number
+from lagging.render.report.charts import round_column
 
-__all__ = ["chosen", "columns", "deltas"]
+__all__ = ["choose_rows", "deltas", "segment_columns"]
 
 MOST = 40_000
-"""At most that many segments of all systems together are shown; a page opens in a moment with as many."""
+"""The most segments that a page holds, of all systems together; with these it opens in a moment."""
 TOKENS = 1_200_000
-"""And as many tokens, at most."""
+"""The most tokens that a page holds."""
 WORST = 0.5
-"""Which part of a sample is kept for what stands out; the rest is evenly spread."""
+"""The part of a sample that is kept for segments that stand out; the rest is evenly spread."""
 DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3, "score": 5}
 
 
-def chosen(systems: Sequence[Analysis], flagged: Iterable[int]) -> tuple[Ints, str]:
+def choose_rows(systems: Sequence[Analysis], flagged: Iterable[int]) -> tuple[Ints, str]:
     """The rows that the page holds, and a note if these are not all.
 
-    Of too many, those that stand out are kept: the largest lags, the largest AL–DAL gaps, the largest differences
-    between two systems, and what the health checks found. The rest is every so-manieth segment.
+    Of too many segments, those that stand out are kept: the largest lags, the largest gaps between AL and DAL, the
+    largest differences between two systems, and those of the health checks. The rest is an even sample.
     """
     n = len(systems[0].run)
-    lengths = np.sum([one.run.delays.lengths for one in systems], axis=0)
-    per = max(float(lengths.mean()), 1.0) if n else 1.0
-    most = max(1, min(MOST // len(systems), int(TOKENS / per)))
+    lengths = np.sum([system.run.delays.lengths for system in systems], axis=0)
+    mean = max(float(lengths.mean()), 1.0) if n else 1.0
+    most = max(1, min(MOST // len(systems), int(TOKENS / mean)))
     if n <= most:
         return np.arange(n), ""
     kept = np.zeros(n, dtype=bool)
-    rankings = [*_outstanding(systems), np.fromiter(flagged, dtype=np.int64)]
+    rankings = [*_rank_outstanding(systems), np.fromiter(flagged, dtype=np.int64)]
     share = int(WORST * most) // len(rankings)
     for rows in rankings:
         kept[rows[:share]] = True
-    others = np.flatnonzero(~kept)
-    spread = np.linspace(0, len(others) - 1, max(most - int(kept.sum()), 0)).astype(np.int64)
-    kept[others[spread]] = True
+    rest = np.flatnonzero(~kept)
+    sample = np.linspace(0, len(rest) - 1, max(most - int(kept.sum()), 0)).astype(np.int64)
+    kept[rest[sample]] = True
     rows = np.flatnonzero(kept)
-    said = (
+    note = (
         f"The list has {len(rows)} of {counted(n, 'segment')}: those that stand out by lag, by AL–DAL gap, by the "
         "difference between two systems or by a health check, and an even sample of the others. Scores and figures are "
         "of all segments."
     )
-    return rows, said
+    return rows, note
 
 
-def _outstanding(systems: Sequence[Analysis]) -> list[Ints]:
-    timed = [one for one in systems if one.timed]
-    found = []
-    for one in timed:
-        dal, al = one.diagnostics["DAL"].segments, one.diagnostics["AL"].segments
-        found += [_largest(dal), _largest(dal - al)]
+def _rank_outstanding(systems: Sequence[Analysis]) -> list[Ints]:
+    timed = [system for system in systems if system.timed]
+    rankings = []
+    for system in timed:
+        dal, al = system.diagnostics["DAL"].segments, system.diagnostics["AL"].segments
+        rankings += [_rank_largest(dal), _rank_largest(dal - al)]
     for a, b in combinations(timed[:4], 2):
-        found.append(_largest(np.abs(a.diagnostics["DAL"].segments - b.diagnostics["DAL"].segments)))
-    return found
+        rankings.append(_rank_largest(np.abs(a.diagnostics["DAL"].segments - b.diagnostics["DAL"].segments)))
+    return rankings
 
 
-def _largest(values: Floats) -> Ints:
+def _rank_largest(values: Floats) -> Ints:
     return np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
 
 
-def columns(systems: Sequence[Analysis], metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
-    """All that the list of segments and the timelines need."""
+def segment_columns(systems: Sequence[Analysis], metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
+    """The columns that the list of segments and the timelines need."""
     first = systems[0].run
     documents = None if first.document is None else first.document[rows].tolist()
     return {
         "id": list(map(str, first.id[rows].tolist())),
         "document": documents if documents and any(documents) else None,
-        "source": _common([_texts(one, "source", rows) for one in systems]),
-        "reference": _common([_texts(one, "reference", rows) for one in systems]),
-        "systems": [_system(one, metrics, rows) for one in systems],
+        "source": _merge_texts([_texts(system, "source", rows) for system in systems]),
+        "reference": _merge_texts([_texts(system, "reference", rows) for system in systems]),
+        "systems": [_system_columns(system, metrics, rows) for system in systems],
     }
 
 
-def _texts(one: Analysis, column: str, rows: Ints) -> list[str | None] | None:
-    values = getattr(one.run, column)
+def _texts(system: Analysis, column: str, rows: Ints) -> list[str | None] | None:
+    values = getattr(system.run, column)
     if values is None:
         return None
     return [None if text is None else text.strip() for text in values[rows].tolist()]
 
 
-def _common(lists: Sequence[list[str | None] | None]) -> list[str | None] | None:
-    """The texts that the systems share: the first that is there."""
-    some = [texts for texts in lists if texts is not None]
-    if not some:
+def _merge_texts(lists: Sequence[list[str | None] | None]) -> list[str | None] | None:
+    """The texts that the systems share: for each segment, the first that is known."""
+    known = [texts for texts in lists if texts is not None]
+    if not known:
         return None
-    return [next((text for text in texts if text), None) for texts in zip(*some, strict=True)]
+    return [next((text for text in texts if text), None) for texts in zip(*known, strict=True)]
 
 
-def _system(one: Analysis, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
-    out: dict[str, Any] = {"prediction": _predictions(one, rows), "pieces": _pieces(one, rows)}
-    values = {repr(m): (one.values(m)[rows], one.scores[m].unit) for m in metrics}
-    if one.timed:
+def _system_columns(system: Analysis, metrics: Sequence[Metric], rows: Ints) -> dict[str, Any]:
+    columns: dict[str, Any] = {"prediction": _predictions(system, rows), "pieces": _pieces(system, rows)}
+    values = {repr(m): (system.values(m)[rows], system.scores[m].unit) for m in metrics}
+    if system.timed:
         for name in ("AL", "DAL"):
-            found = one.diagnostics[name]
-            values.setdefault(name, (found.segments[rows], found.unit))
-        g = one.schedule().g.take(rows)
-        scale = 1 if one.run.unit == "ms" or (g.values == np.rint(g.values)).all() else 1000
-        out |= {
+            score = system.diagnostics[name]
+            values.setdefault(name, (score.segments[rows], score.unit))
+        g = system.schedule().g.take(rows)
+        scale = 1 if system.run.unit == "ms" or (g.values == np.rint(g.values)).all() else 1000
+        columns |= {
             "scale": scale,
-            "x": number(one.run.source_length[rows], 3),
+            "x": round_column(system.run.source_length[rows], 3),
             "tokens": g.lengths.tolist(),
             "delays": deltas(g, scale),
         }
-        for clock in one.clocks[1:]:
-            late = one.schedule(clock).g.take(rows).by_token(lambda e, g: e - g, g)
-            out[clock] = "steps" if clock == "queue" and _stepwise(one) else deltas(late, scale)
+        for clock in system.clocks[1:]:
+            late = system.schedule(clock).g.take(rows).by_token(lambda e, g: e - g, g)
+            columns[clock] = "steps" if clock == "queue" and _stepwise(system) else deltas(late, scale)
     else:
-        out |= {"tokens": one.run.delays.lengths[rows].tolist()}
-    out["values"] = {name: number(found, DIGITS[unit]) for name, (found, unit) in values.items()}
-    return out
+        columns |= {"tokens": system.run.delays.lengths[rows].tolist()}
+    columns["values"] = {name: round_column(column, DIGITS[unit]) for name, (column, unit) in values.items()}
+    return columns
 
 
-def _stepwise(one: Analysis) -> bool:
+def _stepwise(system: Analysis) -> bool:
     """Whether the page can tell queue times from elapsed times: a step per token, computing elapsed − delay more."""
-    run = one.run
-    return run.queue_times is None and (run.arrivals is None or run.compute is None) and "elapsed" in one.clocks
+    run = system.run
+    return run.queue_times is None and (run.arrivals is None or run.compute is None) and "elapsed" in system.clocks
 
 
 def deltas(times: Ragged, scale: int) -> list[int]:
@@ -142,24 +142,24 @@ def deltas(times: Ragged, scale: int) -> list[int]:
         [3, 1, 0, 1, 8]
     """
     whole = np.rint(times.values * scale).astype(np.int64)
-    out = np.diff(whole, prepend=0)
+    steps = np.diff(whole, prepend=0)
     starts = times.offsets[:-1][times.lengths > 0]
-    out[starts] = whole[starts]
-    return out.tolist()  # type: ignore[no-any-return]
+    steps[starts] = whole[starts]
+    return steps.tolist()  # type: ignore[no-any-return]
 
 
-def _predictions(one: Analysis, rows: Ints) -> list[str | None] | None:
-    if one.run.prediction is None:
+def _predictions(system: Analysis, rows: Ints) -> list[str | None] | None:
+    if system.run.prediction is None:
         return None
-    if one.run.speech_out:
-        return one.run.prediction[rows].tolist()  # type: ignore[no-any-return]
-    texts = one.schedule().predictions if one.timed else one.run.prediction.tolist()
+    if system.run.speech_out:
+        return system.run.prediction[rows].tolist()  # type: ignore[no-any-return]
+    texts = system.schedule().predictions if system.timed else system.run.prediction.tolist()
     return [texts[row] for row in rows.tolist()]
 
 
-def _pieces(one: Analysis, rows: Ints) -> list[list[str]] | None:
+def _pieces(system: Analysis, rows: Ints) -> list[list[str]] | None:
     """The tokens of each text, where they are neither words nor characters, which the page can tell itself."""
-    if not one.timed or not is_spm(one.run.level) or one.run.prediction is None:
+    if not system.timed or not is_spm(system.run.level) or system.run.prediction is None:
         return None
-    texts = one.schedule().predictions
-    return [tokens(texts[row] or "", one.run.level) for row in rows.tolist()]
+    texts = system.schedule().predictions
+    return [tokens(texts[row] or "", system.run.level) for row in rows.tolist()]

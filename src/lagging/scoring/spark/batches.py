@@ -75,6 +75,7 @@ class Task:
         confidence, resamples: of the intervals; there are none if the Plan has no seed.
         buckets: the number of parts into which hashes of ids are divided; 0 if no id is looked for in other batches.
         skip: rows that are left out because of their id, and the places where the id occurs first.
+        guess: whether the unit may be guessed from a batch, because no row of the log is without a fault.
     """
 
     plan: Plan
@@ -85,6 +86,7 @@ class Task:
     resamples: int = RESAMPLES
     buckets: int = 1
     skip: Mapping[Place, Place] = field(default_factory=dict)
+    guess: bool = False
 
     def read(self, batch: pyarrow.RecordBatch) -> Rows:
         """Divide the rows of a batch into segments and faults."""
@@ -93,7 +95,8 @@ class Task:
         for row, fault in self._mixed(places.log):
             faults.setdefault(row, []).append(fault)
         rest = np.array([row for row in range(batch.num_rows) if row not in faults], dtype=np.int64)
-        runs, faults_in_rest = read_batch(places.log.take(rest) if faults else places.log, self.options, "quarantine")
+        log = places.log.take(rest) if faults else places.log
+        runs, faults_in_rest = read_batch(log, self.options, "quarantine", guess=self.guess)
         if faults:
             runs = [replace(run, line=None if run.line is None else rest[run.line - 1] + 1) for run in runs]
         repeated: dict[int, list[Fault]] = {}

@@ -21,7 +21,7 @@ from lagging.errors import DataError, Fault, Faults, LaggingError, UsageError, o
 from lagging.formats import ReadOptions, scan_log
 from lagging.formats.quarantine import reason_of
 from lagging.formats.schema import SETTINGS
-from lagging.formats.tables import COUNTS
+from lagging.formats.tables import COUNTS, match
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
 from lagging.scoring.plan import Plan
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["is_remote", "score_files", "score_paths", "session"]
 
 READ_SETTINGS = {
+    "mergeSchema": "true",  # columns that the first file lacks would be lost without a message
     "ignoreCorruptFiles": "false",  # rows would be lost without a message
     "ignoreMissingFiles": "false",
     "parquet.page.verify-checksum.enabled": "true",
@@ -178,8 +179,10 @@ def _explain(error: Exception, paths: Sequence[str]) -> LaggingError:
     from pyspark.errors import AnalysisException
 
     java = getattr(error, "java_exception", None)
-    lines = (str(error) if java is None else str(java.getMessage() or java)).strip().splitlines() or [repr(error)]
-    message = f"Spark cannot read {', '.join(paths)}: {lines[0][:500]}"
+    text = str(error) if java is None else str(java.getMessage() or java)
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [repr(error)]
+    reason = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    message = f"Spark cannot read {', '.join(paths)}: {reason[:500]}"
     return UsageError(message) if isinstance(error, AnalysisException) else LaggingError(message)
 
 
@@ -229,19 +232,24 @@ class LocalFiles:
         from pyarrow.parquet import read_schema
 
         first: Path | None = None
+        first_has_text = False
         for file in self.files:
             if file.stat().st_size == 0:
                 self.faults[file] = Fault("empty-log", path=str(file))
                 continue
             try:
-                metadata = _metadata(read_schema(file).metadata)
+                schema = read_schema(file)
+                metadata = _metadata(schema.metadata)
             except (ArrowException, OSError, ValueError) as error:
                 self.faults[file] = _unreadable(file, error)
                 continue
             self.counts[str(_absolute(file))] = {name: metadata[name] for name in COUNTS if metadata.get(name)}
             settings = {s: metadata[s] for s in SETTINGS if isinstance(metadata.get(s), str)}
+            has_text = "prediction" in match(schema.names, options.column_map).places
             if first is None:
-                first, self.settings = file, settings
+                first, first_has_text, self.settings = file, has_text, settings
+            if has_text != first_has_text:
+                self.faults[file] = Fault("missing-prediction", f"only one of {first} and {file} has any", str(file))
             for setting in SETTINGS:
                 here, there = settings.get(setting), self.settings.get(setting)
                 if here != there and getattr(options, setting, None) is None:
@@ -310,9 +318,10 @@ def _read(spark: SparkSession, paths: Sequence[str], local: LocalFiles) -> DataF
 
     reader = spark.read.options(**READ_SETTINGS)
     if local.faults:
-        good = spark.read.options(**READ_SETTINGS).parquet(str(local.good[0]))
+        good = spark.read.options(**READ_SETTINGS).parquet(*(str(_absolute(file)) for file in local.good))
         reader = reader.schema(good.schema)
-    df = reader.parquet(*paths)
+    # relative paths are relative to this process; Java may have been started elsewhere
+    df = reader.parquet(*(str(_absolute(Path(path))) if local.files else path for path in paths))
     if local.faults:
         uris = [_absolute(file).as_uri() for file in local.faults]
         df = df.filter(~F.col("_metadata.file_path").isin([form for uri in uris for form in _path_forms(uri)]))

@@ -188,6 +188,7 @@ class SegmentFrame:
             confidence=spark_options.confidence,
             resamples=spark_options.resamples,
             buckets=_shuffle_partitions(self.df) if spark_options.check_ids else 0,
+            guess=first is None,
         )
 
     # ---- one pass -----------------------------------------------------------------------------------------------

@@ -63,13 +63,18 @@ def _command(what: str, source: Path, folder: Path) -> list[str]:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """No file that this process writes may grow beyond a size."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    """No file that this process writes may grow beyond a size.
+
+    Bytecode is not written meanwhile: Python would keep the part of it that fits.
+    """
+    before, bytecode = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize("what", WRITING)

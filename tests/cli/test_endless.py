@@ -16,6 +16,8 @@ import lagging
 from lagging.errors import DataError, UsageError
 from lagging.formats import source
 
+pytestmark = pytest.mark.slow
+
 GUARD = 300
 """Seconds after which something hangs; each takes a few."""
 
@@ -50,7 +52,7 @@ def test_a_device_without_an_end_is_told_as_such(command: str, tmp_path: Path) -
 
 
 def test_a_small_file_that_unpacks_to_one_endless_line(tmp_path: Path) -> None:
-    with gzip.open(tmp_path / "a.jsonl.gz", "wb") as file:
+    with gzip.open(tmp_path / "a.jsonl.gz", "wb", compresslevel=1) as file:
         file.write(LINE % 0)
         file.write(b'{"delays": [')
         for _ in range(400):
@@ -65,7 +67,7 @@ def test_a_small_file_that_unpacks_to_one_endless_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("blank", [b"\n", b" \n", b"\r\n"])
 def test_blank_lines_without_an_end(blank: bytes, tmp_path: Path) -> None:
-    with gzip.open(tmp_path / "a.gz", "wb") as file:
+    with gzip.open(tmp_path / "a.gz", "wb", compresslevel=1) as file:
         for _ in range(100):
             file.write(blank * (MiB // len(blank)))
     done = call("score", "a.gz", folder=tmp_path, memory=1 << 30)
@@ -87,7 +89,7 @@ def test_blank_lines_without_an_end(blank: bytes, tmp_path: Path) -> None:
 def test_files_beside_a_log_without_an_end(command: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(LINE % 0)
     (tmp_path / "endless").symlink_to("/dev/zero")
-    with gzip.open(tmp_path / "lines.gz", "wb") as file:
+    with gzip.open(tmp_path / "lines.gz", "wb", compresslevel=1) as file:
         for _ in range(30):
             file.write(b"1\n" * (MiB // 2))
     for name in ("endless", "lines.gz"):

@@ -37,6 +37,13 @@ def worker() -> Iterator[Worker]:
         yield one
 
 
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Worker]:
+    """A worker that does not wait long for what hangs."""
+    with Worker(guard=2.0) as one:
+        yield one
+
+
 @pytest.mark.parametrize("file", seed_files(), ids=lambda file: file.stem)
 def test_what_was_found_is_mended(file: Path, worker: Worker) -> None:
     result = worker.tried({"case": read_seed(file).to_json()})
@@ -88,14 +95,13 @@ def test_a_seed_may_repeat_what_is_long() -> None:
         ("hang", "hang", ""),
     ],
 )
-def test_what_goes_wrong_is_found(target: str, kind: str, where: str) -> None:
-    with Worker(guard=2.0) as one:
-        well = broken.BROKEN["well"].make(Random(1)).to_json()
-        assert one.tried({"case": well}) is None
-        result = one.tried({"case": well | {"target": target}})
-        assert result is not None
-        assert (result["kind"], result["where"]) == (kind, where)
-        assert one.tried({"case": well}) is None  # a worker that is gone is started again
+def test_what_goes_wrong_is_found(target: str, kind: str, where: str, impatient: Worker) -> None:
+    well = broken.BROKEN["well"].make(Random(1)).to_json()
+    assert impatient.tried({"case": well}) is None
+    result = impatient.tried({"case": well | {"target": target}})
+    assert result is not None
+    assert (result["kind"], result["where"]) == (kind, where)
+    assert impatient.tried({"case": well}) is None  # a worker that is gone is started again
 
 
 def test_two_workers_try_everything_once() -> None:

@@ -37,6 +37,9 @@ WHOLE, KEPT = 1 << 18, 1 << 25
 REACH, WIDER = 64, 4
 """How many columns the first corridor goes to the left and right of its path, and how much wider the next one is."""
 
+SHARE = 4
+"""A corridor with more than one in so many cells of the table takes longer than the whole table without a bound."""
+
 ROWS = 48
 """The most rows of a rectangle; more where steps are not kept."""
 
@@ -109,7 +112,7 @@ def optimum(
     path, reach = start, REACH
     while cells > WHOLE:
         corridor = Corridor.around(path, reach, pairs.width, rows=ROWS)
-        if corridor.cells * 2 > cells:
+        if corridor.cells * SHARE > cells:
             break
         solution = solve(corridor)
         if solution.proven:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -43,6 +43,9 @@ SPLITS = (
 MARKS = frozenset(".!?,;:-()。！？，；：—（）ー")
 NEVER = -1e6
 
+BATCH = 32
+"""So many tokens without a partner are compared with their neighbours together."""
+
 
 def omnisteval(stream: Stream) -> Ints:
     """SoftSegmenter (Polák et al. 2025) as in OmniSTEval.
@@ -61,27 +64,43 @@ def omnisteval(stream: Stream) -> Ints:
     if not reference:
         return np.append(0, np.full(len(ends), len(stream.tokens)))
     pairs = WordPairs.of(reference, list(chain.from_iterable(theirs)), partial(_table, like=like))
-    types, coded, hypothesis = pairs.types, pairs.reference, pairs.hypothesis
-    start = edit_path(coded.tolist(), hypothesis.tolist(), ends[-1:])
+    hypothesis = pairs.hypothesis
+    start = edit_path(pairs.reference.tolist(), hypothesis.tolist(), ends[-1:])
     path = optimum(pairs, start, ends[-1:]).path  # where segments end is of no account until the path is known
 
     partner = np.full(len(hypothesis), -1, dtype=np.int64)
     partner[path.pairs[:, 1]] = path.pairs[:, 0]
-    for row in np.flatnonzero(path.high > path.low).tolist():
-        alone = path.low[row] + np.flatnonzero(partner[path.low[row] : path.high[row]] < 0)
-        before, after = max(row - 1, 0), min(row, len(coded) - 1)
-        if row == 0 or row == len(coded):
-            partner[alone] = after if row == 0 else before
-        elif len(alone):
-            words, neighbours = hypothesis[alone].tolist(), (types[coded[before]], types[coded[after]])
-            scores = pairs.table([types[word] for word in words], list(neighbours))
-            late = np.maximum.accumulate(scores[:, 1] > scores[:, 0])
-            partner[alone] = np.where(late, after, before)
+    alone = np.flatnonzero(partner < 0)
+    partner[alone] = _neighbours(pairs, alone, np.searchsorted(path.high, alone, side="right"))
     first = np.cumsum([0, *map(len, theirs)])[:-1]
     segment = np.searchsorted(ends, partner[first], side="right")
     return np.append(np.searchsorted(segment, np.arange(len(ends)), side="left"), len(stream.tokens))
 
 
+def _neighbours(pairs: WordPairs, alone: Ints, rows: Ints) -> Ints:
+    """The reference token that each hypothesis token without a partner goes to: the one before its row, or after it.
+
+    A token goes to the one after it if it resembles that more, or if a token before it in the same row does.
+    """
+    if not len(alone):
+        return alone
+    before, after = np.maximum(rows - 1, 0), np.minimum(rows, len(pairs.reference) - 1)
+    later = np.zeros(len(alone), dtype=bool)
+    for begin in range(0, len(alone), BATCH):
+        batch = slice(begin, begin + BATCH)
+        words = [pairs.types[word] for word in pairs.hypothesis[alone[batch]].tolist()]
+        near, place = np.unique(pairs.reference[np.stack([before[batch], after[batch]])], return_inverse=True)
+        first, second = place.reshape(2, -1)
+        scores, each = pairs.table(words, [pairs.types[word] for word in near.tolist()]), np.arange(len(words))
+        later[batch] = scores[each, second] > scores[each, first]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    order = np.arange(len(alone))
+    switch = np.minimum.reduceat(np.where(later, order, len(order)), starts)
+    partners: Ints = np.where(order >= np.repeat(switch, np.diff(starts, append=len(order))), after, before)
+    return partners
+
+
+@lru_cache(maxsize=1 << 17)
 def _parts(token: str) -> list[str]:
     """A word and its punctuation, without case, as Moses splits it.
 
@@ -117,11 +136,17 @@ def _jaccard(ours: list[str], theirs: list[str]) -> Scores:
 
     In order of the alphabet, the longest common subsequence of two sets is what they have in common.
     """
-    a, b = ["".join(sorted(set(word))) for word in ours], ["".join(sorted(set(word))) for word in theirs]
+    a, b = list(map(_alphabetic, ours)), list(map(_alphabetic, theirs))
     both = np.add.outer(list(map(len, a)), list(map(len, b)))
     apart = cdist(a, b, scorer=Indel.distance, dtype=np.int32)
     worth: Scores = (both - apart) / (both + apart)
     return worth
+
+
+@lru_cache(maxsize=1 << 17)
+def _alphabetic(word: str) -> str:
+    """The different letters of a word in order of the alphabet."""
+    return "".join(sorted(set(word)))
 
 
 def _equal(ours: list[str], theirs: list[str]) -> Scores:

@@ -211,8 +211,7 @@ def quarantine_options(command: Command) -> Command:
             raise UsageError("--quarantine names the table of --on-error quarantine; give that too")
         if quarantine == "-":
             raise UsageError("--quarantine needs a file: standard output holds the scores")
-        default = TABLE_NAME if output in (None, "-") else str(Path(str(output)).with_suffix("")) + "." + TABLE_NAME
-        table = Quarantine((quarantine or default) if on_error == "quarantine" else None)
+        table = Quarantine((quarantine or _beside(output)) if on_error == "quarantine" else None)
         try:
             return command(*args, quarantine=table, output=output, **rest)
         except DataError as error:
@@ -224,6 +223,12 @@ def quarantine_options(command: Command) -> Command:
             table.discard()
 
     return _apply(call, QUARANTINE_OPTIONS)
+
+
+def _beside(output: str | None) -> str:
+    """The table of faulty rows for a result that is written to a file: beside it, with its name."""
+    file = Path(output or "-")
+    return TABLE_NAME if output in (None, "-") or not file.name else f"{file.with_suffix('')}.{TABLE_NAME}"
 
 
 # ---- what is scored ---------------------------------------------------------------------------------------------

@@ -273,15 +273,13 @@ def count_sentence_ends(text: str) -> int:
 
 
 def is_sound(text: str | None) -> bool:
-    """Whether a text is the name of a sound file; several words are one only as a path.
+    """Whether a text is the name of a sound file.
 
     Example:
-        >>> is_sound("wavs/0_pred.WAV"), is_sound("my runs/0.wav"), is_sound("please play a.wav"), is_sound(None)
-        (True, True, False, False)
+        >>> is_sound("wavs/0_pred.WAV"), is_sound("guten Tag"), is_sound(None)
+        (True, False, False)
     """
-    if text is None or not text.strip().lower().endswith(AUDIO):
-        return False
-    return len(text.split()) == 1 or "/" in text or "\\" in text
+    return text is not None and text.strip().lower().endswith(AUDIO)
 
 
 def are_sounds(texts: Iterable[str | None]) -> bool:

@@ -154,9 +154,11 @@ def _scan_batches(
     tables = read(0 if portion is None else portion.first - 1)
     schema, sampled = source.schema, list[_Table]()
     if schema is None:
+        rows, written = 0, False
         for table in tables if portion is None or portion.first == 1 else read(first=True):
             sampled.append(table)
-            if not sample_all and (len(table.columns["delays"].values) or len(sampled) == SAMPLED_TABLES):
+            rows, written = rows + len(table), written or len(table.columns["delays"].values) > 0
+            if not sample_all and rows >= SAMPLE and (written or len(sampled) >= SAMPLED_TABLES):
                 break
         if not sampled:
             return

@@ -31,6 +31,7 @@ __all__ = [
     "column_options",
     "confidence_option",
     "convention_option",
+    "correction_option",
     "cutting_options",
     "format_option",
     "message_options",
@@ -296,6 +297,13 @@ def confidence_option(help: str) -> Callable[[Command], Command]:
     return click.option("--confidence", type=percent, default=95.0, show_default=True, metavar="%", help=help)
 
 
+correction_option = click.option(
+    "--correction",
+    type=click.Choice(list(CORRECTIONS)),
+    default="holm",
+    show_default=True,
+    help="Correction of the p-values for the number of pairs.",
+)
 PAIR_OPTIONS = (
     click.option("--base", metavar="NAME", help="Compare the other systems with this one only, not all pairs."),
     click.option(
@@ -304,13 +312,7 @@ PAIR_OPTIONS = (
         help="Paired test; if not given, randomisation where segments are resampled, else the bootstrap.",
     ),
     resample_option,
-    click.option(
-        "--correction",
-        type=click.Choice(list(CORRECTIONS)),
-        default="holm",
-        show_default=True,
-        help="Correction of the p-values for the number of pairs.",
-    ),
+    correction_option,
     resampling_options,
 )
 

@@ -248,11 +248,14 @@ def _segments(
 
 
 def _counted_apart(run: Run, notes: list[Note]) -> Run:
-    """Segments whose texts have other pieces alone than in the stream count the log's own tokens from now on."""
+    """Count the log's own tokens where the text of a segment, split on its own, gives other pieces than the stream."""
     apart = count_tokens([] if run.prediction is None else run.prediction, run.level, run.delays.lengths)
     if np.array_equal(apart, run.delays.lengths):
         return run
-    text = f"the text of a segment has other pieces alone than in the stream: taken to be the log's own ({run.level})"
+    text = (
+        "split on its own, the text of a segment gives other pieces than inside the stream: "
+        f"its delays count the log's own tokens ({run.level})"
+    )
     notes += about(run, "tokens", text, apart != run.delays.lengths)
     assert run.reference is not None
     length = count_tokens(run.reference, run.level, run.delays.lengths).astype(np.float64)
@@ -260,7 +263,7 @@ def _counted_apart(run: Run, notes: list[Note]) -> Run:
 
 
 def _clocks(whole: Run, names: Iterable[str] | None, begins: Ragged) -> Iterator[tuple[str, Ragged]]:
-    """The times of the stream on other clocks; on that of the queue, unless it was asked for, if the log allows."""
+    """The times of the stream on the clocks that are named; without names on the queue clock, if the log allows it."""
     if whole.unit == "ms" and whole.elapsed is not None:
         yield "elapsed", whole.elapsed
     for name in ("queue",) if names is None else names:

@@ -228,7 +228,8 @@ def table(path: Path, run: Run) -> list[Row]:
     csv.field_size_limit(sys.maxsize)
     content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     first = next(line for line in content.split("\n") if line.strip())
-    separator = max(",;\t", key=lambda one: len(set(known(next(csv.reader([first], delimiter=one), []))) - {None}))
+    header = first.replace("\r", " ")  # which csv refuses where another separator leaves it unquoted
+    separator = max(",;\t", key=lambda one: len(set(known(next(csv.reader([header], delimiter=one), []))) - {None}))
     rows = [
         row
         for row in csv.reader(io.StringIO(content, newline="\n"), delimiter=separator)

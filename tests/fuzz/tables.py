@@ -97,7 +97,9 @@ def check_segmentation(case: Case) -> None:
 
 def _said(made: Segmentation, again: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = zip(made.document.tolist(), made.offset.tolist(), made.duration.tolist(), strict=True)
-    said = [{"wav": name.strip(), "offset": repr(start), "duration": repr(length)} for name, start, length in rows]
+    said = [
+        {"wav": name.strip(), "offset": f"{start:.15g}", "duration": f"{length:.15g}"} for name, start, length in rows
+    ]
     return [{key: row[key] for key in (again[0] if again else row)} for row in said]
 
 
@@ -131,7 +133,9 @@ def _segments(path: Path) -> list[dict[str, Any]] | None:
 
 
 def _segment(entry: dict[str, Any], timed: bool) -> dict[str, Any]:
-    times = {key: repr(round(number(float(entry[key])) * 1000, 6)) for key in ("offset", "duration")} if timed else {}
+    times = (
+        {key: f"{round(number(float(entry[key])) * 1000, 6):.15g}" for key in ("offset", "duration")} if timed else {}
+    )
     return {"wav": str(entry["wav"]).strip(), **times}
 
 

@@ -245,4 +245,4 @@ def test_why_a_reference_that_is_there_is_not_counted() -> None:
 
     assert notes("word") == []
     assert len(notes("token")) == 1
-    assert "which the log does not tell in tokens of its own" in notes("token")[0]
+    assert "does not give the reference length in its own tokens" in notes("token")[0]

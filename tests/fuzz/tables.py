@@ -224,8 +224,9 @@ def check_scores(case: Case) -> None:
     if path.suffix == ".json":
         record = json.loads(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
         if isinstance(record, dict) and all(isinstance(value, int | float) for value in record.values()):
-            expected = {label: repr(float(value)) for label, value in record.items()}
-            agree("scores, and the JSON", {one.label: repr(one.score) for one in found.value}, expected)
+            expected = {label: repr(float(value) + 0.0) for label, value in record.items()}
+            # Python's reader of JSON takes -0 for 0
+            agree("scores, and the JSON", {one.label: repr(one.score + 0.0) for one in found.value}, expected)
 
 
 # ---- scores of segments -----------------------------------------------------------------------------------------

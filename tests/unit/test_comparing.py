@@ -119,7 +119,7 @@ def test_the_defaults_are_those_of_score() -> None:
     bare = {"base": RUNS["base"], "new": log(1, reference=None)}
     found = compared(bare, None)
     assert [repr(m) for m in found.metrics] == ["AP", "AL", "LAAL", "DAL"]
-    assert "not compared: BLEU: it was not scored of new" in map(str, found.notes)
+    assert "not compared: BLEU: no score of new" in map(str, found.notes)
 
 
 def test_what_cannot_be_compared() -> None:

@@ -329,7 +329,7 @@ def text_level(level: str, spm_model: str | Path | None = None) -> str:
         raise UsageError(f"a source is read by one of {', '.join(SOURCE_LEVELS)}, not {level!r}")
     if (level == "spm") != (spm_model is not None):
         fix = "give --spm-model FILE" if level == "spm" else "give --source-level spm"
-        raise UsageError(f"--spm-model goes with --source-level spm, and that with a model\n  fix: {fix}.")
+        raise UsageError(f"--spm-model and --source-level spm must be given together\n  fix: {fix}.")
     return level if spm_model is None else load_spm(spm_model)
 
 

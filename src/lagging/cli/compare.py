@@ -58,7 +58,7 @@ __all__ = ["command"]
     "margins",
     multiple=True,
     metavar="METRIC=X",
-    help="How much worse a system may be, in the unit of the log, for the sentence below the pairs.",
+    help="How much worse a system may be and still count as no worse, in the unit of the log.",
 )
 @gate_option
 @click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")

@@ -16,6 +16,7 @@ from lagging.cli.messages import Messages, emit, has_colour, progress_bar, termi
 from lagging.cli.options import (
     confidence_option,
     convention_option,
+    correction_option,
     cutting_options,
     format_option,
     message_options,
@@ -40,7 +41,6 @@ from lagging.render.curves import render_curves
 from lagging.render.ranking import render_lines, render_ranking
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
-from lagging.stats import CORRECTIONS
 
 __all__ = ["command"]
 
@@ -70,20 +70,16 @@ Settings = dict[str, list[tuple[str, Setting]]]
     help="Print the latency at which this quality is reached. May be repeated.",
 )
 @click.option("--base", metavar="NAME", help="Compare the other systems with this one only.")
-@click.option(
-    "--correction",
-    type=click.Choice(list(CORRECTIONS)),
-    default="holm",
-    show_default=True,
-    help="Correction of the p-values for the number of pairs.",
-)
+@correction_option
 @resample_option
 @resampling_options
 @confidence_option("Confidence level of the intervals, in percent.")
 @click.option(
-    "--against", metavar="X,Y", help="Show metric Y over metric X, with a line per system, such as AL,DAL, instead."
+    "--against",
+    metavar="X,Y",
+    help="Instead of curves, show metric Y over metric X, such as AL,DAL, with a line per system.",
 )
-@click.option("--ranks", metavar="LIST", help="Show all settings ranked by each of these metrics instead.")
+@click.option("--ranks", metavar="LIST", help="Instead of curves, rank all settings by each of these metrics.")
 @click.option(
     "--published",
     multiple=True,

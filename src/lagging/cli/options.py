@@ -31,6 +31,7 @@ __all__ = [
     "column_options",
     "confidence_option",
     "convention_option",
+    "correction_option",
     "cutting_options",
     "format_option",
     "message_options",
@@ -211,8 +212,7 @@ def quarantine_options(command: Command) -> Command:
             raise UsageError("--quarantine names the table of --on-error quarantine; give that too")
         if quarantine == "-":
             raise UsageError("--quarantine needs a file: standard output holds the scores")
-        default = TABLE_NAME if output in (None, "-") else str(Path(str(output)).with_suffix("")) + "." + TABLE_NAME
-        table = Quarantine((quarantine or default) if on_error == "quarantine" else None)
+        table = Quarantine((quarantine or _beside(output)) if on_error == "quarantine" else None)
         try:
             return command(*args, quarantine=table, output=output, **rest)
         except DataError as error:
@@ -224,6 +224,12 @@ def quarantine_options(command: Command) -> Command:
             table.discard()
 
     return _apply(call, QUARANTINE_OPTIONS)
+
+
+def _beside(output: str | None) -> str:
+    """The table of faulty rows for a result that is written to a file: beside it, with its name."""
+    file = Path(output or "-")
+    return TABLE_NAME if output in (None, "-") or not file.name else f"{file.with_suffix('')}.{TABLE_NAME}"
 
 
 # ---- what is scored ---------------------------------------------------------------------------------------------
@@ -291,6 +297,13 @@ def confidence_option(help: str) -> Callable[[Command], Command]:
     return click.option("--confidence", type=percent, default=95.0, show_default=True, metavar="%", help=help)
 
 
+correction_option = click.option(
+    "--correction",
+    type=click.Choice(list(CORRECTIONS)),
+    default="holm",
+    show_default=True,
+    help="Correction of the p-values for the number of pairs.",
+)
 PAIR_OPTIONS = (
     click.option("--base", metavar="NAME", help="Compare the other systems with this one only, not all pairs."),
     click.option(
@@ -299,13 +312,7 @@ PAIR_OPTIONS = (
         help="Paired test; if not given, randomisation where segments are resampled, else the bootstrap.",
     ),
     resample_option,
-    click.option(
-        "--correction",
-        type=click.Choice(list(CORRECTIONS)),
-        default="holm",
-        show_default=True,
-        help="Correction of the p-values for the number of pairs.",
-    ),
+    correction_option,
     resampling_options,
 )
 

@@ -218,7 +218,7 @@ def _not_common(systems: Mapping[str, Scores]) -> list[Note]:
     for m in dict.fromkeys(m for metrics in scored.values() for m in metrics):
         without = [name for name, metrics in scored.items() if m not in metrics]
         if without:
-            notes.append(Note("not compared", f"{m!r}: it was not scored of {', '.join(without)}"))
+            notes.append(Note("not compared", f"{m!r}: no score of {', '.join(without)}"))
     return notes
 
 

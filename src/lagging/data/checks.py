@@ -292,7 +292,7 @@ def unmatched_tokens(texts: Iterable[str | None], lengths: Iterable[int]) -> Not
 
 
 def _any_blank(texts: list[str | None]) -> bool:
-    """Which texts are empty or white space; fast if none is, as usual."""
+    """Whether any text is empty or only white space."""
     return "" in texts or any(map(str.isspace, filter(None, texts)))
 
 

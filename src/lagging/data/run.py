@@ -351,10 +351,11 @@ class Run:
             if values is not None:
                 changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
         selected = replace(self, notes=(), **changed)
-        if not self.notes:
-            return selected
-        of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
-        return replace(selected, notes=merge_notes([*of_the_log, *remark(selected)]))
+        if self.notes:
+            of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
+            selected = replace(selected, notes=merge_notes([*of_the_log, *remark(selected)]))
+        selected.__dict__["speech_out"] = self.speech_out  # one text may look like the name of a sound file
+        return selected
 
     def segments(self) -> Iterator[Run]:
         """Each segment as a Run of its own."""

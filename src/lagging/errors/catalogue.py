@@ -286,7 +286,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "other-tokens-deleted": (
         "the deleted tokens are not the last ones written",
-        "Only the end of a text is deleted; otherwise it is not known what is left of it, and since when.",
+        "Only the end of a text is deleted; otherwise it is not known which tokens remain, and when they were written.",
         "re-export the log: `deleted_tokens` repeats the last tokens of the stream, in their order.",
     ),
     "stream-twice": (
@@ -394,7 +394,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "recording-twice": (
         "several rows of one recording",
-        "Put together, they would have the times of neither, unless each says where it begins.",
+        "Joined, their times would be wrong, unless each row has an `offset`.",
         "write an `offset` for each, or remove all but one; a log that was cut into the segments of the reference "
         "already is scored as it is.",
     ),
@@ -432,7 +432,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "line-count": (
         "lines that do not fit the rows of the log",
         "A line belongs to the row whose index says so: line 1 to index 0. Without indices, line k belongs to row k.",
-        "give a line for every index up to the largest, be it empty, or a line per row to a log without indices; "
+        "give one line for every index up to the largest, which may be empty; without indices, one line per row; "
         "whole recordings need `--segmentation`.",
     ),
 }

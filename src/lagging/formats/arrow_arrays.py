@@ -17,16 +17,17 @@ from lagging.formats.tables import COUNTS, WRONG_LIST, WRONG_NUMBER, joined_labe
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["as_texts", "join_groups", "to_floats", "to_python", "to_ragged", "type_faults"]
+__all__ = ["as_texts", "import_arrow", "join_groups", "to_floats", "to_python", "to_ragged", "type_faults"]
 
 
-def _arrow() -> Any:
+def import_arrow() -> Any:
+    """Import pyarrow, or say how to install it."""
     return optional("pyarrow", "arrow")
 
 
 def type_faults(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Fault]:
     """A fault if the type of a column does not fit its name."""
-    types = _arrow().types
+    types = import_arrow().types
 
     def numeric(kind: Any) -> bool:
         return any(t(kind) for t in (types.is_integer, types.is_floating, types.is_decimal, types.is_null))
@@ -57,7 +58,7 @@ def type_faults(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Faul
 
 def to_floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Numbers, with NaN for null, and which of them are null."""
-    pa = _arrow()
+    pa = import_arrow()
     if array.type != pa.float64():
         array = array.cast(pa.float64(), safe=False)
     return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
@@ -65,7 +66,7 @@ def to_floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def to_ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Lists, which of them are null, and which of their entries are null."""
-    pa = _arrow()
+    pa = import_arrow()
     missing = array.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_null(array.type):
         return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
@@ -76,7 +77,7 @@ def to_ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.
 
 def to_python(array: pyarrow.Array) -> list[Any]:
     """Texts, numbers or lists of texts as Python objects; bytes that are not UTF-8 stay bytes."""
-    pa = _arrow()
+    pa = import_arrow()
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
@@ -94,7 +95,7 @@ def as_texts(array: pyarrow.Array) -> list[str | None]:
 
 def join_groups(columns: Sequence[pyarrow.Array]) -> Texts:
     """The labels of each row as one text; each combination of labels is joined once, not once per row."""
-    pa = _arrow()
+    pa = import_arrow()
     codes, labels = np.zeros(len(columns[0]), dtype=np.int64), [()]
     for column in columns:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")

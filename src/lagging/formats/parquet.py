@@ -22,9 +22,9 @@ from lagging.data.columns import no_times
 from lagging.data.ragged import Ints, Ragged
 from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 from lagging.data.trees import read_json
-from lagging.errors import Fault, optional
+from lagging.errors import Fault
 from lagging.formats import jsonl
-from lagging.formats.arrow_arrays import join_groups, to_floats, to_python, to_ragged, type_faults
+from lagging.formats.arrow_arrays import import_arrow, join_groups, to_floats, to_python, to_ragged, type_faults
 from lagging.formats.line import Line
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
@@ -61,16 +61,12 @@ SAMPLED_TABLES = 4
 """How many parts are searched for one in which something was written, to resolve the schema from."""
 
 
-def _arrow() -> Any:
-    return optional("pyarrow", "arrow")
-
-
 # ---- a file -----------------------------------------------------------------------------------------------------
 
 
 def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
     """The segments of a file, in parts; faults and notes go to the report."""
-    pa = _arrow()
+    pa = import_arrow()
     try:
         with opened(source, options, report) as (arrow_schema, batches):
             declared = _read_metadata(arrow_schema, source, report)
@@ -132,7 +128,7 @@ def _scan_batches(
     types = {column: arrow_schema.field(place).type for column, place in matched.places.items()}
     misfits = [fault for column, kind in types.items() for fault in type_faults(column, kind, source.path)]
     for field in (arrow_schema.field(place) for place in matched.by):
-        if _arrow().types.is_nested(field.type):
+        if import_arrow().types.is_nested(field.type):
             misfits.append(
                 Fault("bad-value", f"segments cannot be grouped by {field.name}, of {field.type}", source.path)
             )
@@ -154,9 +150,11 @@ def _scan_batches(
     tables = read(0 if portion is None else portion.first - 1)
     schema, sampled = source.schema, list[_Table]()
     if schema is None:
+        rows, written = 0, False
         for table in tables if portion is None or portion.first == 1 else read(first=True):
             sampled.append(table)
-            if not sample_all and (len(table.columns["delays"].values) or len(sampled) == SAMPLED_TABLES):
+            rows, written = rows + len(table), written or len(table.columns["delays"].values) > 0
+            if not sample_all and rows >= SAMPLE and (written or len(sampled) >= SAMPLED_TABLES):
                 break
         if not sampled:
             return
@@ -256,14 +254,14 @@ class _Table:
                         self._wrong(row, WRONG_LIST.get(column, ("", "bad-column"))[1], f"{column} null", token + 1)
             elif column == "source_length" or column in NUMBERS:
                 self.columns[column], self.missing[column] = to_floats(array)
-            elif column == "id" and _arrow().types.is_signed_integer(array.type) and not array.null_count:
+            elif column == "id" and import_arrow().types.is_signed_integer(array.type) and not array.null_count:
                 self.columns[column] = array.to_numpy().astype(np.int64, copy=False)
             else:
                 self.columns[column] = [self._text(row, column, v) for row, v in enumerate(to_python(array))]
         self.groups = join_groups([self.batch.column(name) for name in self.group_by]) if self.group_by else None
         for column in (c for c in NEEDED if c not in self.columns):
             nothing = to_ragged if column == "delays" else to_floats
-            self.columns[column], self.missing[column], *_ = nothing(_arrow().nulls(len(self)))
+            self.columns[column], self.missing[column], *_ = nothing(import_arrow().nulls(len(self)))
 
     def _wrong(self, row: int, kind: str, detail: str, token: int | None = None) -> None:
         self.faults.setdefault(row, []).append(Fault(kind, detail, token=token))

@@ -11,8 +11,8 @@ import numpy as np
 
 from lagging.data.ragged import Ragged
 from lagging.data.run import NUMBERS, Run
-from lagging.errors import optional
 from lagging.formats import jsonl
+from lagging.formats.arrow_arrays import import_arrow
 from lagging.formats.parquet import KEY
 from lagging.formats.tables import scalars
 
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["write_arrow", "write_parquet"]
 
 
-def _arrow() -> Any:
-    return optional("pyarrow", "arrow")
-
-
 def write_parquet(run: Run, file: IO[bytes]) -> list[str]:
     """Write a Parquet file, compressed. Nothing is lost."""
-    pa = _arrow()
+    pa = import_arrow()
     from pyarrow.parquet import ParquetWriter
 
     compression = next((codec for codec in ("zstd", "snappy") if pa.Codec.is_available(codec)), "none")
@@ -38,13 +34,13 @@ def write_parquet(run: Run, file: IO[bytes]) -> list[str]:
 
 def write_arrow(run: Run, file: IO[bytes]) -> list[str]:
     """Write a file of Arrow's own format. Nothing is lost."""
-    _write(run, file, _arrow().ipc.new_file)
+    _write(run, file, import_arrow().ipc.new_file)
     return []
 
 
 def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], Any]) -> None:
     """The rows of a Run, some at a time, and before them what holds for all."""
-    pa, columns = _arrow(), run.columns
+    pa, columns = import_arrow(), run.columns
     schema = pa.schema(
         [(column, _type(getattr(run, column))) for column in columns],
         metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},
@@ -57,7 +53,7 @@ def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], An
 
 
 def _type(values: Any) -> pyarrow.DataType:
-    pa = _arrow()
+    pa = import_arrow()
     if isinstance(values, Ragged):
         return pa.list_(pa.float64())
     return pa.string() if values.dtype == object else pa.from_numpy_dtype(values.dtype)
@@ -65,7 +61,7 @@ def _type(values: Any) -> pyarrow.DataType:
 
 def _array(column: str, values: Any) -> pyarrow.Array:
     """Some values of a column; what is unknown is null."""
-    pa = _arrow()
+    pa = import_arrow()
     if isinstance(values, Ragged):
         flat = pa.array(values.values, from_pandas=column == "shown")
         return pa.ListArray.from_arrays(pa.array(values.offsets.astype(np.int32)), flat)

@@ -12,8 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lagging.errors import Fault, optional
+from lagging.errors import Fault
 from lagging.formats import jsonl
+from lagging.formats.arrow_arrays import import_arrow
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import RowGroups, Source
@@ -43,14 +44,10 @@ def recognise(head: bytes) -> str | None:
     return next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
-def _arrow() -> Any:
-    return optional("pyarrow", "arrow")
-
-
 @contextmanager
 def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it."""
-    pa, size = _arrow(), jsonl.SEGMENTS_PER_PART
+    pa, size = import_arrow(), jsonl.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or a compressed file, is read into memory
     plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
     with pa.OSFile(str(source.file)) if plain else pa.BufferReader(source.whole()) as file:
@@ -81,7 +78,7 @@ def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator
 
 def list_row_groups(source: Source) -> Sequence[RowGroups] | None:
     """Divide a Parquet file into row groups that are read together; None if it cannot be read."""
-    pa = _arrow()
+    pa = import_arrow()
     from pyarrow.parquet import read_metadata
 
     try:
@@ -101,7 +98,7 @@ def _row_groups(metadata: Any) -> Iterator[RowGroups]:
 
 def _join(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The same rows, at least `LEAST` at a time, so that what a table is does not depend on its row groups."""
-    pa, pending, least = _arrow(), list[Any](), min(LEAST, jsonl.SEGMENTS_PER_PART)
+    pa, pending, least = import_arrow(), list[Any](), min(LEAST, jsonl.SEGMENTS_PER_PART)
     for batch in chain(batches, [None]):
         pending += [] if batch is None else [batch]
         if pending and (batch is None or sum(part.num_rows for part in pending) >= least):
@@ -114,7 +111,7 @@ def _whole(
     batches: Iterator[pyarrow.RecordBatch], rows: int | None, source: Source, report: ReadReport
 ) -> Iterator[pyarrow.RecordBatch]:
     """The batches up to one that cannot be read; a fault says from which row on."""
-    pa, read = _arrow(), 0
+    pa, read = import_arrow(), 0
     try:
         for batch in batches:
             read += batch.num_rows

@@ -50,7 +50,10 @@ def scan_log(
     """
     if {"first", "last"} & set(options.repair):
         if quarantine is not None:
-            raise UsageError("--repair first and last choose among segments of one id; --on-error quarantine does, too")
+            raise UsageError(
+                "--repair first and last choose among segments of one id, and so does --on-error quarantine\n"
+                "  fix: give only one of them."
+            )
         return iter([_read_deduplicated(paths, options, name)])
     return _scan_or_raise(paths, options, ReadReport(quarantine=quarantine), name, progress)
 

@@ -100,8 +100,9 @@ def _recordings(run: Run) -> list[str]:
     """The name of the recording of each segment; the id of the segment is added if several share a document."""
     names = [None] * len(run) if run.document is None else run.document.tolist()
     known = [name for name in names if name is not None]
-    named = len(set(known)) == len(known)
-    return [str(name if name is not None and named else run.id[row]) for row, name in enumerate(names)]
+    ids = [str(name) for name in run.id.tolist()]
+    mixed = [name_of_segment if name is None else str(name) for name, name_of_segment in zip(names, ids, strict=True)]
+    return mixed if known and len(set(mixed)) == len(mixed) else ids
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------

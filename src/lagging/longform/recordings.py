@@ -287,9 +287,9 @@ def _find(ours: list[str], theirs: list[str], run: Run, notes: list[Note]) -> di
     """The rows of each recording of a segmentation that has any; more than one row is one too many."""
     if matches := _by_name(ours, theirs):
         return matches
-    mute = _say_nothing(ours) or _say_nothing(theirs)
+    numbered = _are_numbers(ours) or _are_numbers(theirs)
     if len(ours) == len(theirs) == 1:
-        if not mute and is_sound(ours[0]):
+        if not numbered and is_sound(ours[0]):
             text = f"one recording each, taken to be the same: {shown(theirs[0])}, {shown(ours[0])} in the segmentation"
             notes.append(Note("names differ", text))
         return {0: [0]}
@@ -297,14 +297,15 @@ def _find(ours: list[str], theirs: list[str], run: Run, notes: list[Note]) -> di
     if len(by_id) == len(ours):
         notes.append(Note("matched by id", "recordings of the segmentation are called as the ids of the log"))
         return by_id
-    if mute and len(ours) == len(theirs):
+    if numbered and len(ours) == len(theirs):
         text = f"names do not tell which recording is which: the first one is taken for {shown(ours[0])}, and so on"
         notes.append(Note("RECORDINGS MATCHED BY ORDER", text, len(ours), noun="recording"))
         return {place: [place] for place in range(len(ours))}
     return {}
 
 
-def _say_nothing(names: Sequence[str]) -> bool:
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Whether all names are numbers, which do not tell which recording is which."""
     return all(name.isdecimal() for name in names)
 
 
@@ -357,7 +358,8 @@ def check_units(run: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> 
     if "none" in (segmentation.unit, run.unit):
         return []
     if segmentation.unit != run.unit:
-        detail = f"{_said(segmentation.unit)} in the segmentation, {_said(run.unit)} in {run.origin.path or 'the log'}"
+        log = run.origin.path or "the log"
+        detail = f"{_unit_name(segmentation.unit)} in the segmentation, {_unit_name(run.unit)} in {log}"
         raise DataError(Fault("segmentation-unit", detail, segmentation.path))
     faults, beyond, after = Faults(), [], []
     ends = segmentation.offset + segmentation.duration
@@ -381,7 +383,7 @@ def check_units(run: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> 
     ]
 
 
-def _said(unit: str) -> str:
+def _unit_name(unit: str) -> str:
     return "milliseconds" if unit == "ms" else "source words"
 
 

@@ -107,7 +107,7 @@ def cut(
     first, count = np.zeros((2, len(segmentation)), dtype=np.int64)
     texts: list[str] = [""] * len(segmentation)
     moves: list[tuple[str, int, str, float, int, int]] = []
-    strangers = []
+    unrelated = []
     for recording, row, segments in pairs:
         text, begin = whole.prediction[row] or "", int(whole.delays.offsets[row])  # type: ignore[index]
         units, starts, stops = spans(text, whole.level)
@@ -119,7 +119,7 @@ def cut(
         times = whole.delays[row]
         moves += _moved(recording, segments, units, times, boundaries, stream.edits.boundaries)
         if len(units) and not _is_related(stream, text, segmentation.reference[segments], whole.level):  # type: ignore[index]
-            strangers.append(recording)
+            unrelated.append(recording)
     shares = _shares(whole, segmentation, pairs)
     cut_run = replace(_segments(whole, segmentation, first, count, make_texts(texts), clocks, name), **shares)
     if is_spm(whole.level):
@@ -127,7 +127,7 @@ def cut(
     segment_notes = [
         note for note in segmentation.notes if note.kind != "empty reference"
     ]  # the segments have a note of their own
-    notes += [*segment_notes, *_remarks(whole, moves, strangers), *_untimely(cut_run)]
+    notes += [*segment_notes, *_text_notes(whole, moves, unrelated), *_early_note(cut_run)]
     return Cut(renoted(whole, cut_run, *notes), moves)
 
 
@@ -248,11 +248,14 @@ def _segments(
 
 
 def _counted_apart(run: Run, notes: list[Note]) -> Run:
-    """Segments whose texts have other pieces alone than in the stream count the log's own tokens from now on."""
+    """Count the log's own tokens where the text of a segment, split on its own, gives other pieces than the stream."""
     apart = count_tokens([] if run.prediction is None else run.prediction, run.level, run.delays.lengths)
     if np.array_equal(apart, run.delays.lengths):
         return run
-    text = f"the text of a segment has other pieces alone than in the stream: taken to be the log's own ({run.level})"
+    text = (
+        "split on its own, the text of a segment gives other pieces than inside the stream: "
+        f"its delays count the log's own tokens ({run.level})"
+    )
     notes += about(run, "tokens", text, apart != run.delays.lengths)
     assert run.reference is not None
     length = count_tokens(run.reference, run.level, run.delays.lengths).astype(np.float64)
@@ -260,7 +263,7 @@ def _counted_apart(run: Run, notes: list[Note]) -> Run:
 
 
 def _clocks(whole: Run, names: Iterable[str] | None, begins: Ragged) -> Iterator[tuple[str, Ragged]]:
-    """The times of the stream on other clocks; on that of the queue, unless it was asked for, if the log allows."""
+    """The times of the stream on the clocks that are named; without names on the queue clock, if the log allows it."""
     if whole.unit == "ms" and whole.elapsed is not None:
         yield "elapsed", whole.elapsed
     for name in ("queue",) if names is None else names:
@@ -297,7 +300,7 @@ def _shares(whole: Run, segmentation: Segmentation, pairs: Sequence[Pair]) -> di
     return out
 
 
-# ---- what there is to say -------------------------------------------------------------------------------------------
+# ---- notes ---------------------------------------------------------------------------------------------------------
 
 
 def _moved(
@@ -316,8 +319,8 @@ UNTIMELY = 0.1
 """In real logs, less than 1 % of the words come before their segment."""
 
 
-def _untimely(run: Run) -> Iterator[Note]:
-    """What to say where many tokens come before their segments begin."""
+def _early_note(run: Run) -> Iterator[Note]:
+    """The note that many tokens were written before their segments began."""
     early = int(np.count_nonzero(run.delays.values < 0))
     if early > UNTIMELY * max(len(run.delays.values), 1):
         text = "written before their segments begin: are the times of the segmentation those of this recording?"
@@ -333,10 +336,11 @@ def _is_related(stream: Stream, text: str, references: Texts, level: str) -> boo
     return stream.shared >= RELATED["word"]
 
 
-def _remarks(run: Run, moves: Sequence[Any], strangers: Sequence[str]) -> Iterator[Note]:
+def _text_notes(run: Run, moves: Sequence[Any], unrelated: Sequence[str]) -> Iterator[Note]:
+    """Notes about tokens that were moved, and about recordings with another text than their references."""
     if moves:
         text = "in another segment than the fewest edits alone would have put them"
         yield Note("moved", text, len(moves), noun=noun(run.level))
-    if strangers:
+    if unrelated:
         text = "hardly a word of the hypothesis is in the reference: is it that of another recording, or language?"
-        yield Note("UNRELATED TEXT", text, len(strangers), tuple(strangers[:5]), noun="recording")
+        yield Note("UNRELATED TEXT", text, len(unrelated), tuple(unrelated[:5]), noun="recording")

@@ -186,13 +186,17 @@ def _make(
         unit=unit,
         path=path,
     )
-    for kind, detail, row in (*_wrong_fields(segmentation, columns), *_wrong_texts(columns), *_again(segmentation)):
+    for kind, detail, row in (
+        *_wrong_fields(segmentation, columns),
+        *_wrong_texts(columns),
+        *_duplicates(segmentation),
+    ):
         report.faults.add(Fault(kind, detail, path, None if line is None else line[row], row))
     if not names and not report.faults:
         report.faults.add(Fault("no-segments", path=path))
     if report.faults:
         raise DataError(report.faults)
-    return replace(segmentation, notes=merge_notes([*report.notes, *_remark(segmentation)]))
+    return replace(segmentation, notes=merge_notes([*report.notes, *_notes(segmentation)]))
 
 
 def _texts(names: Sequence[str | None]) -> Texts:
@@ -241,8 +245,8 @@ def _wrong_texts(columns: dict[str, list[Any]]) -> Iterator[Problem]:
                 yield "bad-value", f"{field}: {shown(text)}", row
 
 
-def _again(segmentation: Segmentation) -> Iterator[Problem]:
-    """Segments that are the same as another before; without times of their own, none can be known to be."""
+def _duplicates(segmentation: Segmentation) -> Iterator[Problem]:
+    """Segments with the recording and the times of an earlier one; without times in ms, none is reported."""
     seen: dict[tuple[Any, ...], int] = {}
     keys = zip(
         segmentation.document.tolist(), segmentation.offset.tolist(), segmentation.duration.tolist(), strict=True
@@ -256,18 +260,18 @@ def _again(segmentation: Segmentation) -> Iterator[Problem]:
             )
 
 
-def about(segmentation: Segmentation, kind: str, text: str, rows: npt.NDArray[np.integer[Any]]) -> Iterator[Note]:
+def _note(segmentation: Segmentation, kind: str, text: str, rows: npt.NDArray[np.integer[Any]]) -> Iterator[Note]:
     """A note about segments, if there are any."""
     if len(rows):
         yield Note(kind, text, len(rows), tuple(segmentation.id[rows[:SHOWN]].tolist()))
 
 
-def _remark(segmentation: Segmentation) -> Iterator[Note]:
+def _notes(segmentation: Segmentation) -> Iterator[Note]:
     """What a reader of the scores must know of these segments."""
     codes, order = segmentation.codes, np.argsort(segmentation.codes, kind="stable")
     same = codes[order][1:] == codes[order][:-1]
     back = order[1:][same & (np.diff(segmentation.offset[order]) < 0)]
-    yield from about(
+    yield from _note(
         segmentation, "not in order of time", "begin before the segment above them: sorted within the recording", back
     )
     parts = np.bincount(codes[np.flatnonzero(np.diff(codes, prepend=-1))])
@@ -275,17 +279,17 @@ def _remark(segmentation: Segmentation) -> Iterator[Note]:
         names = tuple(np.array(list(segmentation.recordings), dtype=object)[parts > 1][:SHOWN].tolist())
         text = "the segments of others stand among theirs in the file"
         yield Note("interleaved recordings", text, int((parts > 1).sum()), names, "recording")
-    yield from about(
+    yield from _note(
         segmentation,
         "overlapping segments",
         "begin before the end of an earlier one of the recording",
         _overlaps(segmentation),
     )
     empty = np.flatnonzero(segmentation.duration == 0)
-    yield from about(segmentation, "empty segment", "the duration is 0, so there is no latency", empty)
+    yield from _note(segmentation, "empty segment", "the duration is 0, so there is no latency", empty)
     if segmentation.reference is not None:
         blank = np.flatnonzero([not text.strip() for text in segmentation.reference.tolist()])
-        yield from about(segmentation, "empty reference", "left out where a reference is needed", blank)
+        yield from _note(segmentation, "empty reference", "left out where a reference is needed", blank)
 
 
 def _overlaps(segmentation: Segmentation) -> Ints:

@@ -45,9 +45,9 @@ def pair_lines(run: Run, count: int, where: str) -> tuple[Ints, list[Note]]:
     """
     numbers = _indices(run)
     if numbers is not None and (first := _first_index(numbers, count)) is not None:
-        return numbers - first, list(_about_indices(numbers, first, count, where))
+        return numbers - first, list(_index_notes(numbers, first, count, where))
     if (numbers is None or run.id.dtype == object) and count == len(run):
-        return np.arange(count), [_about_order(run, where)]
+        return np.arange(count), [_order_note(run, where)]
     rows = counted(len(run), "row") if numbers is None else f"indices from {numbers.min()} to {numbers.max()}"
     detail = f"{counted(count, 'line')}, but {rows} in {run.origin.path or 'the log'}"
     raise DataError(Fault("line-count", detail, where))
@@ -76,8 +76,8 @@ def _first_index(numbers: Ints, count: int) -> int | None:
     return low if low >= 0 and high - low + 1 == count == len(numbers) else None
 
 
-def _about_indices(numbers: Ints, first: int, count: int, where: str) -> Iterator[Note]:
-    """How indices were read, where it is not the usual way."""
+def _index_notes(numbers: Ints, first: int, count: int, where: str) -> Iterator[Note]:
+    """Notes about how indices were read, where they do not count from 0 or lines are left over."""
     low = int(numbers.min())
     if first:
         none = "no index 0" if first == 1 else f"no index below {first}"
@@ -90,8 +90,8 @@ def _about_indices(numbers: Ints, first: int, count: int, where: str) -> Iterato
         yield Note("lines left aside", text, count - len(numbers), noun="line")
 
 
-def _about_order(run: Run, where: str) -> Note:
-    """That the order of rows counts: loudly, where it may not be that of the lines."""
+def _order_note(run: Run, where: str) -> Note:
+    """The note that lines belong to rows by their order; in capitals, where the two orders may differ."""
     named = run.origin.named
     several = any(note.kind == "several files" for note in run.notes)
     why = "ids are names" if named else "the log has no index" + ", and is of several files" * several
@@ -128,10 +128,10 @@ def with_predictions(run: Run, path: str | Path) -> Run:
     counts = run.delays.lengths
     level = run.level if run.level != "token" else detect_level(texts, counts)
     level = "word" if level == "token" else level
-    found = count_tokens(texts, level, counts)
+    token_counts = count_tokens(texts, level, counts)
     faults = Faults()
-    for row in np.flatnonzero(found != counts).tolist():
-        detail = f"{counts[row]} delays, {found[row]} {noun(level)}s in {where}"
+    for row in np.flatnonzero(token_counts != counts).tolist():
+        detail = f"{counts[row]} delays, {token_counts[row]} {noun(level)}s in {where}"
         faults.add(Fault("token-count", detail, run.origin.path, segment=run.id.item(row)))
     if faults:
         raise DataError(faults)
@@ -153,7 +153,8 @@ def with_references(run: Run, segmentation: Segmentation) -> Run:
     if segmentation.reference is None:
         raise DataError(Fault("no-references", path=segmentation.path))
     places, paired = pair_lines(run, len(segmentation), segmentation.path or "the references")
-    notes = [*(note for note in segmentation.notes if note.kind != "empty reference"), *paired]  # said of the rows, too
+    # a row with an empty reference has a note of its own
+    notes = [*(note for note in segmentation.notes if note.kind != "empty reference"), *paired]
     if run.reference is not None and any(run.reference):
         notes.append(Note("REFERENCES REPLACED", "the log has others"))
     return renoted(run, replace(run, reference=segmentation.reference[places], reference_length=None), *notes)

@@ -26,8 +26,8 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.data.strip import strip as strip_tokens
-from lagging.errors import DataError, Fault, UsageError, optional
-from lagging.formats.arrow_arrays import as_texts
+from lagging.errors import DataError, Fault, UsageError
+from lagging.formats.arrow_arrays import as_texts, import_arrow
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
 from lagging.formats.parquet import from_batches
@@ -64,10 +64,6 @@ Metrics = Iterable[str | Metric]
 PATH = "<batch>"
 
 
-def _arrow() -> Any:
-    return optional("pyarrow", "arrow")
-
-
 # ---- schemas ----------------------------------------------------------------------------------------------------
 
 
@@ -78,7 +74,7 @@ def scores_schema(metrics: Metrics = DEFAULT_METRICS, *, group_by: Sequence[str]
         >>> scores_schema(["AL"], group_by=["lang"]).names
         ['id', 'lang', 'AL', 'reasons', 'fault']
     """
-    pa = _arrow()
+    pa = import_arrow()
     scores = [(repr(metric(m)), pa.float64()) for m in metrics]
     labels = [(name, pa.string()) for name in group_by]
     comments = [("reasons", pa.map_(pa.string(), pa.string())), ("fault", pa.string())]
@@ -92,7 +88,7 @@ def tallies_schema(*, group_by: Sequence[str] = ()) -> pyarrow.Schema:
         >>> tallies_schema(group_by=["lang"]).names
         ['lang', 'metric', 'n', 'tally']
     """
-    pa = _arrow()
+    pa = import_arrow()
     labels = [(name, pa.string()) for name in group_by]
     return pa.schema([*labels, ("metric", pa.string()), ("n", pa.int64()), ("tally", pa.binary())])
 
@@ -104,7 +100,7 @@ def totals_schema(*, group_by: Sequence[str] = ()) -> pyarrow.Schema:
         >>> totals_schema(group_by=["lang"]).names[:5]
         ['lang', 'metric', 'score', 'low', 'high']
     """
-    pa = _arrow()
+    pa = import_arrow()
     labels = [(name, pa.string()) for name in group_by]
     numbers = ["score", "low", "high", *(f"p{p:g}" for p in PERCENTILES), "least", "most"]
     counts = [("n", pa.int64()), ("undefined", pa.int64()), ("reasons", pa.map_(pa.string(), pa.int64()))]
@@ -199,7 +195,7 @@ def score_rows(
             for row, reason in _undefined_rows(score):
                 reasons.setdefault(int(run.line[row]) - 1, []).append((repr(score.metric), reason))
     texts = {row: "; ".join(dict.fromkeys(map(reason_of, row_faults))) for row, row_faults in faults.items()}
-    pa, schema = _arrow(), scores_schema(metrics, group_by=options.group_by)
+    pa, schema = import_arrow(), scores_schema(metrics, group_by=options.group_by)
     arrays = [
         pa.array(ids, pa.string()),
         *(pa.array(column, pa.string()) for column in labels),
@@ -231,7 +227,7 @@ def segment_scores(
         >>> segment_scores(lagging.score(run, ["AL", "DAL"]), labels={"lang": ["de"]}).to_pylist()
         [{'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None}]
     """
-    pa = _arrow()
+    pa = import_arrow()
     ids = next(iter(scores)).ids
     columns: dict[str, Any] = {} if system is None else {"system": pa.array([system] * len(ids), pa.string())}
     columns["id"] = pa.array(list(map(str, ids.tolist())), pa.string())
@@ -408,7 +404,7 @@ def finish_tallies(
         tally = Tally.from_bytes(row["tally"])
         score = tally.score(None if tally.seed is None else tally.interval(confidence, resamples))
         totals.append(total_row(score, {name: row[name] for name in group_by}))
-    return _arrow().RecordBatch.from_pylist(totals, schema=totals_schema(group_by=group_by))
+    return import_arrow().RecordBatch.from_pylist(totals, schema=totals_schema(group_by=group_by))
 
 
 def total_row(score: Score, group: Mapping[str, str | None]) -> dict[str, Any]:
@@ -442,4 +438,4 @@ def _tallies_as_batch(groups: Mapping[Group, Mapping[Metric, Tally]], group_by: 
         for m, tally in groups[group].items():
             columns = {"metric": repr(m), "n": tally.n, "tally": tally.to_bytes()}
             rows.append(dict(zip(group_by, group, strict=True)) | columns)
-    return _arrow().RecordBatch.from_pylist(rows, schema=tallies_schema(group_by=group_by))
+    return import_arrow().RecordBatch.from_pylist(rows, schema=tallies_schema(group_by=group_by))

@@ -175,7 +175,7 @@ class Part:
             notes.append(Note("</s>", f"the hypothesis ends in it: {action}", dropped))
         if marked > dropped:
             action = "kept" if keep else "its text is stripped, and no delay is"
-            text = f"the hypothesis ends in it, but none of the delays is known to be its own: {action}"
+            text = f"the hypothesis ends in it, but it is not known which delay, if any, belongs to it: {action}"
             notes.append(Note("</s>", text, marked - dropped))
         for name, count in sorted(run.repaired):
             notes.append(Note("repaired", f"by --repair {name}", count))
@@ -185,7 +185,7 @@ class Part:
         if replaced:
             text = "the hypothesis length stands in for that of the reference"
             if self.has_references and run.level == "token":
-                text += ", which the log does not tell in tokens of its own, or in pieces of speech"
+                text += ", because the log does not give the reference length in its own tokens, or in pieces of speech"
             notes.append(Note("no reference", text, replaced))
         return merge_notes(notes)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that takes many sentences at once, as somebody with a GPU wants it: one call of the model for all of them.
+"""An agent that takes many sentences at once, for a model on a GPU: one call of the model for all of them.
 
 In the folder of the examples:
 
@@ -14,17 +14,17 @@ from lagging.agents import State
 
 
 class BatchedWaitK:
-    """Wait-k over a batch. What it would keep of a sentence belongs into `state.memory`; it keeps nothing."""
+    """Wait-k over a batch. An agent that keeps something of a sentence puts it into `state.memory`."""
 
     def __init__(self, k: int = 3) -> None:
         self.k = k
 
     def policies(self, states: Sequence[State]) -> list[str | None]:
         """One answer for each sentence, in their order."""
-        due = [place for place, state in enumerate(states) if self.is_due(state)]
+        due = [index for index, state in enumerate(states) if self.is_due(state)]
         answers: list[str | None] = [None] * len(states)
-        for place, word in zip(due, model([states[place] for place in due]), strict=True):
-            answers[place] = word
+        for index, word in zip(due, model([states[index] for index in due]), strict=True):
+            answers[index] = word
         return answers
 
     def is_due(self, state: State) -> bool:

@@ -14,12 +14,12 @@ SYSTEMS = ("wait-1", "wait-3", "wait-5", "antagonist-5", "adaptive", "offline")
 
 
 def show(text: str, *args: str, code: int = 0) -> None:
-    """Say what comes, show the command, run it."""
+    """Print what a command is for, print the command, and run it."""
     shown = shlex.join(["lagging", *args])
     print(f"\n# {text}\n$ {shown}\n", flush=True)
-    found = subprocess.run([sys.executable, "-m", "lagging", *args], cwd=DATA).returncode
-    if found != code:
-        sys.exit(f"`{shown}` ended with {found}, not {code}")
+    returncode = subprocess.run([sys.executable, "-m", "lagging", *args], cwd=DATA).returncode
+    if returncode != code:
+        sys.exit(f"`{shown}` ended with {returncode}, not {code}")
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         out, test_set = str(Path(folder, "my-wait-3")), ("--source", "source.txt", "--reference", "reference.txt")
         show("An agent of fifteen lines over a test set, and its scores", "run", "../wait_k.py", *test_set, "-o", out)
-    show("A broken log: what is wrong, where, and how to mend it", "validate", "broken", code=1)
+    show("A broken log: what is wrong, where, and how to fix it", "validate", "broken", code=1)
     show("What DAL is, and whom to cite", "metrics", "DAL")
     print(f"\nThe page is {page}.")
     print(f"The logs are in {DATA}; docs/tutorial.md goes on from here.")

@@ -99,7 +99,7 @@ def adaptive(sentence: Sentence, output: str) -> list[int]:
 
 
 def pick(all_of: list[Sentence], careful: int) -> list[str]:
-    """Outputs of which `careful` in ten are careful ones; whoever takes more of them takes the same ones first."""
+    """Outputs of which `careful` in ten are careful ones; a larger share includes the smaller ones."""
     return [s.careful if 7 * i % 10 < careful else s.hasty for i, s in enumerate(all_of)]
 
 

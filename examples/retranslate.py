@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that changes its mind: after every word it translates all it has read, and what differs is erased.
+"""An agent that revises: after every word it translates all that it has read, and erases what differs.
 
 German keeps its participle for the end; English wants it after the verb. So the whole rest moves when it comes:
 
@@ -30,7 +30,7 @@ class Retranslate:
 def translate(source: list[str]) -> list[str]:
     """Word for word, but a participle at the end goes behind its verb."""
     words = list(source)
-    verb = next((place for place, word in enumerate(words) if word in VERBS), len(words))
+    verb = next((index for index, word in enumerate(words) if word in VERBS), len(words))
     if verb < len(words) - 2 and (last := PARTICIPLE.fullmatch(words[-1])):
         words = [*words[: verb + 1], last[1], *words[verb + 1 : -2], words[-2] + last[2]]
     return [ENGLISH.get(word.lower(), word) for word in words]

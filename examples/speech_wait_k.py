@@ -18,7 +18,7 @@ from lagging.agents import State
 
 NOTES = {"C": 262, "D": 294, "E": 330, "F": 349, "G": 392, "A": 440, "B": 494}
 LASTS = 0.5
-"""Seconds that a note lasts: as long as a chunk of speech, if nothing else is asked for."""
+"""Seconds that a note lasts: as long as a chunk of speech is by default."""
 
 Samples = npt.NDArray[np.float32]
 

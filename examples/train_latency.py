@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a translator to be fast: likelihood + λ·DAL, on a small language whose verbs come last.
 
-A clause is `subject object adverb verb` in the source, and `subject verb object adverb` in the target: whoever wants to
-be sure of the verb must wait for it. The larger λ, the sooner the model writes, and at last it guesses.
+A clause is `subject object adverb verb` in the source, and `subject verb object adverb` in the target: a model
+that wants to be sure of the verb must wait for it. The larger λ is, the sooner the model writes; at last it guesses.
 
     pip install 'lagging[torch]'
     python examples/train_latency.py
@@ -86,14 +86,14 @@ def main(steps: int = 500, weights: tuple[float, ...] = (0, 0.1, 0.4, 0.8)) -> l
     offline = Translator()
     train(offline, 0, steps, generator, "offline")
     print("λ     words   verbs    DAL")
-    found = []
+    latencies = []
     for weight in weights:
         model = copy.deepcopy(offline)
         train(model, weight, steps * 3 // 5, generator)
         words, verbs, score = evaluate(model, generator)
         print(f"{weight:<4} {words:6.1%} {verbs:7.1%} {score.value:6.2f}")
-        found.append(score.value)
-    return found
+        latencies.append(score.value)
+    return latencies
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
+import importlib.util
 import io
 import re
 import sys
@@ -193,6 +195,30 @@ def test_every_field_of_a_signature_is_documented() -> None:
 def test_every_public_name_is_documented() -> None:
     text = (DOCS / "python.md").read_text("utf-8").partition("## Public names")[2]
     assert [name for name in lagging.__all__ if f"`{name}`" not in text and not name.startswith("_")] == []
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module of the package, or an attribute of one."""
+    parts, count = name.split("."), 1
+    while count < len(parts) and importlib.util.find_spec(".".join(parts[: count + 1])) is not None:
+        count += 1
+        if not hasattr(importlib.import_module(".".join(parts[:count])), "__path__"):
+            break
+    value: object = importlib.import_module(".".join(parts[:count])) if count < len(parts) else None
+    for part in parts[count:]:
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
+
+
+def test_every_name_of_the_package_exists() -> None:
+    names = set()
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *(ROOT / "examples").glob("*.py")]:
+        names |= set(re.findall(r"\blagging(?:\.[A-Za-z_]\w*)+", page.read_text("utf-8")))
+    files = {"lagging.fish", "lagging.zip"}
+    assert len(names) > 50
+    assert {name for name in names if not exists(name)} == files
 
 
 # ---- what the pages show --------------------------------------------------------------------------------------

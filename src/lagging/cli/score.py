@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
@@ -25,29 +25,27 @@ from lagging.cli.options import (
     read_options,
 )
 from lagging.cli.quarantine import Quarantine
+from lagging.cli.request import Request, parse_columns
 from lagging.cli.segments import segments_file, write_segments
 from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
 from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison.gates import check_names, failed, gate
-from lagging.comparison.regimes import REGIMES, Verdict, judge, regime
+from lagging.comparison.regimes import REGIMES, Verdict, judge
 from lagging.data.run import Run
-from lagging.data.tokens import is_spm
 from lagging.data.units import COUNTED
 from lagging.errors import UsageError, counted
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
-from lagging.metrics import Metric, metric
-from lagging.metrics.conventions import Convention
+from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
 from lagging.render.scores import signature_lines
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
-from lagging.scoring.plan import IntervalSettings, Keep, Plan
+from lagging.scoring.plan import IntervalSettings, Plan
 from lagging.scoring.processes import MOST
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.signature import Settings, Signature, settings
-from lagging.stats import RESAMPLES, check_confidence
+from lagging.scoring.signature import Signature, settings
 
 __all__ = ["command"]
 
@@ -122,7 +120,7 @@ def command(
         raise UsageError("--resample says what --ci resamples; give --ci too")
     gates = [gate(text) for text in conditions]
     interval = IntervalSettings(resample=resample) if ci else None
-    request = _Request(parse_metrics(names), named_convention(convention), cutting, options, interval)
+    request = Request(parse_metrics(names), named_convention(convention), cutting, options, interval, parse_columns(by))
     explicit = click.get_current_context().get_parameter_source("convention") is ParameterSource.COMMANDLINE
     if task is not None:
         request = request.by_regime(task, named=bool(like) or explicit)
@@ -132,168 +130,98 @@ def command(
     if request.interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
     engine.check(logs, cutting, task, jobs)
-    columns = _parse_columns(by)
-    adds_up = bool(columns) or engine.spark or (request.interval is not None and request.interval.method == "poisson")
-    if adds_up:
-        _check_groups(request.cutting, task, request.interval)
     systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
     local = find_local_systems(systems) if engine.spark else systems
-    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=request.cutting.files)
-    keeps_values = request.interval is not None or task is not None or segment_scores is not None or messages.verbose
-    plan = Plan.make(
-        request.metrics,
-        request.convention,
-        group_by=columns,
-        keep=_keep(keeps_values, len(systems)),
-        summary=adds_up,
-        seed=request.interval.seed if adds_up and request.interval is not None else None,
+    plan = request.plan(
+        adds_up=bool(request.group_by) or engine.spark or request.is_poisson,
+        keeps_values=segment_scores is not None or messages.verbose,
+        systems=len(systems),
     )
-    verdicts: list[Verdict] = []
-    peers: list[Score | None] = []
-    results: list[list[Scores]]
+    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=request.cutting.files)
     if engine.spark:
-        paths, results = score_on_spark(
+        paths, groups = score_on_spark(
             systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
+        results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
-        groups = group_paths(systems) if columns else [(name, [path]) for name, path in systems]
-        paths, results = [files[0] for _, files in groups], []
-        with ExitStack() as stack:
-            table = None
-            if segment_scores is not None and adds_up:
-                table = stack.enter_context(segments_file(segment_scores, columns))
-            for name, files in groups:
-                with progress_bar(name or files[0], files, messages) as progress:
-                    log = Log(files, request.options, name, request.cutting, progress, quarantine.add)
-                    accumulators = log.score(
-                        plan,
-                        lambda first: None if messages.quiet else _peer_plan(plan, first),
-                        jobs=jobs,
-                        on_first=messages.announce,
-                        on_part=None if table is None else table.add_part,
-                    )
-                scored = accumulators[0]
-                peers.append(accumulators[1].scores()["AL"] if len(accumulators) > 1 else None)
-                if task is None:
-                    results.append(finish_scores(scored, scored.system, request.interval))
-                else:
-                    scores, verdict = judge(scored.scores(scored.system), task)
-                    verdicts.append(verdict)
-                    results.append([scores if request.interval is None else add_intervals(scores, request.interval)])
-            if table is not None:
-                table.signatures = signature_lines([scores for group in results for scores in group], segments=True)
-    _name_and_describe(results, paths, messages)
-    every = [scores for group in results for scores in group]
+        results = _score_logs(systems, request, plan, segment_scores, jobs, quarantine, messages)
+    _name_and_describe(results, messages)
+    every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
-    if not adds_up:
-        _print_peers(every, peers, messages)
+    if not plan.summary:
+        _print_peers(results, messages)
         _print_shared(every, messages)
-    messages.print_differences([group[0] for group in results])
+    messages.print_differences([result.groups[0] for result in results])
     _print_repeated(every, request.signatures, messages)
-    if segment_scores is not None and not adds_up:
+    if segment_scores is not None and not plan.summary:
         write_segments(segment_scores, every)
     quarantine.close()
-    summary = [quarantine.summary] if quarantine.summary else []
-    more = {} if quarantine.record is None else {"quarantine": quarantine.record}
-    colour = has_colour() and output is None
-    text = render(every, form, width=terminal_width(), colour=colour, verdicts=verdicts, notes=summary, fields=more)
+    text = render(
+        every,
+        form,
+        width=terminal_width(),
+        colour=has_colour() and output is None,
+        verdicts=[result.verdict for result in results if result.verdict is not None],
+        notes=[quarantine.summary] if quarantine.summary else [],
+        fields={} if quarantine.record is None else {"quarantine": quarantine.record},
+    )
     emit(text, output)
     return report_failed_gates(broken)
 
 
-# ---- what is requested ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What is scored, and how: by the options alone, by a shared task, or as a signature says.
+@dataclass
+class _Result:
+    """What was scored of one system.
 
     Attributes:
-        metrics: None for the default ones.
-        signatures: those that are repeated.
+        path: its log, or the first of several.
+        groups: the Scores of each group of its segments; one without groups.
+        peer: AL as SimulEval counts it, where that is known.
+        verdict: that of a shared task.
     """
 
-    metrics: list[Metric] | None
-    convention: Convention
-    cutting: Cutting
-    options: ReadOptions
-    interval: IntervalSettings | None
-    signatures: tuple[Signature, ...] = ()
-
-    def by_regime(self, task: str, named: bool) -> _Request:
-        """The request of a shared task, with the metrics that were named beside its own."""
-        if named or self.cutting.aligner is not None:
-            raise UsageError("--regime says itself how to cut and count; leave --like, --convention and --aligner out")
-        official = regime(task)
-        return replace(
-            self,
-            metrics=[metric(official.metric), *(self.metrics or [metric("BLEU")])],
-            convention=named_convention(official.convention),
-            cutting=self.cutting.with_aligner(official.aligner),
-        )
-
-    def by_signatures(self, signatures: Sequence[Signature], explicit: bool) -> _Request:
-        """The request that makes the numbers with these signatures again.
-
-        Args:
-            signatures: the signatures; they must agree in how the log is read and counted.
-            explicit: whether a convention was named beside them.
-        """
-        if self.metrics:
-            raise UsageError("--like names its metric itself; leave -m out")
-        if explicit:
-            raise UsageError("--like says itself how to count; leave --convention out")
-        repeated = [settings(signature) for signature in signatures]
-        first = repeated[0]
-        interval = self.interval
-        if first.interval is not None:
-            resamples = first.interval.resamples
-            check_confidence(first.interval.confidence, RESAMPLES if resamples is None else resamples)
-            interval = first.interval
-        return replace(
-            self,
-            metrics=[s.metric for s in repeated],
-            convention=first.convention,
-            cutting=self.cutting.with_aligner(first.aligner) if first.aligner else self.cutting,
-            options=_options_of(repeated, self.options),
-            interval=interval,
-            signatures=tuple(signatures),
-        )
+    path: str
+    groups: list[Scores]
+    peer: Score | None = None
+    verdict: Verdict | None = None
 
 
-def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptions:
-    """The read options that several signatures agree in."""
-    first = repeated[0]
-    agreed: dict[str, str | None] = {}
-    for key in ("level", "unit"):
-        values = {value for s in repeated if (value := getattr(s, key)) is not None}
-        if len(values) > 1:
-            raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(values))}; score them one at a time")
-        agreed[key] = values.pop() if values else None
-    for s in repeated:
-        if (s.convention, s.repair, s.strip) != (first.convention, first.repair, first.strip):
-            raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
-    level = agreed["level"]
-    both_pieces = is_spm(options.level or "") and is_spm(level or "")
-    if both_pieces and level != options.level:
-        raise UsageError(f"the model given is {options.level}, but {level} is needed")
-    return replace(
-        options,
-        level=level if options.level in (None, "spm") else options.level,
-        unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
-        repair=(*options.repair, *first.repair),
-        strip=(*options.strip, *first.strip),
-    )
-
-
-def _parse_columns(texts: Sequence[str]) -> tuple[str, ...]:
-    """The columns of `--by`, which may be repeated."""
-    names = [name.strip() for text in texts for name in text.split(",")]
-    if "" in names:
-        raise UsageError("--by takes names of columns with commas between, such as lang,model")
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"--by names the column {repeated[0]!r} twice")
-    return tuple(names)
+def _score_logs(
+    systems: list[tuple[str | None, str]],
+    request: Request,
+    plan: Plan,
+    segment_scores: str | None,
+    jobs: int | None,
+    quarantine: Quarantine,
+    messages: Messages,
+) -> list[_Result]:
+    """Score the logs of systems on this machine; where segments are only added up, write their scores on the way."""
+    logs = group_paths(systems) if request.group_by else [(name, [path]) for name, path in systems]
+    results: list[_Result] = []
+    with ExitStack() as stack:
+        table = None
+        if segment_scores is not None and plan.summary:
+            table = stack.enter_context(segments_file(segment_scores, request.group_by))
+        for name, paths in logs:
+            with progress_bar(name or paths[0], paths, messages) as progress:
+                log = Log(paths, request.options, name, request.cutting, progress, quarantine.add)
+                scored, *peer = log.score(
+                    plan,
+                    lambda first: None if messages.quiet else _peer_plan(plan, first),
+                    jobs=jobs,
+                    on_first=messages.announce,
+                    on_part=None if table is None else table.add_part,
+                )
+            result = _Result(paths[0], [], peer[0].scores()["AL"] if peer else None)
+            if request.task is None:
+                result.groups = finish_scores(scored, scored.system, request.interval)
+            else:
+                scores, result.verdict = judge(scored.scores(scored.system), request.task)
+                result.groups = [scores if request.interval is None else add_intervals(scores, request.interval)]
+            results.append(result)
+        if table is not None:
+            table.signatures = signature_lines([s for result in results for s in result.groups], segments=True)
+    return results
 
 
 def _check_files(output: str | None, segment_scores: str | None) -> None:
@@ -301,23 +229,6 @@ def _check_files(output: str | None, segment_scores: str | None) -> None:
         raise UsageError("--segment-scores needs a file: standard output holds the scores")
     if output is not None and output == segment_scores:
         raise UsageError(f"-o and --segment-scores would both write {output}")
-
-
-def _check_groups(cutting: Cutting, task: str | None, interval: IntervalSettings | None) -> None:
-    """Refuse what cannot be done by group."""
-    if cutting.requested:
-        raise UsageError("--by groups segments as they are in the log; leave --segmentation and --reference out")
-    if task is not None:
-        raise UsageError("--regime judges a whole log; leave --by out")
-    if interval is not None and (interval.resample == "document" or interval.method not in (None, "poisson")):
-        raise UsageError("intervals of groups are those of a Poisson bootstrap over segments, and no others")
-
-
-def _keep(values: bool, systems: int) -> Keep:
-    """What is kept of segments: their values, or what tells whether systems have the same ones, or nothing."""
-    if values:
-        return "values"
-    return "keys" if systems > 1 else "sums"
 
 
 def _peer_plan(plan: Plan, first: Run) -> Plan | None:
@@ -331,27 +242,28 @@ def _peer_plan(plan: Plan, first: Run) -> Plan | None:
 # ---- messages ---------------------------------------------------------------------------------------------------
 
 
-def _name_and_describe(results: Sequence[Sequence[Scores]], paths: Sequence[str], messages: Messages) -> None:
+def _name_and_describe(results: Sequence[_Result], messages: Messages) -> None:
     """Give every system a name of its own, and print the notes about it."""
-    make_names_distinct([group[0] for group in results], paths)
-    for group in results:
-        for scores in group:
-            scores.system = group[0].system
-        messages.print_notes(group[0].notes, group[0].system)
-        for scores in group:
+    make_names_distinct([result.groups[0] for result in results], [result.path for result in results])
+    for result in results:
+        first = result.groups[0]
+        messages.print_notes(first.notes, first.system)
+        for scores in result.groups:
+            scores.system = first.system
             messages.print_undefined(scores)
 
 
-def _print_peers(systems: Sequence[Scores], peers: Sequence[Score | None], messages: Messages) -> None:
+def _print_peers(results: Sequence[_Result], messages: Messages) -> None:
     """Print AL as SimulEval counts it, because nearly every published AL is."""
     values = []
-    for scores, al in zip(systems, peers, strict=True):
+    for result in results:
+        scores, al = result.groups[0], result.peer
         # nothing to print where it is undefined, or no reference could be counted, or it is the same
         if al is None or math.isnan(al.value) or al.signature.get("noref"):
             continue
         value = f"{al.value:.6g}"
         if value != f"{scores['AL'].value:.6g}":
-            values.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(systems) > 1 else ""))
+            values.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
     if len(values) > 4:
         values[3:] = ["…"]
     if values:

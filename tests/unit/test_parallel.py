@@ -441,3 +441,20 @@ def test_a_number_of_jobs_that_no_machine_has_is_refused(log, jobs):
     assert "not in the range 1<=x<=1024" in run(log, "--jobs", jobs)[2]
     with pytest.raises(UsageError, match=f"from 1 to 1024, but is {jobs}"):
         spread(log, jobs)
+
+
+@pytest.mark.parametrize("loaded", [set(), {"torch"}])
+def test_processes_are_copied_unless_a_library_has_threads(log, monkeypatch, loaded):
+    monkeypatch.undo()  # the small parts are not known to a process that is started anew
+    names = {name for name in sys.modules if name not in processes.THREADED} | loaded
+    monkeypatch.setattr(processes.sys, "modules", {**{name: sys.modules.get(name) for name in names}})
+    monkeypatch.setattr(processes.threading, "active_count", lambda: 1)
+    assert processes._context().get_start_method() == ("spawn" if loaded else "fork")
+
+
+def test_processes_that_are_started_anew_give_the_same(log, monkeypatch):
+    monkeypatch.setattr(processes, "_context", lambda: get_context("spawn"))
+    answers = filled(monkeypatch)
+    alone, several = (score_files(log, ["AP", "AL", "DAL"], jobs=jobs) for jobs in (1, 2))
+    assert answers == [True]
+    assert [(s.value, str(s.signature)) for s in alone] == [(s.value, str(s.signature)) for s in several]

@@ -122,7 +122,7 @@ def _segments(path: Path) -> list[dict[str, Any]] | None:
         else:
             told = [re.fullmatch(r"\s*docid=(.+?)\s*,\s*segid=.+", line) for line in lines]
             return [
-                {"wav": line.strip() if match is None else match[1]} for line, match in zip(lines, told, strict=True)
+                {"wav": (line if match is None else match[1]).strip()} for line, match in zip(lines, told, strict=True)
             ]
     except RepeatedKey as error:
         if str(error) not in ("wav", "offset", "duration"):

@@ -82,10 +82,13 @@ def write(run: Run, file: TextIO) -> list[str]:
     """Write one line of actions per segment. Returns what it could not hold.
 
     Raises:
-        DataError: a delay is not a whole number of source tokens, or goes beyond the source.
+        DataError: a delay is negative, is not a whole number of source tokens, or goes beyond the source.
     """
     for row in range(len(run)):
         g, x = run.delays[row], float(run.source_length[row])
+        if len(early := np.flatnonzero(g < 0)):
+            detail, token = f"{g[early[0]]:g}", int(early[0]) + 1
+            raise DataError(Fault("negative-delay", detail, run.origin.path, segment=run.id.item(row), token=token))
         whole = bool((g == np.floor(g)).all()) and x == int(x) and (not len(g) or g[-1] <= x)
         if run.unit != "token" or not whole:
             detail = "delays in milliseconds" if run.unit != "token" else ""

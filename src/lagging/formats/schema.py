@@ -236,6 +236,8 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
         report.notes.append(unmatched_tokens(texts, sample.lengths))
 
     requested = [c for c in OPTIONAL if is_requested(c, options, unit) and not (untimed and c in TIMED)]
+    # durations make the output speech, also where nothing was written
+    present = sample.present | ({"durations"} if sample.has_durations and not untimed else set())
     unread = (c for c in LISTS if c in sample.present and c not in (*requested, *TIMED * untimed))
     report.notes.extend(_note_unchecked(unread))
     kinds = f"{'speech' if unit == 'ms' else 'text'} → {'speech' if speech_out else 'text'}"
@@ -251,8 +253,8 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
         has_text=has_text,
         has_reference=sample.has_reference,
         speech_out=speech_out,
-        columns=tuple(c for c in requested if c in sample.present),
-        absent=tuple(c for c in requested if c not in sample.present),
+        columns=tuple(c for c in requested if c in present),
+        absent=tuple(c for c in requested if c not in present),
     )
 
 

@@ -96,7 +96,9 @@ def values(run: Run, columns: Iterable[str], digits: int | None = None) -> dict[
 
     def shown(value: Any) -> str:
         to_the_bit = digits is None or not isinstance(value, float)
-        return repr(value) if to_the_bit else f"{round(value, digits) + 0.0:.{digits}f}"
+        if to_the_bit:
+            return repr(value + 0.0 if isinstance(value, float) else value)  # -0 is 0
+        return f"{round(value, digits) + 0.0:.{digits}f}"
 
     found: dict[str, Any] = {}
     for column in columns:
@@ -148,8 +150,8 @@ def _plain(column: str, value: Any) -> Any:
     if column == "id":
         return str(int(value)) if isinstance(value, float) else str(value)
     if isinstance(value, list):
-        return list(map(repr, map(float, value)))
-    return repr(float(value)) if isinstance(value, int | float) else value
+        return [repr(float(number) + 0.0) for number in value]
+    return repr(float(value) + 0.0) if isinstance(value, int | float) else value
 
 
 # ---- scores -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from lagging.data.trees import read_json
 from lagging.errors import Note, UsageError, counted
 from lagging.formats.source import Source
 
-__all__ = ["LOG", "MANIFEST", "beside_a_log", "unfinished"]
+__all__ = ["LOG", "MANIFEST", "beside_a_log", "notes_about_files"]
 
 LOG = "instances.log"
 MANIFEST = "run.json"
@@ -21,6 +21,12 @@ ENDS = {
     "interrupted": "it was interrupted",
     "stopped": "it stopped at a failure",
 }
+
+
+def notes_about_files(sources: Sequence[Source]) -> list[Note]:
+    """Notes about the files of one log: that there are several, or that a run has not ended."""
+    several = [Note("several files", f"{len(sources)} files are read as the log of one system")]
+    return several * (len(sources) > 1) + [note for source in sources for note in unfinished(source)]
 
 
 def unfinished(source: Source) -> Iterator[Note]:

@@ -18,9 +18,9 @@ from lagging.formats.options import ReadOptions
 from lagging.formats.quarantine import assign_to_segments, catch_unreadable, drop_faulty, flush_faults
 from lagging.formats.registry import Format, format_by_ending, format_named
 from lagging.formats.report import ReadReport
-from lagging.formats.run_folder import unfinished
+from lagging.formats.run_folder import notes_about_files
 from lagging.formats.sniff import recognise
-from lagging.formats.source import Source, resolve
+from lagging.formats.source import Source, resolve_all
 
 __all__ = ["Paths", "Progress", "Validation", "read_parts", "scan_log", "system_name", "validate_log"]
 
@@ -132,12 +132,10 @@ def _scan(
     A part is held back until the next one comes: the last part takes the notes from the end of the files.
     """
     chosen = format_named(options.format) if options.format else None
-    sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
+    sources = resolve_all(paths)
     if not sources:
         raise UsageError("no log was given")
-    if len(sources) > 1:
-        report.notes.append(Note("several files", f"{len(sources)} files are read as the log of one system"))
-    report.notes += [note for source in sources for note in unfinished(source)]
+    report.notes += notes_about_files(sources)
     seen = SeenIds()
     held: Run | None = None
     first: Run | None = None

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,7 +23,7 @@ from lagging.errors import DataError, Fault, UsageError
 if TYPE_CHECKING:
     from lagging.formats.schema import LogSchema
 
-__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "resolve"]
+__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "resolve", "resolve_all"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -265,6 +265,11 @@ def longest_line() -> int:
 def first_line(head: bytes) -> bytes:
     """The first line that is not blank."""
     return next((line for line in head.splitlines() if line.strip()), b"")
+
+
+def resolve_all(paths: str | Path | Sequence[str | Path]) -> list[Source]:
+    """The files that one or several paths refer to, in order."""
+    return [source for path in ([paths] if isinstance(paths, str | Path) else paths) for source in resolve(path)]
 
 
 def resolve(path: str | Path) -> list[Source]:

@@ -49,8 +49,7 @@ class Log:
     def parts(self, plan: Plan) -> Iterator[Run]:
         """The parts of the log, with the columns that a Plan needs; all in one part, if its streams are cut."""
         if not self.cutting.requested:
-            options = replace(self.options, columns=frozenset(plan.columns), group_by=plan.group_by)
-            yield from self._scan(options)
+            yield from self._scan(self._options(plan))
             return
         clocks = {str(m.get("clock")) for m in plan.resolved_metrics.values() if m.has("clock")} & TIMES.keys()
         yield self._cut(sorted(clocks))
@@ -58,6 +57,10 @@ class Log:
     def read(self) -> Run:
         """The whole log with all its columns, its streams cut where that is requested."""
         return self._cut() if self.cutting.requested else Run.concat(list(self._scan(self.options)))
+
+    def _options(self, plan: Plan) -> ReadOptions:
+        """The read options, with the columns and groups of a Plan."""
+        return replace(self.options, columns=frozenset(plan.columns), group_by=plan.group_by)
 
     def _scan(self, options: ReadOptions) -> Iterator[Run]:
         return scan_log(self.paths, options, name=self.name, progress=self.progress, quarantine=self.quarantine)
@@ -117,7 +120,7 @@ class Log:
             return "a whole recording is needed to cut it"
         if on_part is not None:
             return "--segment-scores with --by writes the segments in order"
-        options = replace(self.options, columns=frozenset(plan.columns), group_by=plan.group_by)
+        options = self._options(plan)
         return plan_parallel(self.paths, options, jobs, progress=self.progress, quarantine=self.quarantine is not None)
 
 

@@ -29,10 +29,10 @@ from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
 from lagging.formats.registry import FORMATS, Format
 from lagging.formats.report import ReadReport
-from lagging.formats.run_folder import unfinished
+from lagging.formats.run_folder import notes_about_files
 from lagging.formats.schema import LogSchema
 from lagging.formats.sniff import find_format
-from lagging.formats.source import ByteRange, RowGroups, Source, resolve
+from lagging.formats.source import ByteRange, RowGroups, Source, resolve_all
 from lagging.scoring.accumulator import Accumulator
 
 if TYPE_CHECKING:
@@ -181,10 +181,7 @@ class ParallelLog:
         from lagging.formats.jsonl import SEGMENTS_PER_PART
 
         placed = 0
-        notes: tuple[Note, ...] = ()
-        if len(self.sources) > 1:
-            notes = (Note("several files", f"{len(self.sources)} files are read as the log of one system"),)
-        notes += tuple(note for source, *_ in self.sources for note in unfinished(source))
+        notes = tuple(notes_about_files([source for source, *_ in self.sources]))
         for source, known, groups in self.sources:
             options = replace(self.options, format=known.name)
             lines, rows = 0, sum(portion.count for portion in groups or ())
@@ -274,7 +271,7 @@ def plan_parallel(
         return "--on-error quarantine needs the log in order"
     if names := {"first", "last", "torn"} & set(options.repair):
         return f"--repair {sorted(names)[0]} needs the whole log"
-    sources = [s for path in ([paths] if isinstance(paths, str | Path) else paths) for s in resolve(path)]
+    sources = resolve_all(paths)
     if any(source.file is None or not source.file.is_file() for source in sources):
         return "standard input cannot be divided"
     size = sum(source.size or 0 for source in sources)

@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 import lagging
 from lagging.cli import cli
 from lagging.data.exact import expansions, fold
+from lagging.data.hashes import segment_keys
 from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.errors import MetricError
 from lagging.formats import jsonl, source
 from lagging.metrics import registered
 from lagging.scoring.accumulator import Accumulator
-from lagging.scoring.hashes import segment_keys
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.scores import Scores
 from lagging.scoring.signature import Signature

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lagging.data.decimals import decimal
+from lagging.data.hashes import short_hash
 from lagging.data.ragged import Floats
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, MetricNameError, UsageError, counted
@@ -19,7 +20,6 @@ from lagging.formats.tables import split_cells
 from lagging.longform.entries import read_lines
 from lagging.metrics import Metric, metric
 from lagging.metrics.registry import CALL
-from lagging.scoring.hashes import short_hash
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
 from lagging.version import __version__

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.hashes import short_hash
 from lagging.data.ragged import Ints, Ragged
 from lagging.data.run import Texts
 from lagging.errors import DataError, Fault, MetricError, UsageError
 from lagging.metrics import Metric, metric_among
 from lagging.metrics.record import missing
 from lagging.scoring.estimators import score_estimator, score_units
-from lagging.scoring.hashes import short_hash
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.stats import JointEstimators, Units
 from lagging.stats.resamples import order

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.hashes import id_codes
 from lagging.data.ragged import Ints
 from lagging.data.run import Ids, Run
 from lagging.errors import Fault, Note
@@ -148,8 +148,7 @@ def _hashes(ids: Ids | range) -> Hashes:
     """Two hashes of the text of each id: 7 and "7" are one name."""
     texts = list(map(str, ids if isinstance(ids, range) else ids.tolist()))
     keys = np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
-    coded = (text.encode("utf-8", "surrogatepass") for text in texts)
-    return keys, np.fromiter(map(zlib.crc32, coded), np.uint32, len(texts))
+    return keys, id_codes(texts)
 
 
 class _Index:

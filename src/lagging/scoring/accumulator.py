@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lagging.data.hashes import reference_hashes, segment_keys
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Ids, Run, Texts, join_ids
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merge_notes
@@ -18,7 +19,6 @@ from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
 from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import Schedules
-from lagging.scoring.hashes import reference_hashes, segment_keys
 from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.poisson import RESAMPLES

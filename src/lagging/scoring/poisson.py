@@ -11,7 +11,6 @@ The hash of an id: CRC-32 of its text in UTF-8, then SplitMix64 (Steele, Lea & F
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.data.columns import Ids
+from lagging.data.hashes import id_codes
 from lagging.data.ragged import Floats, Ints
 from lagging.errors import UsageError
 
@@ -72,9 +72,7 @@ def segment_buckets(ids: Ids | Sequence[int | str], seed: int = SEED) -> Ints:
         >>> segment_buckets([1, 2, "talk-3"]), segment_buckets(["1", "2", "talk-3"])
         (array([1014,  782,  726]), array([1014,  782,  726]))
     """
-    names = ids.tolist() if isinstance(ids, np.ndarray) else ids
-    codes = [zlib.crc32(str(name).encode("utf-8", "surrogatepass")) for name in names]
-    mixed = _mix(np.array(codes, dtype=np.uint64) * np.uint64(GOLDEN) + _start(seed))
+    mixed = _mix(id_codes(ids).astype(np.uint64) * np.uint64(GOLDEN) + _start(seed))
     return (mixed >> np.uint64(54)).astype(np.int64)
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lagging.data import notebooks
+from lagging.data.hashes import segment_keys
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Ids, Texts
 from lagging.errors import MetricError, Note, UsageError, optional
 from lagging.metrics import Metric, metric_among
 from lagging.metrics.record import Statistics
-from lagging.scoring.hashes import segment_keys
 from lagging.scoring.signature import Signature
 from lagging.stats import Interval
 

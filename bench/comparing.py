@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.data.ragged import Floats
 from lagging.metrics import metric
 from lagging.scoring.intervals import with_intervals

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.data.ragged import Floats
 from lagging.metrics import metric
 from lagging.scoring.intervals import interval, intervals

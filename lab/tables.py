@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from lab.results import HIDDEN, METRICS, Result
-from lagging.comparison.derived import Derived
+from lagging.comparison.derivations import Derived
 from lagging.curves import Curves
 from lagging.curves.slopes import Lines
 from lagging.scoring.intervals import interval

@@ -87,7 +87,7 @@ PUBLIC_MODULES = (
     "lagging.agents.criteria",
     "lagging.agents.simuleval",
     "lagging.comparison.external",
-    "lagging.comparison.paired",
+    "lagging.comparison.pairs",
     "lagging.curves",
     "lagging.curves.ranking",
     "lagging.curves.slopes",

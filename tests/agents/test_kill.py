@@ -18,7 +18,7 @@ import pytest
 from lagging.agents import Job, Settings, Spec, run_job
 from lagging.agents.runner.journal import Journal
 from lagging.agents.runner.records import TIMES
-from lagging.agents.runner.shared import SharedState
+from lagging.agents.runner.shared_state import SharedState
 from lagging.errors import LaggingError
 from running import PATIENCE, is_alive, manifest, ran, size, started, until, workers_of
 

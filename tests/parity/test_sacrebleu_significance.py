@@ -10,7 +10,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 import lagging
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.scoring.intervals import interval
 
 WORDS = ["the", "a", "cat", "dog", "house", "of", "on", "in", "and", "was", "saw", "went", "home", "old", "man", "it"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.data.ragged import Ragged
 from lagging.scoring.intervals import interval
 from lagging.scoring.scores import Scores

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import lagging
 from lagging.comparison.external import Column, read_column
 from lagging.comparison.letters import compact_letters
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.comparison.summary import Together, verdict
 from lagging.errors import DataError, MetricError, UsageError
 from lagging.scoring.intervals import with_intervals

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagging
-from lagging.comparison.derived import Draws
+from lagging.comparison.derivations import Draws
 from lagging.comparison.external import Column
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.comparison.published.rows import PublishedRow
 from lagging.curves import curves
 from lagging.errors import MetricError, UsageError

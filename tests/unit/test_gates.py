@@ -11,7 +11,7 @@ import pytest
 
 import lagging
 from lagging.comparison.gates import Gate, check_names, failed, gate, worse
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.errors import UsageError
 from lagging.scoring.scores import Scores
 from statistic import made

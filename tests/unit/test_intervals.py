@@ -7,7 +7,7 @@ import scipy.stats
 from scipy.stats import bootstrap
 
 import lagging
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.data.ragged import Ragged
 from lagging.scoring.intervals import interval, intervals, with_intervals
 from lagging.scoring.scores import Scores

@@ -11,9 +11,9 @@ import pytest
 import scipy.stats
 
 import lagging
-from lagging.comparison.derived import Draws
+from lagging.comparison.derivations import Draws
 from lagging.comparison.match import match
-from lagging.comparison.paired import paired
+from lagging.comparison.pairs import paired
 from lagging.data.ragged import Ragged
 from lagging.scoring.intervals import interval
 from lagging.scoring.scores import Scores
@@ -317,7 +317,7 @@ def test_resamples_do_not_depend_on_how_many_are_made_at_a_time(draw, n) -> None
 def test_threads_change_nothing() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import numpy as np; from statistic import made;"
-        "from lagging.scoring.scores import Scores; from lagging.comparison.paired import paired;"
+        "from lagging.scoring.scores import Scores; from lagging.comparison.pairs import paired;"
         "d = np.random.default_rng(1);"
         "s = {k: Scores([made('AL', d.lognormal(0, 1, 3000))]) for k in 'abc'};"
         "print([(p.low.hex(), p.high.hex(), p.p, p.effect_low.hex()) for p in paired(s, resamples=300).pairs])"

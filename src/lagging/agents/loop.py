@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from types import GeneratorType
 from typing import Any
 
 from lagging.agents.failures import Failure, failure_from
@@ -55,9 +54,7 @@ def drive(agent: Any, sentence: Sentence, heartbeat: Heartbeat | None = None) ->
         state = next(loop)
         while True:
             beat[0] = begin = now()
-            answer = policy(state)
-            if type(answer) is GeneratorType:
-                answer = sentence.drain(answer)
+            answer = sentence.collect_answers(policy(state))
             took = now() - begin
             try:
                 send((answer, took))
@@ -140,10 +137,7 @@ def _ask(agent: Any, batch: list[Any], beat: Heartbeat, watched: bool) -> Iterat
         if not isinstance(answers, (list, tuple)) or len(answers) != len(batch):
             received = f"{len(answers)} answers" if isinstance(answers, (list, tuple)) else shorten(answers)
             raise Failure("wrong-type", f"{received} for {len(batch)} sentences")
-        answers = [
-            sentence.drain(answer) if type(answer) is GeneratorType else answer
-            for (sentence, _), answer in zip(batch, answers, strict=True)
-        ]
+        answers = [sentence.collect_answers(answer) for (sentence, _), answer in zip(batch, answers, strict=True)]
         took = time.perf_counter_ns() - begin
     except BaseException as error:
         if not watched and isinstance(error, KeyboardInterrupt):

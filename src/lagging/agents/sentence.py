@@ -15,10 +15,11 @@ and as it passes here.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral, Real
+from types import GeneratorType
 from typing import Any, Protocol
 
 from lagging.agents.failures import Failure
@@ -330,12 +331,14 @@ class Sentence:
         if not isinstance(content, (list, tuple)) or not all(isinstance(piece, str) for piece in content):
             raise Failure("wrong-type", shorten(content))
 
-    def drain(self, answers: Iterator[Answer]) -> list[Answer]:
-        """The answers that an agent yields in one step, as a list.
+    def collect_answers(self, answers: Any) -> Any:
+        """The answers that an agent yields in one step, as a list; what is not yielded stays as it is.
 
         Raises:
             Failure: they are more than the limit.
         """
+        if type(answers) is not GeneratorType:
+            return answers
         collected = list(islice(answers, self._max_tokens + 2))
         if len(collected) > self._max_tokens + 1:
             raise Failure("never-finished", f"{self._max_tokens} answers to one question, which is the limit")

@@ -28,6 +28,7 @@ from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 
 __all__ = [
     "FormatName",
+    "agent_options",
     "column_options",
     "confidence_option",
     "convention_option",
@@ -373,6 +374,21 @@ format_option = click.option(
     show_default=True,
     help="Format of the result.",
 )
+AGENT_OPTIONS = (
+    click.option(
+        "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
+    ),
+    click.option(
+        "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
+    ),
+)
+
+
+def agent_options(command: Command) -> Command:
+    """Options about how an agent is loaded."""
+    return _apply(command, AGENT_OPTIONS)
+
+
 output_option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file, not to the terminal.")
 
 MESSAGE_OPTIONS = (

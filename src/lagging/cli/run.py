@@ -24,7 +24,14 @@ from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
 from lagging.cli.messages import Messages, emit, has_colour, print_message, terminal_width
-from lagging.cli.options import convention_option, format_option, message_options, metric_option, parse_metrics
+from lagging.cli.options import (
+    agent_options,
+    convention_option,
+    format_option,
+    message_options,
+    metric_option,
+    parse_metrics,
+)
 from lagging.data.run import Run
 from lagging.errors import UsageError, counted
 from lagging.formats import ReadOptions
@@ -56,12 +63,7 @@ BAR_COLUMNS = 90
     metavar="FOLDER",
     help="Folder of log and scores; an unfinished run in it is resumed.",
 )
-@click.option(
-    "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
-)
-@click.option(
-    "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
-)
+@agent_options
 @click.option("--remote", metavar="URL", help="Use the agent that `lagging serve` serves at this address.")
 @click.option(
     "--chunk",
@@ -170,7 +172,7 @@ def command(
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
     job = Job(
-        spec(agent, simuleval, remote, options), source, reference, output,
+        agent_spec(agent, simuleval, remote, options), source, reference, output,
         Settings(limits=limits, times=not no_times, **settings),
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM is handled like Ctrl-C
@@ -207,7 +209,7 @@ def _above_0(seconds: float) -> float:
     return seconds
 
 
-def spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
+def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
     """The agent that the command line describes."""
     pairs = []
     for text in options:

@@ -30,7 +30,7 @@ from lagging.cli.segments import segments_file, write_segments
 from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
 from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison.gates import check_names, failed, gate
-from lagging.comparison.regimes import REGIMES, Verdict, judge
+from lagging.comparison.regimes import REGIMES, Verdict, apply_regime
 from lagging.data.run import Run
 from lagging.data.units import COUNTED
 from lagging.errors import UsageError, counted
@@ -216,7 +216,7 @@ def _score_logs(
             if request.task is None:
                 result.groups = finish_scores(scored, scored.system, request.interval)
             else:
-                scores, result.verdict = judge(scored.scores(scored.system), request.task)
+                scores, result.verdict = apply_regime(scored.scores(scored.system), request.task)
                 result.groups = [scores if request.interval is None else add_intervals(scores, request.interval)]
             results.append(result)
         if table is not None:

@@ -14,8 +14,8 @@ import click
 from lagging.agents.remote import AgentServer, Bounds
 from lagging.agents.remote.tokens import TOKEN, read_token
 from lagging.cli.messages import Messages, print_message
-from lagging.cli.options import message_options
-from lagging.cli.run import spec
+from lagging.cli.options import agent_options, message_options
+from lagging.cli.run import agent_spec
 from lagging.errors import counted
 
 __all__ = ["command"]
@@ -27,12 +27,7 @@ COUNT, SECONDS = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 
 @click.command("serve")
 @click.argument("agent", metavar="AGENT.py[:CLASS]")
-@click.option(
-    "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
-)
-@click.option(
-    "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
-)
+@agent_options
 @click.option("--host", default="127.0.0.1", help="Address to listen on; any but 127.0.0.1 needs a token.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, help="Port to listen on (default 8765); 0 for any free port."
@@ -85,7 +80,7 @@ def command(
     lagging serve --simuleval agent.py --agents 2
     LAGGING_TOKEN=… lagging serve my_agent.py --host 0.0.0.0
     """
-    described = spec(agent, simuleval, None, options)
+    described = agent_spec(agent, simuleval, None, options)
     fingerprint = described.fingerprint()
     server = AgentServer(
         [described.make] * agents,

@@ -14,7 +14,7 @@ import numpy as np
 from lagging.comparison.comparison import Comparison
 from lagging.comparison.external import Column
 from lagging.comparison.match import Matched
-from lagging.comparison.paired import Paired, paired
+from lagging.comparison.pairs import Paired, paired
 from lagging.comparison.published import PublishedScore
 from lagging.data.run import Run
 from lagging.errors import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from lagging.comparison.letters import compact_letters
-from lagging.comparison.paired import Pair, Paired, check_system, verdict
+from lagging.comparison.pairs import Pair, Paired, check_system, verdict
 from lagging.comparison.published import PublishedScore
 from lagging.comparison.summary import Together
 from lagging.data import notebooks
@@ -45,7 +45,7 @@ class Comparison:
     Attributes:
         systems: the names of the systems; `metrics`: the metrics by which they were compared.
         scores: of each system, the scores of the segments that all of them have, with intervals.
-        pairs: one for each metric and two systems (see `lagging.comparison.paired.Pair`); with a base, only those with
+        pairs: one for each metric and two systems (see `lagging.comparison.pairs.Pair`); with a base, only those with
             it.
         base: the system that the others are compared with; None if all pairs are compared.
         n: number of segments that all systems have; `unmatched`: of each system, the ids of its other segments.

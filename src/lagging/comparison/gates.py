@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lagging.comparison.paired import Pair, verdict
+from lagging.comparison.pairs import Pair, verdict
 from lagging.data.units import COUNTED
 from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among

@@ -16,7 +16,7 @@ from lagging.errors import UsageError, did_you_mean
 from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Score, Scores
 
-__all__ = ["REGIMES", "Regime", "Verdict", "judge", "regime"]
+__all__ = ["REGIMES", "Regime", "Verdict", "apply_regime", "regime"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Verdict:
 ABOVE = "above"
 
 
-def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
+def apply_regime(scores: Scores, name: str) -> tuple[Scores, Verdict]:
     """The scores with an interval of the metric that counts in a regime, and the band of the system.
 
     Recordings are resampled where there are several, since another test set would have other recordings; else segments.
@@ -118,7 +118,7 @@ def judge(scores: Scores, name: str) -> tuple[Scores, Verdict]:
         >>> import lagging
         >>> run = lagging.Run.from_delays([[1990], [1996], [2005]], source_length=[4000] * 3, unit="ms", seg="given",
         ...                               recording_end=[9000] * 3)
-        >>> scores, verdict = judge(lagging.score(run, ["LongYAAL"]), "iwslt26")
+        >>> scores, verdict = apply_regime(lagging.score(run, ["LongYAAL"]), "iwslt26")
         >>> verdict.band, verdict.sure
         ('low', None)
         >>> print(verdict)

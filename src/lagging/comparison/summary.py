@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lagging.comparison.paired import Pair, verdict
+from lagging.comparison.pairs import Pair, verdict
 from lagging.data.units import SHOWN, scale
 from lagging.metrics import Metric
 

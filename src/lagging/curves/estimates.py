@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lagging.comparison.derived import Derived, Draws, Function
+from lagging.comparison.derivations import Derived, Draws, Function
 from lagging.curves.points import NO_LOG, Area, Curve, CurveValue, OnFront, values_of
 from lagging.data.ragged import Floats
 from lagging.data.units import SHOWN, scale

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lagging.comparison.derived import Draws
+from lagging.comparison.derivations import Draws
 from lagging.comparison.published.labels import QUALITY
 from lagging.comparison.published.rows import PublishedRow, check_ours, published_metric
 from lagging.curves.estimates import Curves

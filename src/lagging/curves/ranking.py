@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from lagging.comparison.derived import Draws
+from lagging.comparison.derivations import Draws
 from lagging.comparison.published.rows import PublishedRow
 from lagging.curves import NO_LOG, Setting, axis, score_setting
 from lagging.data.ragged import Floats, Ints

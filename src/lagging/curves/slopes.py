@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lagging.comparison.derived import Derived, Function
+from lagging.comparison.derivations import Derived, Function
 from lagging.curves import Curve, Curves, Setting, axis, join_settings, values_of
 from lagging.data.ragged import Floats
 from lagging.errors import counted

@@ -14,9 +14,9 @@ from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Fault
 from lagging.formats.options import ReadOptions
+from lagging.formats.reader import Paths, Validation, read_parts, scan_log, system_name, validate_log
 from lagging.formats.registry import FORMATS, Format, format_for, format_named, outside_formats
 from lagging.formats.report import ReadReport
-from lagging.formats.scanning import Paths, Validation, read_parts, scan_log, system_name, validate_log
 from lagging.formats.source import Source
 
 __all__ = [

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from lagging.data.checks import LONGEST
 from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import TIMES, Run
 from lagging.errors import MetricError
@@ -70,8 +71,8 @@ def _risen(spent: Ragged) -> Ragged:
     return spent.by_token(lambda s: np.maximum.accumulate(np.maximum(s, 0.0), axis=1))
 
 
-LONG, SECOND = 120_000.0, 1000.0
-"""In ms. A source of two minutes or more is a recording, not a sentence."""
+LONG, SECOND = LONGEST["ms"], 1000.0
+"""In ms. A source of this length or more is a recording, not a sentence."""
 
 
 def find_cumulative_elapsed(run: Run) -> list[str]:

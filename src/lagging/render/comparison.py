@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lagging.comparison import Comparison
-from lagging.comparison.paired import Pair
+from lagging.comparison.pairs import Pair
 from lagging.comparison.published import PublishedScore
 from lagging.errors import SHOWN, counted
 from lagging.metrics import Metric

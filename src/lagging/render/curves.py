@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lagging.comparison.derived import Draws
+from lagging.comparison.derivations import Draws
 from lagging.curves import NO_LOG, Area, Axis, Curves, CurveValue, OnFront
 from lagging.data.units import scale
 from lagging.errors import counted

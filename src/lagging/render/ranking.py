@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lagging.comparison.derived import Derived
+from lagging.comparison.derivations import Derived
 from lagging.curves import NO_LOG
 from lagging.curves.ranking import Ranking
 from lagging.curves.slopes import Lines

@@ -23,7 +23,7 @@ from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Score, Scores, Undefined
-from lagging.scoring.tally import Tally, intervals
+from lagging.scoring.tally import Tally, poisson_intervals
 from lagging.scoring.tally import tallies as make_tallies
 from lagging.stats.intervals import Interval
 
@@ -220,7 +220,7 @@ class Accumulator:
         tallies = [self.groups[group][m] for group, m in keys]
         ends: Sequence[Interval | None] = [self.intervals.get(key) for key in keys]
         if self.plan.seed is not None and not self.intervals:
-            ends = intervals(tallies, confidence, resamples)
+            ends = poisson_intervals(tallies, confidence, resamples)
         scores = [tally.score(interval) for tally, interval in zip(tallies, ends, strict=True)]
         width = len(self.metrics)
         for column, m in enumerate(self.metrics):

@@ -46,7 +46,7 @@ from lagging.stats import Interval, check_confidence
 from lagging.stats.estimators import Sums, estimator_of_unit_sums, evaluate
 from lagging.stats.intervals import interval_from_resamples
 
-__all__ = ["PERCENTILES", "Tally", "intervals", "tallies"]
+__all__ = ["PERCENTILES", "Tally", "poisson_intervals", "tallies"]
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 BATCH = 64
@@ -133,7 +133,7 @@ class Tally:
 
     def interval(self, confidence: float = 0.95, resamples: int = RESAMPLES) -> Interval:
         """An interval by the Poisson bootstrap over the buckets; NaN, with the reason, where there is none."""
-        return intervals([self], confidence, resamples)[0]
+        return poisson_intervals([self], confidence, resamples)[0]
 
     def _estimator(self) -> Sums | str:
         """The value as a function of how often each bucket counts; or the reason why there is no interval."""
@@ -344,7 +344,7 @@ def _join_signatures(first: Tally, second: Tally) -> Signature:
     return joined(known, Signature(known.metric, (*(p for p in known.fields if p[0] not in COUNTED), *counted)))
 
 
-def intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
+def poisson_intervals(tallies: Sequence[Tally], confidence: float = 0.95, resamples: int = RESAMPLES) -> list[Interval]:
     """The intervals of Tallies of one seed: the same as `Tally.interval` makes, in less time."""
     check_confidence(confidence, resamples)
     ends: list[Interval] = []

@@ -3,7 +3,7 @@
 
 All random numbers come from an explicit seed, so that results are the same on every machine and with any number of
 threads. This package knows no metric and no Score: `lagging.scoring.intervals` makes intervals of Scores, and
-`lagging.comparison.paired` tests pairs of systems.
+`lagging.comparison.pairs` tests pairs of systems.
 """
 
 from __future__ import annotations

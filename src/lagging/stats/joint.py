@@ -111,12 +111,12 @@ class JointEstimators:
             deviations[:, :, m] = np.sqrt(np.maximum(variance, 0) * n / max(n - 1, 1)) * n
         return deviations
 
-    def wild_of_systems(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
+    def wild_by_system(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
         """The wild bootstrap of each system by one metric, where it has one."""
         sums = {s: linear(e) for s, e in enumerate(self.table[m]) if not isinstance(e, str) and e.n_defined > 1}
         return dict(zip(sums, wild([(e, None) for e in sums.values()], resamples, seed), strict=True))
 
-    def wild_of_pairs(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
+    def wild_by_pair(self, m: int, resamples: int, seed: int) -> dict[int, Wild]:
         """The wild bootstrap of each pair by one metric, where it has one."""
         sums = {s: e for s, e in enumerate(self.table[m]) if isinstance(e, Sums) and e.n_defined > 1}
         both = {pair: (sums[a], sums[b]) for pair, (a, b) in enumerate(self.pairs) if a in sums and b in sums}

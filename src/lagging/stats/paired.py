@@ -134,7 +134,7 @@ def _test_batch(
     values, deviations = results["values"][:, batch.systems], results["deviations"]
     trials = batch.exchange(resamples, seed) if test == "randomisation" else None
     for m, row in enumerate(batch.table):
-        weighted = batch.wild_of_pairs(m, resamples, seed) if method == "wild" else {}
+        weighted = batch.wild_by_pair(m, resamples, seed) if method == "wild" else {}
         differences = []
         for pair, (a, b) in enumerate(batch.pairs):
             first, second = row[a], row[b]
@@ -167,7 +167,7 @@ def _system_intervals(joint: JointEstimators, values: Floats, empty: Interval) -
     """Of each system, an interval per metric."""
     columns = []
     for m, row in enumerate(joint.table):
-        weighted = joint.wild_of_systems(m, empty.resamples, empty.seed) if empty.method == "wild" else {}
+        weighted = joint.wild_by_system(m, empty.resamples, empty.seed) if empty.method == "wild" else {}
         columns.append(
             [
                 replace(empty, reason=e)

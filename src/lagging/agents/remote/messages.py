@@ -47,9 +47,9 @@ __all__ = [
     "ProtocolError",
     "Ready",
     "Step",
+    "collect_answers",
     "decode",
     "decode_samples",
-    "drain",
     "encode",
     "is_finished",
     "pack",
@@ -290,7 +290,7 @@ def _text(content: Any) -> str | list[str]:
     return list(content)
 
 
-def drain(answer: Any) -> Any:
+def collect_answers(answer: Any) -> Any:
     """The answers that an agent yields in one step, as a list.
 
     Raises:

@@ -31,9 +31,9 @@ from lagging.agents.remote.messages import (
     ProtocolError,
     Ready,
     Step,
+    collect_answers,
     decode,
     decode_samples,
-    drain,
     encode,
     is_finished,
     pack,
@@ -381,7 +381,7 @@ class ServedSentence:
         n_before = len(target)
         try:
             begin = time.perf_counter_ns()
-            answer = drain(self._agent.agent.policy(state))
+            answer = collect_answers(self._agent.agent.policy(state))
             seconds = (time.perf_counter_ns() - begin) / 1e9
             if isinstance(answer, Timed):
                 seconds, answer = answer.seconds, answer.answer

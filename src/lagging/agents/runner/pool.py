@@ -24,7 +24,7 @@ from typing import Any
 from lagging.agents.failures import FAILURES, Failure
 from lagging.agents.runner.jobs import Job, SentenceRunner
 from lagging.agents.runner.journal import Journal
-from lagging.agents.runner.shared import SharedState
+from lagging.agents.runner.shared_state import SharedState
 from lagging.agents.runner.worker import STOP_SIGNALS, Handshake, work
 from lagging.agents.sentence import NS
 from lagging.errors import LaggingError

@@ -27,7 +27,7 @@ from lagging.agents.protocol import Traits
 from lagging.agents.runner.jobs import Job, SentenceRunner
 from lagging.agents.runner.journal import Journal
 from lagging.agents.runner.locks import ClosedError, Descriptor
-from lagging.agents.runner.shared import SharedState
+from lagging.agents.runner.shared_state import SharedState
 from lagging.errors import LaggingError, UsageError
 from lagging.errors.printable import printable
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator
-from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ class _RunningSentence:
                 raise Failure("never-finished", f"{max_tokens} tokens or writes, which is the limit")
             answer = self._ask(sentence.state)
             try:
-                self._loop.send((sentence.drain(answer) if type(answer) is GeneratorType else answer, 0))
+                self._loop.send((sentence.collect_answers(answer), 0))
             except StopIteration:
                 self.over = True
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lagging.comparison.derived import Derived
+from lagging.comparison.derivations import Derived
 from lagging.comparison.regimes import Regime, regime
 from lagging.curves import Axis, Curve, Point
 from lagging.curves.slopes import Lines

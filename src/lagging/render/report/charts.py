@@ -34,8 +34,8 @@ TIME_BINS = 40
 BIN_TOKENS = 20
 FEWEST_TOKENS = 5
 """A bin with fewer tokens is left out."""
-RECORDING = {"ms": 60_000.0, "token": 200.0}
-"""From this source length on, a segment is a recording, and its lag over time is shown."""
+OVER_TIME = {"ms": 60_000.0, "token": 200.0}
+"""Lag over time is shown where half of the segments have this source length or more."""
 
 
 def round_column(values: Floats, digits: int) -> list[float | None]:
@@ -211,7 +211,7 @@ def over_time(systems: Sequence[Analysis]) -> dict[str, Any] | None:
 
 def _has_recordings(system: Analysis) -> bool:
     lengths = system.run.source_length[system.run.delays.lengths > 0]
-    return bool(len(lengths)) and float(np.median(lengths)) >= RECORDING[system.run.unit]
+    return bool(len(lengths)) and float(np.median(lengths)) >= OVER_TIME[system.run.unit]
 
 
 def _lags_over_time(system: Analysis) -> tuple[Floats, Floats, str]:

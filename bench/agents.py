@@ -194,8 +194,8 @@ def said_by(command: list[str]) -> dict[str, float]:
     ran = subprocess.run(command, capture_output=True, encoding="utf-8")
     if ran.returncode:
         sys.exit(f"failed: {' '.join(command)[:200]}\n{ran.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
+    timings: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return timings
 
 
 def per_step(what: str, seconds: float, steps: int) -> Row:
@@ -211,18 +211,18 @@ def beside(what: str, seconds: float, steps: int, policy: float) -> Row:
 
 def loops(ours: Ours, folder: Path, source: Path, python: str | None, rounds: int) -> Iterator[Row]:
     """The loop itself, against SimulEval's."""
-    found: list[dict[str, float]] = []
+    measurements: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     for number in range(rounds):
         timed: dict[str, float] = {}
         for name in ("Plain", "Chunkwise"):
             timed |= {f"loop {name}": cpu(ours.loop, name), f"log {name}": cpu(ours.log, name)}
             timed[f"policy {name}"] = ours.policy(name)
-        found.append({**timed, "batched": cpu(ours.batched)})
+        measurements.append({**timed, "batched": cpu(ours.batched)})
         if python is not None:
             loop = ["-c", SIMULEVAL_LOOP, str(folder), str(source), str(folder / f"simuleval-{number}")]
             theirs.append(said_by([python, *loop]))
-    best = {name: min(one[name] for one in found) for name in found[0]}
+    best = {name: min(timing[name] for timing in measurements) for name in measurements[0]}
     count = len(ours.lines)
     for name, words in (("Plain", "asked again after a write"), ("Chunkwise", "asked once a word, to read and write")):
         steps, policy = ours.steps(name), best[f"policy {name}"]
@@ -236,7 +236,7 @@ def loops(ours: Ours, folder: Path, source: Path, python: str | None, rounds: in
     if not theirs:
         yield Row("SimulEval", "NOT RUN: not installed")
         return
-    other = {name: min(one[name] for one in theirs) for name in theirs[0]}
+    other = {name: min(timing[name] for timing in theirs) for name in theirs[0]}
     steps = int(other["steps"])
     yield Row("SimulEval: steps a sentence", f"{steps / count:g}")
     yield Row("  the policy alone", f"{other['policy'] * 1e6:.2f} µs")
@@ -276,7 +276,7 @@ def costs(bench: Bench, commands: dict[str, list[str]]) -> dict[str, Cost]:
                 seen[name].append(
                     run([str(Path(out, "o")) if word == OUT else word for word in command], bench.bytecode)
                 )
-    return {n: Cost(min(c.cpu for c in some), max(c.memory for c in some)) for n, some in seen.items()}
+    return {n: Cost(min(c.cpu for c in costs), max(c.memory for c in costs)) for n, costs in seen.items()}
 
 
 def write(path: Path, lines: Iterable[str]) -> Path:

@@ -37,8 +37,8 @@ for line in sys.stdin:
     case = json.loads(line)
     instances = {}
     for index, delays in enumerate(case["delays"]):
-        instances[index] = made = object.__new__(kinds[case["kind"]])
-        made.delays, made.durations, made.metrics = delays, [case["duration"]] * len(delays), {}
+        instances[index] = instance = object.__new__(kinds[case["kind"]])
+        instance.delays, instance.durations, instance.metrics = delays, [case["duration"]] * len(delays), {}
     start = time.process_time()
     value = ATDScorer()(instances)
     print(json.dumps([time.process_time() - start, value]), flush=True)
@@ -110,11 +110,11 @@ def main() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, answers = process.stdin, process.stdout
+        requests, answers = process.stdin, process.stdout
 
         def theirs(kind: str, g: Ragged) -> tuple[float, float]:
             rows = g.tolist() if kind != KINDS[0] else [[int(v) for v in row] for row in g.tolist()]
-            print(json.dumps({"kind": kind, "delays": rows, "duration": DURATION}), file=asked, flush=True)
+            print(json.dumps({"kind": kind, "delays": rows, "duration": DURATION}), file=requests, flush=True)
             seconds, value = json.loads(answers.readline())
             return seconds, value
 

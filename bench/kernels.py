@@ -56,15 +56,15 @@ def summed(values: Floats) -> list[float]:
 def shares(run: lagging.Run) -> dict[str, float]:
     """CPU seconds of each step of scoring, in a run of their own."""
     schedules = Schedules(run)
-    found = {"rectangles": spent(lambda: run.delays.by_row(lambda g: g[:, 0]))}
+    seconds = {"rectangles": spent(lambda: run.delays.by_row(lambda g: g[:, 0]))}
     rows = {}
     for name in METRICS:
         metric = lagging.metric(name)
         start = time.process_time()
         rows[metric] = metric.statistics(schedules.for_metric(metric))
-        found[name] = time.process_time() - start
-    found["averages"] = spent(lambda: [metric.corpus(some) for metric, some in rows.items()])
-    return found
+        seconds[name] = time.process_time() - start
+    seconds["averages"] = spent(lambda: [metric.corpus(statistics) for metric, statistics in rows.items()])
+    return seconds
 
 
 def main() -> None:
@@ -72,8 +72,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few segments, once: the numbers mean nothing")
     quick = parser.parse_args().quick
     segments, rounds = (500, 1) if quick else (40_000, 9)
-    made = {kind: runs(kind, segments) for kind in STEP}
-    tokens = len(made["text"]().delays.values)
+    makers = {kind: runs(kind, segments) for kind in STEP}
+    tokens = len(makers["text"]().delays.values)
     best: dict[tuple[str, str], float] = {}
 
     def note(kind: str, what: str, seconds: float) -> None:
@@ -81,7 +81,7 @@ def main() -> None:
         best[kind, what] = min(each, best.get((kind, what), each))
 
     for _ in range(rounds):  # they take turns, so that a busy machine slows all alike
-        for kind, make in made.items():
+        for kind, make in makers.items():
             run = make()
             note(kind, "together", spent(partial(lagging.score, run, METRICS)))
             for what, seconds in shares(make()).items():

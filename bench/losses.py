@@ -159,10 +159,10 @@ def alignments(shape: tuple[int, int, int], least: float, seconds: float) -> Ite
     with torch.no_grad():
         biased = closed_alignment(p)
         biased[..., -1] += 1 - biased.sum(-1)
-        true, said = (
+        true, closed = (
             dal(expected_delays(alpha), shape[2]).mean().item() for alpha in (expected_alignment(p, lengths), biased)
         )
-    yield Row(f"expected DAL, p ≈ 0.5, {shape[2]} tokens: ours, closed form", f"{true:.2f}, {said:.2f}")
+    yield Row(f"expected DAL, p ≈ 0.5, {shape[2]} tokens: ours, closed form", f"{true:.2f}, {closed:.2f}")
 
 
 def in_jax(rows: int, tokens: int, shape: tuple[int, int, int], seconds: float) -> Iterator[Row]:

@@ -21,8 +21,8 @@ def closed_form(p: Tensor, eps: float = 1e-6) -> Tensor:
 
     What is lost is given to the last source token, as mass preservation has it.
     """
-    one = torch.ones_like(p[..., :1])
-    kept = torch.cumprod(torch.cat([one, 1 - p[..., :-1]], -1), -1)
+    ones = torch.ones_like(p[..., :1])
+    kept = torch.cumprod(torch.cat([ones, 1 - p[..., :-1]], -1), -1)
     before = torch.nn.functional.one_hot(torch.zeros(p.shape[0], dtype=torch.long), p.shape[-1]).to(p.dtype)
     rows = []
     for t in range(p.shape[-2]):

@@ -37,12 +37,14 @@ LONGEST = 900
 
 def scripts() -> dict[str, Path]:
     """The benchmarks, in the order of the page."""
-    found = {
+    scripts = {
         path.stem: path
         for path in sorted(HERE.glob("*.py"))
         if path != Path(__file__).resolve() and "def main(" in (text := path.read_text("utf-8")) and '"--quick"' in text
     }
-    return {name: found[name] for name in (*(f for f in FIRST if f in found), *(f for f in found if f not in FIRST))}
+    return {
+        name: scripts[name] for name in (*(f for f in FIRST if f in scripts), *(f for f in scripts if f not in FIRST))
+    }
 
 
 def command(path: Path, args: argparse.Namespace) -> list[str]:
@@ -61,34 +63,34 @@ def command(path: Path, args: argparse.Namespace) -> list[str]:
 
 def measured(path: Path, args: argparse.Namespace) -> tuple[str, bool]:
     """What a benchmark printed, with how long it took; and whether it ran."""
-    asked, start = command(path, args), time.monotonic()
+    arguments, start = command(path, args), time.monotonic()
     env = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1"}
     try:
         done = subprocess.run(
-            asked, capture_output=True, encoding="utf-8", env=env, timeout=86_400 if args.full else LONGEST
+            arguments, capture_output=True, encoding="utf-8", env=env, timeout=86_400 if args.full else LONGEST
         )
-        said, code = done.stdout, done.returncode
+        output, code = done.stdout, done.returncode
         reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     except subprocess.TimeoutExpired as error:
-        said = error.stdout.decode("utf-8") if isinstance(error.stdout, bytes) else error.stdout or ""
+        output = error.stdout.decode("utf-8") if isinstance(error.stdout, bytes) else error.stdout or ""
         code, reason = 1, f"it had not ended after {LONGEST} s"
     if code:
-        said += f"\nNOT RUN: {reason}".replace(str(HERE.parent), "").replace(str(Path.home()), "~")
-    options = " ".join(asked[2:]).replace(args.simuleval_python or "\0", "…").replace(args.data or "\0", "…")
+        output += f"\nNOT RUN: {reason}".replace(str(HERE.parent), "").replace(str(Path.home()), "~")
+    options = " ".join(arguments[2:]).replace(args.simuleval_python or "\0", "…").replace(args.data or "\0", "…")
     took = f"`python bench/{path.name}{' ' * bool(options)}{options}`, {time.monotonic() - start:.0f} s."
-    return f"{took}\n\n```text\n{said.strip()}\n```", not code
+    return f"{took}\n\n```text\n{output.strip()}\n```", not code
 
 
 def section(path: Path, result: str) -> str:
     """Heading, how it was measured, and the table."""
-    found = re.search(r'"""(.*?)"""', path.read_text("utf-8"), re.DOTALL)
-    title, _, rest = (found[1] if found else path.stem).strip().partition("\n")
-    how = "\n\n".join(
+    docstring = re.search(r'"""(.*?)"""', path.read_text("utf-8"), re.DOTALL)
+    title, _, rest = (docstring[1] if docstring else path.stem).strip().partition("\n")
+    description = "\n\n".join(
         " ".join(text.split())
         for text in rest.split("\n\n")
         if text.strip() and not text.strip("\n").startswith("    ")
     )
-    return "\n\n".join(filter(None, [f"## {title.rstrip('.')}", f"<!-- bench/{path.stem}.py -->", how, result]))
+    return "\n\n".join(filter(None, [f"## {title.rstrip('.')}", f"<!-- bench/{path.stem}.py -->", description, result]))
 
 
 def machine() -> str:
@@ -140,9 +142,9 @@ def main() -> None:
         parser.error(f"no benchmark is called {strange[0]!r}; there are {', '.join(known)}")
     _, old, _ = parts_of(args.output)
     kept = {
-        found[1]: part.strip()
+        match[1]: part.strip()
         for part in re.split(r"(?m)^(?=## )", old)
-        if (found := re.search(r"<!-- bench/(\w+)\.py -->", part))
+        if (match := re.search(r"<!-- bench/(\w+)\.py -->", part))
     }
     on, failed = machine(), []
     for name, path in known.items():

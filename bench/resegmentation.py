@@ -179,10 +179,10 @@ def ask(name: str, cases: Sequence[Case], peers: str | None, checkout: Path | No
         )
         if ran.returncode:
             sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
-        said = json.loads(answer.read_text(encoding="utf-8"))
+        result = json.loads(answer.read_text(encoding="utf-8"))
     return [
-        Answer([np.array(p, dtype=np.int64) for p in one["places"]], one["cpu"], said["memory"])
-        for one in said["cases"]
+        Answer([np.array(p, dtype=np.int64) for p in case["places"]], case["cpu"], result["memory"])
+        for case in result["cases"]
     ]
 
 
@@ -254,22 +254,22 @@ Found = dict[str, dict[str, tuple[Answer, Quality]]]
 
 def measure(cases: Sequence[Case], names: Sequence[str], peers: str | None, limit: int) -> Found:
     """Cut all cases with all aligners; those that have the same text are one for aligners that know no time."""
-    found: Found = {}
+    results: Found = {}
     texts = {id(case): tuple(map(id, (talk.tokens for talk in case.talks))) for case in cases}
     for name in names:
         able = [c for c in cases if max(len(t.tokens) for t in c.talks) <= limit * PEERS.get(name, 1 << 30)]
         once = {texts[id(c)] if name in TIMELESS or name in PEERS else id(c): c for c in reversed(able)}
         given = dict(zip(once, ask(name, list(once.values()), peers) if once else [], strict=True))
         answers = {c.name: given[texts[id(c)] if name in TIMELESS or name in PEERS else id(c)] for c in able}
-        found[name] = {c.name: (answers[c.name], quality(c, answers[c.name].places)) for c in able}
-    return found
+        results[name] = {c.name: (answers[c.name], quality(c, answers[c.name].places)) for c in able}
+    return results
 
 
-def matrix(title: str, cases: Sequence[Case], found: Found, form: Callable[[Quality], str]) -> None:
+def matrix(title: str, cases: Sequence[Case], results: Found, form: Callable[[Quality], str]) -> None:
     """A row per case, a column per aligner."""
-    print(f"\n{title}\n  {'':<36}" + "".join(f"{name:>14}" for name in found))
+    print(f"\n{title}\n  {'':<36}" + "".join(f"{name:>14}" for name in results))
     for case in cases:
-        cells = [form(found[name][case.name][1]) if case.name in found[name] else "–" for name in found]
+        cells = [form(results[name][case.name][1]) if case.name in results[name] else "–" for name in results]
         print(f"  {case.name:<36}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
 
 
@@ -277,25 +277,27 @@ def at_most(what: str, value: float, limit: float, unit: str) -> Row:
     return Row(what, f"{value:.3g} {unit}", f"≤ {limit:g} {unit}", value <= limit)
 
 
-def report(found: Found, cases: Sequence[Case]) -> None:
+def report(results: Found, cases: Sequence[Case]) -> None:
     """How good each aligner is on each condition."""
-    matrix("words misplaced", cases, found, lambda q: f"{q.misplaced} {q.misplaced / q.tokens:5.1%}")
-    matrix("boundaries exactly right", cases, found, lambda q: f"{q.boundaries:.1%}")
-    matrix("StreamLAAL of all − that of the truth, ms", cases, found, lambda q: f"{q.laal:+.1f}")
-    matrix("StreamLAAL of a segment, mean absolute error, ms", cases, found, lambda q: f"{q.spread:.1f}")
+    matrix("words misplaced", cases, results, lambda q: f"{q.misplaced} {q.misplaced / q.tokens:5.1%}")
+    matrix("boundaries exactly right", cases, results, lambda q: f"{q.boundaries:.1%}")
+    matrix("StreamLAAL of all − that of the truth, ms", cases, results, lambda q: f"{q.laal:+.1f}")
+    matrix("StreamLAAL of a segment, mean absolute error, ms", cases, results, lambda q: f"{q.spread:.1f}")
 
 
-def goals(found: Found) -> Iterator[Row]:
+def goals(results: Found) -> Iterator[Row]:
     """What it took, and what it is to be."""
-    for name, answers in found.items():
-        one = [answer for answer, _ in answers.values()]
-        yield Row(f"{name}: CPU, a condition; peak memory", f"{min(a.cpu for a in one):.2f} s, {one[0].memory:.0f} MB")
-    lost = {name: max(q.lost for _, q in answers.values()) for name, answers in found.items()}
-    worst = {name: max(q.misplaced for _, q in answers.values()) for name, answers in found.items()}
-    for name in ("mweralign", "omnisteval", *(peer for peer in PEERS if peer in found)):
+    for name, answers in results.items():
+        timed = [answer for answer, _ in answers.values()]
+        yield Row(
+            f"{name}: CPU, a condition; peak memory", f"{min(a.cpu for a in timed):.2f} s, {timed[0].memory:.0f} MB"
+        )
+    lost = {name: max(q.lost for _, q in answers.values()) for name, answers in results.items()}
+    worst = {name: max(q.misplaced for _, q in answers.values()) for name, answers in results.items()}
+    for name in ("mweralign", "omnisteval", *(peer for peer in PEERS if peer in results)):
         ours, theirs = worst[DEFAULT], worst[name]
         yield Row(f"{DEFAULT}, worst condition, against {name}", f"{ours} misplaced", f"< {theirs}", ours < theirs)
-    for name in (DEFAULT, *(peer for peer in PEERS if peer in found)):
+    for name in (DEFAULT, *(peer for peer in PEERS if peer in results)):
         goal = ("0", lost[name] == 0) if name == DEFAULT else ("", None)
         yield Row(f"{name}: words lost", str(lost[name]), *goal)
 
@@ -444,12 +446,12 @@ def main() -> None:
         cases = [timed(name, talks, name) for name in (list(CONDITIONS)[:2] if args.quick else CONDITIONS)]
         counts = (sum(len(getattr(talk, column)) for talk in talks) for column in ("offset", "tokens"))
         print("\nReal segments, end to end: {} talks, {:,} segments, {:,} words".format(len(talks), *counts))
-        found = measure(cases, names, peers, limit)
-        report(found, cases)
-        show("what it took, and what it is to be", goals(found), judge)
+        results = measure(cases, names, peers, limit)
+        report(results, cases)
+        show("what it took, and what it is to be", goals(results), judge)
         cases = other_texts(data, args.quick)
-        found = measure(cases, names, peers, limit)
-        matrix("words misplaced, other texts", cases, found, lambda q: f"{q.misplaced} {q.misplaced / q.tokens:5.1%}")
+        results = measure(cases, names, peers, limit)
+        matrix("words misplaced, other texts", cases, results, lambda q: f"{q.misplaced} {q.misplaced / q.tokens:5.1%}")
     sizes = [1000] if args.quick else [1000, 10_000, 50_000]
     show("one recording: words made up, segments of 20", costs(sizes, names, peers, limit, rounds), judge)
     if args.data is not None:

@@ -99,13 +99,13 @@ def run(command: Sequence[str], bytecode: Path) -> Cost:
     """
     env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     env.setdefault("PYTHONPYCACHEPREFIX", str(bytecode))
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=env)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            said.seek(0)
-            sys.exit(f"failed: {' '.join(command)[:200]}\n{said.read().decode(errors='replace')[-2000:]}")
+            output.seek(0)
+            sys.exit(f"failed: {' '.join(command)[:200]}\n{output.read().decode(errors='replace')[-2000:]}")
     # Linux counts memory in KB, macOS in bytes
     return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / (1_000_000 if sys.platform == "darwin" else 1000))
 

@@ -205,13 +205,13 @@ class Crowd:
             sink.cancel()
 
 
-def crowd(port: int, speech: bool, count: int, seconds: float, told: Any) -> None:
+def crowd(port: int, speech: bool, count: int, seconds: float, queue: Any) -> None:
     """The crowd, in a process of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + 100), hard), hard))
     those = Crowd(port, speech, seconds)
     asyncio.run(those.come(count))
-    told.put(dict(those.opened))
+    queue.put(dict(those.opened))
 
 
 # ---- the server -------------------------------------------------------------------------------------------------
@@ -226,13 +226,13 @@ def serving(name: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], s
         with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, encoding="utf-8") as process:
             assert process.stderr is not None
             line = process.stderr.readline()
-            found = re.search(r"ws://\S+", line)
-            if found is None:
+            address = re.search(r"ws://\S+", line)
+            if address is None:
                 sys.exit(f"the server did not start: {line}{process.stderr.read()}")
             drain = threading.Thread(target=process.stderr.read, daemon=True)  # who was cut off, line by line
             drain.start()
             try:
-                yield process, found[0]
+                yield process, address[0]
             finally:
                 process.kill()
                 drain.join()
@@ -249,16 +249,16 @@ def status(process: int, key: str) -> float:
 
 def measure(speech: bool, connections: int, seconds: float, options: tuple[str, ...] = ()) -> Findings:
     """A server amid a crowd of so many connections, for so long."""
-    found = Findings()
+    findings = Findings()
     options = ("--agents", "4", "--idle", "5", *options)
     with serving("Listener" if speech else "Upper", *options) as (process, address):
         honest = RemoteAgent(address)
         translate(honest, speech)
-        found.before = status(process.pid, "VmHWM") / 1024
+        findings.before = status(process.pid, "VmHWM") / 1024
         context = multiprocessing.get_context("spawn")
-        told: Any = context.SimpleQueue()
+        queue: Any = context.SimpleQueue()
         others = context.Process(
-            target=crowd, args=(int(address.rpartition(":")[2]), speech, connections, seconds, told)
+            target=crowd, args=(int(address.rpartition(":")[2]), speech, connections, seconds, queue)
         )
         others.start()
         until = time.monotonic() + seconds
@@ -266,9 +266,9 @@ def measure(speech: bool, connections: int, seconds: float, options: tuple[str, 
 
         def watch() -> None:
             while not over.wait(0.05):
-                found.megabytes = max(found.megabytes, status(process.pid, "VmHWM") / 1024)
-                found.threads = max(found.threads, int(status(process.pid, "Threads")))
-                if found.megabytes > ENOUGH:
+                findings.megabytes = max(findings.megabytes, status(process.pid, "VmHWM") / 1024)
+                findings.threads = max(findings.threads, int(status(process.pid, "Threads")))
+                if findings.megabytes > ENOUGH:
                     process.kill()
 
         watcher = threading.Thread(target=watch)
@@ -277,10 +277,10 @@ def measure(speech: bool, connections: int, seconds: float, options: tuple[str, 
             begin = time.monotonic()
             try:
                 translate(honest, speech)
-                found.served += 1
+                findings.served += 1
             except Failure as failure:
-                found.failed.append(str(failure))
-            found.longest = max(found.longest, time.monotonic() - begin)
+                findings.failed.append(str(failure))
+            findings.longest = max(findings.longest, time.monotonic() - begin)
             time.sleep(HONEST_PAUSE)
         over.set()
         watcher.join()
@@ -288,9 +288,9 @@ def measure(speech: bool, connections: int, seconds: float, options: tuple[str, 
         if others.exitcode != 0:
             others.kill()
             sys.exit(f"the crowd did not come to an end: exit code {others.exitcode}")
-        found.opened = told.get()
+        findings.opened = queue.get()
         honest.close()
-    return found
+    return findings
 
 
 def translate(agent: RemoteAgent, speech: bool) -> None:
@@ -316,19 +316,19 @@ def main() -> None:
     connections, seconds = (100, 1.0) if args.quick else (args.connections, args.seconds)
     print(f"{connections:,} connections at once, {seconds:g} s; lagging serve --agents 4 --idle 5\n")
     for speech in (False, True):
-        found = measure(speech, connections, seconds)
+        findings = measure(speech, connections, seconds)
         print("an agent that takes speech" if speech else "an agent that takes text")
-        row("connections opened by the crowd", f"{sum(found.opened.values()):,}")
-        for kind, count in sorted(found.opened.items()):
+        row("connections opened by the crowd", f"{sum(findings.opened.values()):,}")
+        for kind, count in sorted(findings.opened.items()):
             row(f"  {kind.replace('_', ' ')}", f"{count:,}")
-        row("threads of the server, at most", f"{found.threads:,}")
-        row("memory of the server before", f"{found.before:,.0f} MiB")
-        bound = "" if args.quick else "  met" if found.megabytes < MEMORY else "  MISSED"
-        row("memory of the server, at most", f"{found.megabytes:,.0f} MiB  (< {MEMORY:,}){bound}")
-        bound = "" if args.quick else "  met" if found.served and not found.failed else "  MISSED"
-        row("sentences of the honest client", f"{found.served:,}, {len(found.failed)} failed{bound}")
-        row("the longest that it waited for one", f"{found.longest:.1f} s")
-        for reason in sorted(set(found.failed))[:3]:
+        row("threads of the server, at most", f"{findings.threads:,}")
+        row("memory of the server before", f"{findings.before:,.0f} MiB")
+        bound = "" if args.quick else "  met" if findings.megabytes < MEMORY else "  MISSED"
+        row("memory of the server, at most", f"{findings.megabytes:,.0f} MiB  (< {MEMORY:,}){bound}")
+        bound = "" if args.quick else "  met" if findings.served and not findings.failed else "  MISSED"
+        row("sentences of the honest client", f"{findings.served:,}, {len(findings.failed)} failed{bound}")
+        row("the longest that it waited for one", f"{findings.longest:.1f} s")
+        for reason in sorted(set(findings.failed))[:3]:
             print(f"    failed: {reason}")
         print()
 

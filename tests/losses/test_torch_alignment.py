@@ -397,3 +397,36 @@ def test_a_second_derivative_is_refused_and_not_0():
     (first,) = torch.autograd.grad((beta**2).sum(), p, create_graph=True)
     with pytest.raises(NotImplementedError, match="first derivative only"):
         torch.autograd.grad(first.sum(), p)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 1), (2, 3, 4), (2, 2, 5, 3)])
+def test_operators_are_what_they_declare(shape):
+    """`torch.library.opcheck`: schema, autograd, and shapes and strides without data, as `torch.compile` uses them."""
+    dice = torch.Generator().manual_seed(0)
+    p, gradient, alpha = (torch.rand(shape, generator=dice, dtype=torch.float64) for _ in range(3))
+    start = torch.nn.functional.one_hot(torch.zeros(shape[:-2], dtype=torch.long), shape[-1]).double()
+    operators = torch.ops.lagging
+    q = operators.wavefront(p, start)[1]
+    beta, w = operators.lookback(alpha, gradient)
+    calls = {
+        operators.wavefront: (p, start),
+        operators.wavefront_backward: (gradient, p, q),
+        operators.lookback: (alpha, gradient),
+        operators.lookback_backward: (gradient, alpha, beta, w),
+    }
+    for operator, arguments in calls.items():
+        torch.library.opcheck(operator.default, arguments, test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch's own compiler
+def test_a_step_can_be_compiled_and_differentiated():
+    dice = torch.Generator().manual_seed(0)
+    p = torch.rand(3, 5, generator=dice, dtype=torch.float64)
+    before = torch.softmax(torch.rand(3, 5, generator=dice, dtype=torch.float64), -1).requires_grad_()
+    worth = torch.rand(3, 5, generator=dice, dtype=torch.float64)
+    gradients = []
+    for step in (expected_alignment_step, torch.compile(expected_alignment_step, backend="aot_eager")):
+        (slope,) = torch.autograd.grad((step(before, p) * worth).sum(), before)
+        gradients.append(slope)
+    torch.testing.assert_close(*gradients)

@@ -105,7 +105,67 @@ def test_the_state_of_the_controller_is_saved():
     other = torch.nn.ModuleDict({"controller": LatencyController(target=4.0, rate=0.5)})
     other.load_state_dict(model.state_dict())
     assert other["controller"].weight == model["controller"].weight == 1
-    assert model.double()["controller"].update(7.0).dtype == torch.float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_cast_of_the_module_leaves_the_weight_in_float32(dtype):
+    model = torch.nn.ModuleDict({"layer": torch.nn.Linear(1, 1), "controller": LatencyController(4.0, rate=1e-4)})
+    model["controller"].update(5.0)
+    model.to(dtype)
+    assert model["layer"].weight.dtype == dtype
+    for _ in range(100):
+        weight = model["controller"].update(torch.tensor(5.0, dtype=dtype))
+    assert weight.dtype == torch.float32
+    assert weight.item() == pytest.approx(0.0101, rel=1e-4)
+
+
+def test_the_weight_waits_while_the_warm_up_keeps_it_out_of_force():
+    """Otherwise it grows without any effect, and then ruins the model at once."""
+    loss, controller = LatencyLoss(start=100, steps=100), LatencyController(target=4.0, rate=0.01)
+    delays = torch.full((1, 12), 12.0)
+    weights = [controller.update(loss(1.0, delays, 12, step=s, weight=controller.weight)).item() for s in range(201)]
+    assert weights[100] == 0
+    assert weights[200] == pytest.approx(0.01 * 8 * sum(n / 100 for n in range(101)), rel=1e-5)
+
+
+@pytest.mark.parametrize("latency", [math.nan, math.inf, -math.inf])
+def test_a_latency_that_is_not_finite_changes_nothing(latency):
+    controller = LatencyController(target=4.0, rate=0.5)
+    controller.update(5.0)
+    assert controller.update(latency).item() == 0.5
+    assert controller.update(5.0).item() == 1
+
+
+def test_a_weight_without_a_finite_bound_is_refused():
+    assert LatencyController(target=4.0, rate=1e9).update(9.0).item() == 10
+    with pytest.raises(UsageError, match="finite"):
+        LatencyController(target=4.0, highest=math.inf)
+    with pytest.raises(UsageError, match="weight=11"):
+        LatencyController(target=4.0, weight=11.0)
+
+
+def _update_on_rank(rank, address, results):
+    torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    controller = LatencyController(target=4.0, rate=0.5)
+    controller.update(5.0 + 2 * rank)
+    results.put((rank, controller.weight.item(), controller.update(math.nan if rank else 5.0).item()))
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_processes_that_train_together_share_one_weight(tmp_path):
+    context = torch.multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    processes = [
+        context.Process(target=_update_on_rank, args=(rank, f"file://{tmp_path}/meet", results)) for rank in range(2)
+    ]
+    for process in processes:
+        process.start()
+    collected = sorted(results.get() for _ in processes)
+    for process in processes:
+        process.join()
+    assert collected == [(0, 1.0, 1.5), (1, 1.0, 1.5)], "late by 1 and by 3; then by 1 and by what is not known"
 
 
 @pytest.mark.parametrize("target", [2.5, 5.0])

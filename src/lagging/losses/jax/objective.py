@@ -26,6 +26,7 @@ class LossTerms(NamedTuple):
     latency: jax.Array
     variance: jax.Array
     weight: jax.Array
+    factor: jax.Array
 
 
 def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
@@ -99,18 +100,19 @@ class LatencyLoss:
             variance = jnp.sum(spread) / jnp.maximum(jnp.sum(flags), 1)
         written = count(flags) > 0
         latency = jnp.sum(latency) / jnp.maximum(jnp.sum(written), 1)
-        factor = jnp.asarray(self.weight if weight is None else weight).astype(g.dtype)
-        if step is not None:
-            factor = factor * warm_up(step, self.start, self.steps)
-        nll = floats(likelihood)
-        return LossTerms(nll + factor * latency + self.variance_weight * variance, nll, latency, variance, factor)
+        price = jnp.asarray(self.weight if weight is None else weight).astype(g.dtype)
+        factor = jnp.ones_like(price) if step is None else warm_up(step, self.start, self.steps).astype(price.dtype)
+        price, nll = price * factor, floats(likelihood)
+        loss = nll + price * latency + self.variance_weight * variance
+        return LossTerms(loss, nll, latency, variance, price, factor)
 
 
 class LatencyController(NamedTuple):
     """Finds the λ that gives a requested latency, by dual ascent: "train me at DAL 4".
 
     The formula and the attributes are those of `lagging.losses.torch.LatencyController`. It is a pytree, so it can be
-    part of the state of training: `update` returns a new controller.
+    part of the state of training: `update` returns a new controller. If training is distributed, give it the mean
+    latency of all devices (`jax.lax.pmean`).
 
     Example:
         >>> controller = LatencyController(target=4.0, rate=0.1)
@@ -125,9 +127,12 @@ class LatencyController(NamedTuple):
     target: ArrayLike
     weight: ArrayLike = 0.0
     rate: ArrayLike = 0.01
-    highest: ArrayLike = float("inf")
+    highest: ArrayLike = 10.0
 
-    def update(self, latency: ArrayLike) -> LatencyController:
-        """The controller after a batch of this latency, which gets no gradient."""
-        late = jax.lax.stop_gradient(jnp.asarray(latency)) - jnp.asarray(self.target)
-        return self._replace(weight=jnp.clip(jnp.asarray(self.weight) + self.rate * late, 0, self.highest))
+    def update(self, latency: LossTerms | ArrayLike) -> LatencyController:
+        """The controller after a batch, given the terms of its loss, or a latency; neither gets a gradient."""
+        terms = latency if isinstance(latency, LossTerms) else None
+        late = jax.lax.stop_gradient(jnp.asarray(terms.latency if terms else latency)) - jnp.asarray(self.target)
+        step = self.rate * jnp.where(jnp.isfinite(late), late, 0) * (1 if terms is None else terms.factor)
+        weight = jnp.asarray(self.weight, jnp.float32)
+        return self._replace(weight=jnp.clip(weight + step, 0, self.highest).astype(jnp.float32))

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
 
 from lagging.errors import UsageError
 from lagging.losses.torch.attention import Heads, aggregate_heads
 from lagging.losses.torch.latency import Ties, dal
 from lagging.losses.torch.tensors import TensorLike, floats, real
+
+HIGHEST = 10.0
+"""The default upper bound of λ, for a likelihood per token: with 1 already, a token of delay costs more than a word
+whose probability falls from 1 to 0.37."""
 
 __all__ = ["LatencyController", "LatencyLoss", "LossTerms", "warm_up"]
 
@@ -24,7 +30,8 @@ class LossTerms(NamedTuple):
         likelihood: the argument.
         latency: mean DAL of the sentences that have tokens.
         variance: of the delays over the heads, mean of all tokens; 0 without heads.
-        weight: λ after warm-up.
+        weight: the λ in force: λ times the factor of the warm-up.
+        factor: the factor of the warm-up, from 0 to 1; 1 without a step.
     """
 
     loss: Tensor
@@ -32,6 +39,7 @@ class LossTerms(NamedTuple):
     latency: Tensor
     variance: Tensor
     weight: Tensor
+    factor: Tensor
 
 
 def warm_up(step: TensorLike, start: int = 0, steps: int = 0) -> Tensor:
@@ -126,28 +134,33 @@ class LatencyLoss(nn.Module):
             spread = aggregate_heads(torch.where(each, g, 0.0), "variance", dim=-2)
             variance = spread.sum() / flags.sum().clamp(min=1)
         latency = latency.sum() / flags.any(-1).sum().clamp(min=1)
-        factor = torch.as_tensor(self.weight if weight is None else weight, dtype=g.dtype, device=g.device)
-        if step is not None:
-            factor = factor * warm_up(step, self.start, self.steps).to(factor)
-        nll = floats(likelihood)
-        return LossTerms(nll + factor * latency + self.variance_weight * variance, nll, latency, variance, factor)
+        price = torch.as_tensor(self.weight if weight is None else weight, dtype=g.dtype, device=g.device)
+        factor = torch.ones_like(price) if step is None else warm_up(step, self.start, self.steps).to(price)
+        price, nll = price * factor, floats(likelihood)
+        loss = nll + price * latency + self.variance_weight * variance
+        return LossTerms(loss, nll, latency, variance, price, factor)
 
 
 class LatencyController(nn.Module):
     r"""Finds the λ that gives a requested latency, by dual ascent: "train me at DAL 4".
 
-    $$ \lambda \leftarrow \max(0,\; \lambda + \eta\,(\mathrm{DAL} - \mathrm{target})) $$
+    $$ \lambda \leftarrow \mathrm{clip}(\lambda + \eta f\,(\mathrm{DAL} - \mathrm{target}),\, 0,\, \mathrm{highest}) $$
 
     While the model is slower than the target, λ grows; while it is faster, λ falls. Where λ stays constant, the latency
-    is the target, or λ is 0 and the model is fast enough without it. λ is a buffer: it is in the `state_dict`, and
-    moves with the module to other devices. If training is distributed over processes, give all of them the same mean
-    latency.
+    is the target, or λ is 0 and the model is fast enough without it. f is the factor of the warm-up: while a λ has no
+    effect on the model, the latency says nothing about it, and λ stays as it is. Give `update` the terms of the loss,
+    which hold both.
+
+    λ is a buffer of float32, whatever type the module is cast to: it is in the `state_dict`, and moves with the module
+    to other devices. Where `torch.distributed` is initialised, the latency is the mean over all processes, so all of
+    them have the same λ, and all must call `update`.
 
     Args:
         target: the requested DAL, in source units.
         weight: initial λ.
         rate: η, the change of λ per source unit.
-        highest: upper bound of λ.
+        highest: upper bound of λ. A λ that is far too high makes a model write without reading, from which it may not
+            recover.
 
     Example:
         >>> controller = LatencyController(target=4.0, rate=0.1)
@@ -156,18 +169,43 @@ class LatencyController(nn.Module):
         0.50
         0.70
         0.60
+        >>> objective, delays = LatencyLoss(start=100, steps=100), torch.tensor([[9.0, 9.0]])
+        >>> terms = objective(2.5, delays, 9, step=50, weight=controller.weight)
+        >>> print(f"{controller.update(terms):.2f}")  # the warm-up has not begun
+        0.60
     """
 
     weight: Tensor
 
-    def __init__(self, target: float, weight: float = 0.0, rate: float = 0.01, highest: float = float("inf")) -> None:
+    def __init__(self, target: float, weight: float = 0.0, rate: float = 0.01, highest: float = HIGHEST) -> None:
         super().__init__()
+        if not 0 <= weight <= highest < float("inf"):
+            raise UsageError(f"λ must be from 0 to a finite `highest`, but got weight={weight}, highest={highest}")
         self.target, self.rate, self.highest = target, rate, highest
-        self.register_buffer("weight", torch.tensor(float(weight)))
+        self.register_buffer("weight", torch.tensor(float(weight), dtype=torch.float32))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        weight = self.weight
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.weight = weight.to(self.weight.device)  # in half precision, small changes of λ would be lost
+        return self
 
     @torch.no_grad()
-    def update(self, latency: TensorLike) -> Tensor:
-        """Update λ after a batch of this latency, and return it; the latency gets no gradient."""
-        late = torch.as_tensor(latency).to(self.weight) - self.target
-        self.weight = (self.weight + self.rate * late).clamp(0.0, self.highest)
+    def update(self, latency: LossTerms | TensorLike) -> Tensor:
+        """Update λ after a batch, and return it; the latency gets no gradient.
+
+        Args:
+            latency: the terms of `LatencyLoss`; or a latency, if λ is fully in force. One that is not finite changes
+                nothing.
+        """
+        terms = latency if isinstance(latency, LossTerms) else None
+        late = torch.as_tensor(terms.latency if terms else latency).to(self.weight) - self.target
+        known = late.isfinite().to(late)
+        sums = torch.stack([torch.nan_to_num(late, 0.0, 0.0, 0.0), known])
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.all_reduce(sums)
+        step = self.rate * sums[0] / sums[1].clamp(min=1)
+        if terms is not None:
+            step = step * terms.factor.to(step)
+        self.weight = (self.weight + step).clamp(0.0, self.highest)
         return self.weight

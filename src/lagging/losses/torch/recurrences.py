@@ -83,7 +83,9 @@ def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor) -> _Pair:
     width = p.shape[-1]
     first = (diagonals[:width, 0] * worth[:width, 0]).flip(0).cumsum(0).flip(0)
     cells = _unskew(worth, p)
-    return torch.where(cells == 0, 0.0, q * cells), first.t().to(p.dtype).reshape(p.shape[:-2] + p.shape[-1:])
+    return torch.where(cells == 0, 0.0, q * cells), first.t().contiguous().to(p.dtype).reshape(
+        p.shape[:-2] + p.shape[-1:]
+    )
 
 
 # ---- infinite lookback ------------------------------------------------------------------------------------------

@@ -40,16 +40,16 @@ def test_the_readme_shows_the_example():
     assert code(block[1]) == code((ROOT / "examples" / "wait_k.py").read_text("utf-8"))
 
 
-def test_everything_in_the_state_and_every_trait_is_told():
-    told = section("What it sees, and what it answers")
-    assert [name for name in State.__slots__ if f"`{name}`" not in told] == []
+def test_every_attribute_of_the_state_and_every_trait_is_documented():
+    documented = section("What it sees, and what it answers")
+    assert [name for name in State.__slots__ if f"`{name}`" not in documented] == []
     declared = set(Traits.__dataclass_fields__) - {"batched"}  # which is having `policies`
-    assert [name for name in declared if not re.search(rf"`{name}\b", told)] == []
+    assert [name for name in declared if not re.search(rf"`{name}\b", documented)] == []
 
 
-def test_every_way_to_read_and_write_is_told():
-    told = section("Words, characters, pieces")
-    assert [name for name in (*SOURCE_LEVELS, *JOINTS, *LEVELS) if not re.search(rf"\b{name}`", told)] == []
+def test_every_way_to_read_and_write_is_documented():
+    documented = section("Words, characters, pieces")
+    assert [name for name in (*SOURCE_LEVELS, *JOINTS, *LEVELS) if not re.search(rf"\b{name}`", documented)] == []
 
 
 def copy(state):
@@ -61,7 +61,7 @@ def hear(state):
 
 
 @pytest.mark.parametrize("speech", [False, True])
-def test_every_key_of_the_log_is_told(speech, tmp_path):
+def test_every_key_of_the_log_is_documented(speech, tmp_path):
     if speech:
         soundfile = pytest.importorskip("soundfile", reason="NOT RUN: there is no soundfile")
         soundfile.write(tmp_path / "a.wav", np.zeros(1600), 16_000)
@@ -72,6 +72,6 @@ def test_every_key_of_the_log_is_told(speech, tmp_path):
     line, failure = runner.translate(0)
     assert failure is None
     keys = set(json.loads(line)) | set(json.loads(runner.fail(0, Failure("raised", "so", "trace"))))
-    told = set(re.findall(r"`(\w+)`", section("What is in the folder")))
-    assert keys - SIMULEVAL - told == set()
+    documented = set(re.findall(r"`(\w+)`", section("What is in the folder")))
+    assert keys - SIMULEVAL - documented == set()
     assert {"arrivals", "failed", *(["starts"] if speech else [])} <= keys

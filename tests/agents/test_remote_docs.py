@@ -35,14 +35,14 @@ class WaitK:
         return None
 
 
-def test_the_transcript_is_what_is_said() -> None:
-    said = re.findall(r"^([←→]) (\{.*\})$", PAGE, re.MULTILINE)
-    assert len(said) > 10
+def test_the_transcript_is_what_the_server_sends() -> None:
+    messages = re.findall(r"^([←→]) (\{.*\})$", PAGE, re.MULTILINE)
+    assert len(messages) > 10
     with (
         AgentServer([WaitK], "wait.py", port=0) as server,
         connect(server.address, subprotocols=[wire.SUBPROTOCOL]) as connection,
     ):
-        for arrow, text in said:
+        for arrow, text in messages:
             if arrow == "→":
                 connection.send(text)
                 continue
@@ -57,7 +57,7 @@ def test_the_transcript_is_what_is_said() -> None:
             assert answer == expected
 
 
-def test_every_field_and_option_is_told() -> None:
+def test_every_field_and_option_is_documented() -> None:
     protocol = PAGE.partition("## The protocol")[2]
     for kind in (wire.Hello, wire.Ready, wire.Answered, wire.Failed, wire.Begin, wire.Step, wire.End):
         tag = kind.__struct_config__.tag
@@ -74,13 +74,13 @@ def test_every_field_and_option_is_told() -> None:
     assert all(str(code) in protocol for code in (wire.INVALID_DATA, wire.CUT_OFF, wire.BUSY))
     from lagging.cli.serve import command
 
-    told = PAGE.partition("| of `lagging serve` |")[2].partition("\n\n")[0]
+    documented = PAGE.partition("| of `lagging serve` |")[2].partition("\n\n")[0]
     options = {option.opts[-1] for option in command.params if option.name not in ("agent", "options", "simuleval")}
     quiet = {"--quiet", "--verbose", "--no-progress", "--debug"}
-    assert [option for option in sorted(options - quiet) if f"`{option}" not in told] == []
+    assert [option for option in sorted(options - quiet) if f"`{option}" not in documented] == []
 
 
-def test_the_server_that_is_shown(tmp_path: Path) -> None:
+def test_the_server_on_the_page_works(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert "lagging" not in re.sub("lagging-agent-1", "", code)
     (tmp_path / "server.py").write_text(code, "utf-8")
@@ -97,10 +97,10 @@ def test_the_server_that_is_shown(tmp_path: Path) -> None:
                 assert time.monotonic() < end
                 time.sleep(0.1)
         lines = ["see you soon at the lake", "no", "and so on and on"]
-        here, there = (run(one, lines, lines) for one in (WaitK(1), agent))
-        assert there.prediction.tolist() == here.prediction.tolist()
-        assert there.delays.tolist() == here.delays.tolist()
-        assert there.arrivals.tolist() == here.arrivals.tolist()
+        local, remote = (run(each, lines, lines) for each in (WaitK(1), agent))
+        assert remote.prediction.tolist() == local.prediction.tolist()
+        assert remote.delays.tolist() == local.delays.tolist()
+        assert remote.arrivals.tolist() == local.arrivals.tolist()
         agent.close()
     finally:
         process.kill()

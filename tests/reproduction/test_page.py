@@ -24,12 +24,12 @@ TESTS = {"test_2016_flickr": 1000, "test_2017_flickr": 1000, "test_2017_mscoco":
 
 
 @pytest.fixture(scope="module")
-def found():
+def results_by_family():
     return families(read_results(KEPT))
 
 
 def by_weight(results):
-    return sorted(results, key=lambda one: one.trained.experiment["weight"])
+    return sorted(results, key=lambda result: result.trained.experiment["weight"])
 
 
 def _unversioned(text: str) -> str:
@@ -53,55 +53,55 @@ def test_every_setting_of_the_plan_was_run_as_the_plan_says():
     assert set(kept) == set(PLAN.settings)
     for name, path in kept.items():
         with np.load(path) as arrays:
-            said = json.loads(str(arrays["said"]))
+            record = json.loads(str(arrays["said"]))
             kinds = {key: arrays[key].dtype.kind for key in arrays if key != "said"}
         setting, experiment = PLAN.settings[name], asdict(PLAN.experiments[PLAN.settings[name].model])
         del experiment["settings"]
-        assert Setting(**said["setting"]) == setting
-        assert said["trained"]["experiment"] == experiment
-        assert len(said["trained"]["history"]) == experiment["epochs"]
-        assert said["trained"]["tests"] == (TESTS if setting.everywhere else {"test_2016_flickr": 1000})
+        assert Setting(**record["setting"]) == setting
+        assert record["trained"]["experiment"] == experiment
+        assert len(record["trained"]["history"]) == experiment["epochs"]
+        assert record["trained"]["tests"] == (TESTS if setting.everywhere else {"test_2016_flickr": 1000})
         assert set(kinds.values()) == {"i"}, "numbers, and no text"
 
 
-def test_the_offline_model_reaches_32_bleu(found):
-    (offline,) = found["offline"]
+def test_the_offline_model_reaches_32_bleu(results_by_family):
+    (offline,) = results_by_family["offline"]
     assert offline.scores["BLEU"].value >= 32
     assert offline.scores["AP"].value == 1
     assert offline.trained.history[-1]["BLEU"] > offline.trained.history[0]["BLEU"] + 20
 
 
 @pytest.mark.parametrize("family", ["wait-k", "MILk"])
-def test_at_its_highest_latency_a_family_is_within_3_bleu_of_the_ceiling(found, family):
-    assert found[family][-1].scores["BLEU"].value > found["offline"][0].scores["BLEU"].value - 3
+def test_at_its_highest_latency_a_family_is_within_3_bleu_of_the_ceiling(results_by_family, family):
+    assert results_by_family[family][-1].scores["BLEU"].value > results_by_family["offline"][0].scores["BLEU"].value - 3
 
 
 @pytest.mark.parametrize("family", ["wait-k", "MILk"])
-def test_bleu_rises_with_latency_and_never_falls_beyond_its_interval(found, family):
+def test_bleu_rises_with_latency_and_never_falls_beyond_its_interval(results_by_family, family):
     best = -np.inf
-    for one in found[family]:
-        score = one.scores["BLEU"]
-        assert interval(score, resamples=2000).high > best, one.setting.name
+    for result in results_by_family[family]:
+        score = result.scores["BLEU"]
+        assert interval(score, resamples=2000).high > best, result.setting.name
         best = max(best, score.value)
-    assert best > found[family][0].scores["BLEU"].value + 2
+    assert best > results_by_family[family][0].scores["BLEU"].value + 2
 
 
-def test_the_price_of_latency_moves_it_by_more_than_a_factor_of_3(found):
-    late = [one.scores["DAL"].value for one in by_weight(found["MILk"])]
+def test_the_price_of_latency_moves_it_by_more_than_a_factor_of_3(results_by_family):
+    late = [result.scores["DAL"].value for result in by_weight(results_by_family["MILk"])]
     assert late == sorted(late, reverse=True)
     assert late[0] > 3 * late[-1]
 
 
-def test_the_controller_lands_within_a_tenth_of_what_was_wanted(found):
-    for one in found["MILk by target"]:
-        wanted = one.trained.experiment["target"]
-        assert one.trained.history[-1]["latency"] == pytest.approx(wanted, rel=0.1)
-        assert one.trained.expected["DAL"] == pytest.approx(wanted, rel=0.1)
+def test_the_controller_lands_within_a_tenth_of_what_was_wanted(results_by_family):
+    for result in results_by_family["MILk by target"]:
+        wanted = result.trained.experiment["target"]
+        assert result.trained.history[-1]["latency"] == pytest.approx(wanted, rel=0.1)
+        assert result.trained.expected["DAL"] == pytest.approx(wanted, rel=0.1)
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_al_favours_milk_on_every_test_set(test):
-    pair = [one for one in read_results(KEPT, test) if one.setting.family in figures.PAIR]
+    pair = [result for result in read_results(KEPT, test) if result.setting.family in figures.PAIR]
     lines = figures.against(figures.early(pair), 2000)
     slopes = {line.system: line.slope for line in lines.lines}
     assert slopes["MILk"].low > slopes["wait-k"].high
@@ -110,18 +110,22 @@ def test_al_favours_milk_on_every_test_set(test):
     assert steeper.difference.low > 0
 
 
-def test_at_the_same_al_milk_has_more_dal_than_wait_k(found):
-    x, y = ([one.scores[name].value for one in found["wait-k"]] for name in ("AL", "DAL"))
-    both = [one.scores for family in ("MILk", "MILk by target") for one in found[family]]
-    gaps = [one["DAL"].value - np.interp(one["AL"].value, x, y) for one in both if x[0] < one["AL"].value < x[-1]]
+def test_at_the_same_al_milk_has_more_dal_than_wait_k(results_by_family):
+    x, y = ([result.scores[name].value for result in results_by_family["wait-k"]] for name in ("AL", "DAL"))
+    both = [result.scores for family in ("MILk", "MILk by target") for result in results_by_family[family]]
+    gaps = [
+        result["DAL"].value - np.interp(result["AL"].value, x, y)
+        for result in both
+        if x[0] < result["AL"].value < x[-1]
+    ]
     assert len(gaps) == 7
     assert min(gaps) > 0.2
 
 
-def test_what_is_trained_on_al_learns_to_write_without_reading(found):
+def test_what_is_trained_on_al_learns_to_write_without_reading(results_by_family):
     """At the same AL more DAL and less BLEU; and where latency is dear, one token is read and everything written."""
     on_al, on_dal = (
-        {one.trained.experiment["weight"]: one.scores for one in found[family]}
+        {result.trained.experiment["weight"]: result.scores for result in results_by_family[family]}
         for family in ("MILk trained on AL", "MILk")
     )
     for weight in (0.03, 0.1):

@@ -24,70 +24,72 @@ class Difference:
 DIFFERENCES: dict[str, Difference] = {
     # what is written
     "lost-tail": Difference(
-        "A recording ends with its last chunk: the agent is asked once more, and what it would still write is lost.",
-        "The agent is asked on until it says that it has finished, or falls silent. `-a stop-with-source=true` ends "
-        "where SimulEval does, to reproduce its numbers.",
+        "A recording ends with its last chunk: the agent is called once more, and what it would write later is lost.",
+        "The agent is called until it says that it has finished, or writes nothing more. `-a stop-with-source=true` "
+        "ends where SimulEval ends, to reproduce its numbers.",
     ),
     "lost-after-reset": Difference(
-        "An agent that says it has finished before the recording ends is reset, and goes on with the rest; but what it "
-        "writes for the very next chunk is thrown away (speech → speech: only if that chunk is the last).",
-        "It is reset and goes on as well, and nothing is thrown away.",
+        "An agent that says that it has finished before the recording ends is reset, and continues with the rest; but"
+        " its output for the next chunk is discarded (speech → speech: only if that chunk is the last).",
+        "It is reset and continues as well, and no output is discarded.",
     ),
     "leaked-state": Difference(
-        "An agent that has not finished by the last chunk of a recording is not reset: it goes into the next recording "
-        "with the samples of this one before it.",
-        "Every sentence begins with a reset.",
+        "An agent that has not finished at the last chunk of a recording is not reset: in the next recording, its "
+        "source still begins with the samples of this one.",
+        "The agent is reset before every sentence.",
     ),
     "never-finishes": Difference(
-        "A text agent that never says that it has finished is asked for ever.",
-        "It may write so many tokens, and be silent 100 times after the end of the source; then the sentence has "
-        "failed, is recorded so, and the run goes on.",
+        "A text agent that never says that it has finished is called forever.",
+        "The number of tokens that it may write is limited, and after the end of the source it may write nothing 100 "
+        "times. Beyond that, the sentence is recorded as failed, and the run continues.",
     ),
     "one-fault-ends-all": Difference(
-        "What an agent raises ends the run, and so does an answer that is no Action.",
-        "The sentence is recorded as failed, with the reason, and the run goes on; `--strict` stops.",
+        "An exception in the agent ends the run, and so does an answer that is not an Action.",
+        "The sentence is recorded as failed, with the reason, and the run continues; with `--strict` it stops.",
     ),
     "nothing-written": Difference(
         "A sentence for which nothing was written is logged like any other.",
-        "It is logged with `failed` and the reason; prediction and delays are as empty as there.",
+        "It is logged with `failed` and the reason; prediction and delays are empty, as in SimulEval.",
     ),
     "spaces-by-character": Difference(
         "With `--eval-latency-unit char`, the prediction loses its spaces: English becomes one long word.",
-        "Text is kept as it was written (`--joined-by none --level char`). Characters, and their delays, are the same: "
-        "spaces get none in either.",
+        "The text is kept as it was written (`--joined-by none --level char`). The characters and their delays are "
+        "the same: spaces have no delay in either.",
     ),
     # what is logged
     "reference-line-end": Difference(
-        "The reference of a text agent is logged with its line end.", "It is logged without."
+        "The reference of a text agent is logged with its line end.",
+        "It is logged without its line end.",
     ),
     "more-keys": Difference(
         "A line has SimulEval's keys.",
-        "A line has these, in their order, and after them `unit`, `level`, `arrivals`, `compute`, `steps` and others, "
-        "which SimulEval does not mind.",
+        "A line has the same keys in the same order, followed by `unit`, `level`, `arrivals`, `compute`, `steps` and "
+        "others, which SimulEval ignores.",
     ),
     "elapsed": Difference(
-        "`elapsed` counts everything since the first chunk was sent, the runner's own time too; for output speech it "
-        "is an empty list.",
-        "Only the agent's own time is counted, by a clock that never goes back; for output speech as well.",
+        "`elapsed` counts everything since the first chunk was sent, including the runner's own time; for output "
+        "speech it is an empty list.",
+        "`elapsed` counts only the agent's own time, with a monotonic clock; for output speech as well.",
     ),
     "gaps-in-samples": Difference(
-        "Silence between two pieces of output speech is cut down to whole samples, and the length of the prediction is "
-        "counted in the samples that come out.",
-        "Pieces begin at the sample nearest to when they are played; the length is that of the intervals. It differs "
-        "by less than a sample for each gap.",
+        "Silence between two pieces of output speech is rounded down to whole samples, and the length of the "
+        "prediction is the number of samples that result.",
+        "A piece begins at the sample nearest to the time at which it is played; the length is that of the intervals."
+        " The two differ by less than a sample for each gap.",
     ),
     # what an agent sees
     "language-of-text": Difference(
-        "In text, `states.tgt_lang` is a type, not a language, once a word has been read.",
+        "For text, `states.tgt_lang` is a type, not a language, after the first word has been read.",
         "It is the language of `-a tgt-lang=…`, else None.",
     ),
     "segment-size-of-text": Difference(
-        "Text comes one word at a time, whatever `--source-segment-size` says.",
-        "`--chunk 3` gives three words to each asking: each is pushed by itself, and the agent asked after the last.",
+        "Text is read one word at a time; `--source-segment-size` is ignored.",
+        "`--chunk 3` reads three words before each call: each word is pushed separately, and the agent is called "
+        "after the last.",
     ),
     "channels": Difference(
-        "Of a recording with several channels, an agent gets lists of lists.",
-        "It is refused before the run: agents hear one channel.",
+        "If a recording has several channels, an agent gets lists of lists.",
+        "Such a recording is refused before the run: agents take one channel.",
     ),
 }
 """Name → what is different."""

@@ -40,6 +40,7 @@ GROUPS = {
     "Since the paper": ("lagging.metrics.laal", "lagging.metrics.atd", "lagging.metrics.offsets"),
     "Segments cut from a stream": ("lagging.metrics.longform",),
     "Tails, drift, and what AL hides": ("lagging.metrics.tail", "lagging.metrics.degenerate"),
+    "Against the time of each word": ("lagging.metrics.words",),
     "Texts that are revised": ("lagging.metrics.revision",),
     "Speech out": ("DiscontinuityNum", "DiscontinuitySum", "DiscontinuityAve"),
     "Quality": ("lagging.metrics.quality",),

@@ -108,6 +108,7 @@ def everything(unit: str) -> Run:
         omnisteval_times=[[1100.0, 2100.0, 2100.0], [2099.0]],
         fbk_times=[[1100.0, 2100.0, 2100.0], [-99.0]],
         fbk1_times=[[1100.0, 2101.0, 2101.0], [-98.0]],
+        first_times=[[1 * one, 1 * one, 2 * one], [1 * one]],
         compute_share=[150.5, 30.0],
         recording_share=[3500.0, 2500.0],
         reference_length=[3, 2],

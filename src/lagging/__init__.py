@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         yaal,
     )
     from lagging.render.report import Report, report
+    from lagging.scoring.column_files import read_column
+    from lagging.scoring.columns import Column
     from lagging.scoring.log import score
     from lagging.scoring.scores import Score, Scores
     from lagging.scoring.signature import Signature
@@ -50,6 +52,7 @@ _HOMES = {
     "lagging.data.strip": ("strip",),
     "lagging.formats": ("read", "scan", "validate", "write"),
     "lagging.formats.merge": ("merge",),
+    "lagging.formats.spoken_words": ("with_word_times",),
     "lagging.metrics": ("Metric", "metric", "register"),
     "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
@@ -70,6 +73,8 @@ _HOMES = {
     "lagging.render.report": ("Report", "report"),
     "lagging.data.run": ("Run",),
     "lagging.scoring.scores": ("Score", "Scores"),
+    "lagging.scoring.column_files": ("read_column",),
+    "lagging.scoring.columns": ("Column",),
     "lagging.scoring.log": ("score",),
     "lagging.scoring.signature": ("Signature",),
 }
@@ -86,7 +91,7 @@ PUBLIC_MODULES = (
     "lagging.agents",
     "lagging.agents.criteria",
     "lagging.agents.simuleval",
-    "lagging.comparison.external",
+    "lagging.scoring.columns",
     "lagging.comparison.pairs",
     "lagging.curves",
     "lagging.curves.ranking",
@@ -117,6 +122,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CONVENTIONS",
+    "Column",
     "Comparison",
     "Convention",
     "DataError",
@@ -153,6 +159,7 @@ __all__ = [
     "plots",
     "policies",
     "read",
+    "read_column",
     "read_scores",
     "register",
     "report",
@@ -162,6 +169,7 @@ __all__ = [
     "strip",
     "validate",
     "waits",
+    "with_word_times",
     "write",
     "yaal",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lagging
-from lagging.comparison.external import read_column
+from lagging.scoring.column_files import read_column
 
 LINE: dict[str, Any] = {"index": 0, "prediction": "a b", "delays": [1, 2], "source_length": 2}
 DIGITS = "9" * 5000

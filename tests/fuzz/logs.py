@@ -208,7 +208,7 @@ def by_writing(run: Run, format: str) -> None:
     if run.unit == "token":
         lost.append("elapsed")  # beside source tokens no metric can use them, and they are not checked
     held = [c for c in COLUMNS if getattr(before, c) is not None and c not in ("line", "group", *lost)]
-    digits = 6 if format in ("sltev", "simulstream") else None  # their times are sums
+    digits = 6 if format in ("sltev", "simulstream", "stream") else None  # their times are sums
     agree(f"columns, and written as {format} and read again", *(values(one, held, digits) for one in (before, after)))
     settings = [
         s for s in ("unit", "level", "seg") if s not in lost and "delays" not in lost and len(run.delays.values)

@@ -102,6 +102,8 @@ def json_lines(path: Path, run: Run) -> list[Row]:
         row |= {column: record[column] for column in TEXTS if column in record}
         lists = {column: floats(record.get(column) or [], nulls=column == "shown") for column in LISTS}
         row |= {column: times for column, times in lists.items() if times is not None}
+        if run.first_times is not None and record.get("first_times") is None:  # never revised
+            row["first_times"] = row["delays"]
         row |= {column: math.nan if record.get(column) is None else number(record[column]) for column in NUMBERS}
         found.append(row)
     return found
@@ -139,6 +141,27 @@ def simulstream(path: Path, run: Run) -> list[Row]:
         found.append(
             {"source_length": round(1000 * audio[-1], 6) if audio else 0.0, "letters": letters("".join(stands))}
         )
+    return found
+
+
+def stream(path: Path, run: Run) -> list[Row]:
+    """A row per recording: the last time, and which letters are shown at the end; of the generic form alone."""
+    recordings: dict[Any, list[dict[str, Any]]] = {}
+    for line in filter(str.strip, lines_of(path)):
+        record = outermost(line) if line.lstrip().startswith("{") else {}
+        if "mode" not in record:
+            return [{} for _ in range(len(run))]
+        recordings.setdefault(record.get("recording"), []).append(record)
+    found = []
+    for records in recordings.values():
+        settled, shown = "", ""
+        for record in records:
+            shown = shown + record["text"] if record["mode"] == "append" else record["text"]
+            if record.get("final"):
+                settled, shown = settled + shown, ""
+        heard = [record["audio"] for record in records if record.get("audio") is not None]
+        last = heard[-1] if heard else records[-1]["time"]
+        found.append({"source_length": round(float(last), 6), "letters": letters(settled + shown)})
     return found
 
 
@@ -294,6 +317,7 @@ PARSERS: dict[str, Callable[[Path, Run], list[Row]]] = {
     "omnisteval": json_lines,
     "jsonl": json_lines,
     "simulstream": simulstream,
+    "stream": stream,
     "rw": rw,
     "sltev": sltev,
     "fairseq": fairseq,

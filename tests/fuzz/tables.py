@@ -17,9 +17,9 @@ from fuzz.logs import damaged
 from fuzz.mutators import mutate
 from fuzz.oracles import Difference, agree, outcome
 from fuzz.parsers import RepeatedKey, floats, lines_of, number, once
-from lagging.comparison.external import read_column
 from lagging.comparison.published import read_scores
 from lagging.longform.segmentation import Segmentation, read_segmentation
+from lagging.scoring.column_files import read_column
 
 # ---- segmentations ----------------------------------------------------------------------------------------------
 

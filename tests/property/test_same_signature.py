@@ -178,6 +178,11 @@ def make_short() -> None:
         one["elapsed"] += [one["elapsed"][-1]] * 2
     write("whole.jsonl", whole)
     write_lines("whole.ref", [one["reference"] for one in whole])
+    for name, speed in (("even", 0.2), ("fast", 0.1)):
+        words = [(i, k, word) for i, one in enumerate(whole) for k, word in enumerate(one["reference"].split())]
+        write_lines(f"{name}.ctm", [f"{i} 1 {speed * k:.1f} {speed:.1f} {word}" for i, k, word in words])
+    for name, late in (("first", 0), ("last", 1)):
+        write_lines(f"{name}.align", [f"0-{late} 1-1" for _ in whole])
     bare = [{k: v for k, v in one.items() if k != "prediction"} for one in whole]
     write("bare.jsonl", reversed(bare))
     write_lines("bare.hyp", [one["prediction"] for one in whole])
@@ -342,6 +347,16 @@ TIMES = "AL(clock=elapsed),LAAL(clock=queue),DAL(clock=omnisteval),StartOffset,E
 MEANS = "AL(mean=token),LAAL(empty=source),AP(mean=token,length=reference),CW,Segments,NumChunks"
 QUALITY = "BLEU,chrF,TER,BLEU(tok=char)"
 LONG = "LongYAAL,StreamLAAL,StreamLAAL(version=1),StreamDAL,LagDrift,LAAL,AL(length=reference)"
+SPOKEN = "WordLag,WordLag(of=start),WordLag(clock=elapsed),WordLagPercentile(p=50),WordsMatched,MAAL,EVS"
+WORD_CHANGES = (
+    (),
+    ("--strip", "punctuation"),
+    *(
+        ("--word-alignment", f"{name}.align", "--aligned-with", target)
+        for name in ("first", "last")
+        for target in ("hypothesis", "reference")
+    ),
+)
 CONVENTIONS = ("paper", "simuleval", "omnisteval")
 Command = tuple[str | Callable[[str], str], tuple[str, ...]]
 
@@ -394,6 +409,9 @@ def others() -> Iterator[Command]:
                 yield log, ("score", f"{log}.jsonl", "-m", metrics, *fix, *(("--level", level) if level else ()))
     for log, form, named in itertools.product(("token", "ms", "chars"), ("simuleval", "jsonl"), CONVENTIONS):
         yield log, ("score", f"{log}.jsonl", "--format-in", form, "--convention", named, "-m", both)
+    for name, change in itertools.product(("even", "fast"), WORD_CHANGES):
+        yield "whole", ("score", "whole.jsonl", "--word-times", f"{name}.ctm", "-m", SPOKEN, *change)
+        yield "whole", ("score", "whole.jsonl", "--word-times", f"{name}.ctm", "-m", "WordLag,MAAL", *groups, *change)
     for level in ((), ("--level", "word"), ("--level", "char")):
         yield "plain", ("score", "plain.txt", "--format-in", "text", "--reference", "whole.ref", "-m", QUALITY, *level)
 

@@ -13,7 +13,8 @@ from lagging.metrics.clocks import CLOCKS, clock, steps
 from lagging.metrics.record import CLOCK_COLUMNS
 
 CORRECTED = ["queue", "omnisteval", "fbk", "fbk1"]
-NOT_IDEAL = [name for name in CLOCKS if name != "ideal"]
+SHOWN = ["first", "stable"]
+NOT_IDEAL = [name for name in CLOCKS if name not in ("ideal", *SHOWN)]
 
 
 def speech(delays, elapsed=None, **more):
@@ -30,7 +31,7 @@ def test_every_clock_has_a_name_and_columns():
 
 def test_the_worked_example():
     # a chunk each second, 1 s and 1.5 s of computing, then hardly any
-    run = speech([[1000, 2000, 3000]], [[2000, 4500, 5600]])
+    run = speech([[1000, 2000, 3000]], [[2000, 4500, 5600]], first_times=[[1000, 1500, 3000]])
     assert {name: clock(run, name).tolist() for name in CLOCKS} == {
         "ideal": [[1000, 2000, 3000]],
         "elapsed": [[2000, 4500, 5600]],
@@ -38,6 +39,8 @@ def test_the_worked_example():
         "omnisteval": [[2000, 3500, 3500]],  # 5600 − 4500 + 2000 is 3100, but not before the token before
         "fbk": [[2000, 3500, 3100]],
         "fbk1": [[2000, 3500, 3100]],
+        "first": [[1000, 1500, 3000]],
+        "stable": [[1000, 2000, 3000]],
     }
     assert steps(run)[1].tolist() == [[1000, 1500, 100]]
 
@@ -118,13 +121,13 @@ def test_an_end_mark_goes_with_its_time():
         [[1000, 2000, 3000]], elapsed=[[1500, 4000, 9000]], prediction=["a b </s>"], **columns
     )
     without = lagging.Run.from_delays([[1000, 2000]], elapsed=[[1500, 4000]], prediction=["a b"], **columns)
-    names = [f"DAL(clock={name})" for name in CLOCKS]
+    names = [f"DAL(clock={name})" for name in ["ideal", *NOT_IDEAL]]
     for one, other in zip(lagging.score(with_mark, names), lagging.score(without, names), strict=True):
         assert one.value == other.value
         assert one.signature["eos"] == "stripped"
     # but what was computed was computed
     assert lagging.score(with_mark, ["RTF"])["RTF"].value == 2
-    late = [f"EndOffset(clock={name})" for name in CLOCKS]
+    late = [f"EndOffset(clock={name})" for name in ["ideal", *NOT_IDEAL]]
     assert [score.value for score in lagging.score(with_mark, late)] == [-1000, 1000, 500, 500, 500, 500]
     kept = lagging.score(with_mark, late, convention="simuleval")
     assert [score.value for score in kept] == [0, 6000, 4500, 4000, 4000, 4000]
@@ -231,6 +234,35 @@ def test_elapsed_times_that_are_not_simulevals_are_refused(elapsed):
     assert clock(run, "elapsed").tolist() == [elapsed]
 
 
+# ---- first and stable -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["ms", "token"])
+def test_first_and_stable(unit):
+    """Any unit will do; where nothing was erased, the two are the same."""
+    revised = speech([[4, 5]], unit=unit, first_times=[[4, 4]], erased=[1])
+    assert [clock(revised, name).tolist() for name in SHOWN] == [[[4, 4]], [[4, 5]]]
+    never = speech([[4, 5]], unit=unit, erased=[0])
+    assert [clock(never, name).tolist() for name in SHOWN] == [[[4, 5]], [[4, 5]]]
+
+
+@pytest.mark.parametrize("erased", [None, [1], [np.nan]])
+def test_when_a_token_was_first_shown_must_be_known(erased):
+    more = {} if erased is None else {"erased": erased}
+    with pytest.raises(lagging.MetricError, match=r"first shown, and the log does not have it .*\n  fix: "):
+        clock(speech([[4, 5]], **more), "first")
+
+
+def test_a_line_without_first_times_was_never_revised(tmp_path):
+    path = tmp_path / "log.jsonl"
+    lines = [
+        {"delays": [100, 200], "first_times": [100, 150], "erased": 1, "source_length": 300, "unit": "ms"},
+        {"delays": [50], "erased": 0, "source_length": 300, "unit": "ms"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert lagging.read(path).first_times.tolist() == [[100, 150], [50]]
+
+
 # ---- what they refuse ---------------------------------------------------------------------------------------------
 
 
@@ -324,7 +356,8 @@ def test_steps_without_tokens_are_refused():
 def test_a_signature_names_the_clock_and_repeats_it(name, tmp_path):
     path = tmp_path / "log.jsonl"
     lines = [
-        {"delays": [1000, 2000, 3000], "elapsed": [2000, 4500, 5600], "source_length": 3000, "unit": "ms"},
+        {"delays": [1000, 2000, 3000], "elapsed": [2000, 4500, 5600], "source_length": 3000, "unit": "ms"}
+        | {"first_times": [1000, 1200, 3000], "erased": 2},
         {"delays": [500], "elapsed": [700], "source_length": 900, "unit": "ms"},
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")

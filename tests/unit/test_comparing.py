@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.comparison.external import Column, read_column
 from lagging.comparison.letters import compact_letters
 from lagging.comparison.pairs import paired
 from lagging.comparison.summary import Together, verdict
 from lagging.errors import DataError, MetricError, UsageError
+from lagging.scoring.column_files import read_column
+from lagging.scoring.columns import Column
 from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Scores
 from statistic import made

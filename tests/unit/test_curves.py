@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.comparison.derivations import Draws
-from lagging.comparison.external import Column
 from lagging.comparison.pairs import paired
 from lagging.comparison.published.rows import PublishedRow
 from lagging.curves import curves
 from lagging.errors import MetricError, UsageError
+from lagging.scoring.columns import Column
 from lagging.scoring.intervals import interval
 from lagging.scoring.scores import Scores
 from lagging.stats.polylines import fit, front, height, mean_gap, ordered, reach

@@ -13,6 +13,7 @@ import sys
 import warnings
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_every_metric_has_a_page(site: Path) -> None:
     for metric in registered():
         if metric.compute.__module__.startswith("lagging."):
             page = (site / "metrics" / f"{metric.name}.html").read_text("utf-8")
-            assert f'href="{metric.name}.html"' in index
+            assert f'href="{quote(metric.name)}.html"' in index
             assert ("<math" in page) == bool(metric.latex)
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lagging
-from lagging.comparison.external import read_column
 from lagging.errors import DataError, UsageError
 from lagging.formats.keys import has_repeated_keys
 from lagging.formats.source import Batch
 from lagging.longform import read_segmentation
+from lagging.scoring.column_files import read_column
 
 GOOD = '{"index": %d, "prediction": "a b", "delays": [1, 2], "source_length": 2, "reference": "a b"}'
 TWICE = {

@@ -146,7 +146,6 @@ def run_patterns() -> None:
 def run_readers() -> None:
     import tempfile
 
-    from lagging.comparison.external import read_column
     from lagging.comparison.gates import gate
     from lagging.comparison.published import read_scores
     from lagging.comparison.published.rows import read_rows
@@ -155,6 +154,7 @@ def run_readers() -> None:
     from lagging.formats.tables import parse_list, parse_number
     from lagging.longform import read_segmentation
     from lagging.metrics import metric, split_names
+    from lagging.scoring.column_files import read_column
 
     file = Path(tempfile.mkdtemp(), "hostile")
     readers: tuple[Callable[[], object], ...] = (

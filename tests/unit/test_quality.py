@@ -121,3 +121,17 @@ def test_earlier_is_better_in_latency_bleu() -> None:
         for g in (early, late)
     ]
     assert values[0] > values[1]
+
+
+def test_systems_on_one_test_set_share_the_tokens_of_its_references(monkeypatch) -> None:
+    from lagging.metrics.lexicon import Lexicon
+
+    encoded = []
+    encode = Lexicon._encode
+    monkeypatch.setattr(Lexicon, "_encode", lambda self, lines: encoded.append(lines) or encode(self, lines))
+    references = [f"reference {n}, of one test set" for n in range(2588)]
+    systems = {f"s{k}": [f"hypothesis {n}, of system {k}" for n in range(2588)] for k in range(10)}
+    runs = {name: lagging.Run.from_texts(texts, reference=references) for name, texts in systems.items()}
+    lagging.compare(runs, ["BLEU"], resamples=10)
+    assert encoded.count(tuple(references)) == 1
+    assert len(encoded) == 11

@@ -92,6 +92,7 @@ def test_a_log(log):
         "arrivals": [[1000, 2000, 3000, 3500]],
         "compute": [[490, 180, 190, 250]],
         "steps": [[1, 2]],
+        "first_times": [[2000, 3000]],
         "erased": [1],
         "revisions": [1],
     }
@@ -799,7 +800,7 @@ def runs(draw):
 
 def same_but_for(lost: list[str], run: Run, back: Run) -> None:
     gone = {what.split(" ")[0] for what in lost}
-    found = back.to_dict()
+    found = {"first_times": back.delays.tolist(), **back.to_dict()}  # without revisions, a token was first shown then
     for column, values in run.to_dict().items():
         if column not in gone:
             assert found[column] == values, column
@@ -819,5 +820,5 @@ def test_what_was_read_can_be_written(case, tmp_path_factory):
     named = {record["id"]: meta(f"{record['id']}.wav", record["id"]) for record in case[1]}
     run = parsed(tmp_path_factory, [meta("m", "marked"), chunk(1, ("▁x",), id="marked"), *named.values(), *case[1]])
     back, lost = again(run, tmp_path_factory.mktemp("log"), level=run.level)
-    assert set(lost) <= {"erased", "revisions", f"level (read it with --level {run.level})"}
+    assert set(lost) <= {"first_times", "erased", "revisions", f"level (read it with --level {run.level})"}
     same_but_for(lost, run, back)

@@ -518,7 +518,7 @@ def test_layout(tmp_path):
 def test_what_is_written_is_read_back(log, tmp_path):
     run = read(log())
     lost = write(run, tmp_path / "again.slt")
-    assert lost == ["document", "erased", "gone", "revisions"]
+    assert lost == ["document", "first_times", "erased", "gone", "revisions"]
     again = read(tmp_path / "again.slt")
     for column in ("delays", "source_length", "prediction", "offset", "id"):
         assert getattr(again, column).tolist() == getattr(run, column).tolist()

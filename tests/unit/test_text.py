@@ -3,7 +3,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lagging.data.tokens import count_spaces, count_tokens, count_words, detect_level, is_unspaced, tokens, without_eos
+from lagging.data.scripts import is_unspaced
+from lagging.data.tokens import count_spaces, count_tokens, count_words, detect_level, tokens, without_eos
 
 # letters, every kind of white space that str.split knows, marks that begin with the same bytes, control characters
 letters = st.sampled_from(

@@ -10,6 +10,7 @@ from itertools import accumulate, repeat
 from lagging.agents.failures import Failure
 from lagging.data.tokens import tokens
 from lagging.errors import UsageError
+from lagging.formats.stream import Change, first_shown
 from lagging.formats.subwords import AS_IS, BYTES, MARKED, WORDS, Joint, join
 
 __all__ = ["JOINTS", "LEVELS", "Hypothesis"]
@@ -37,6 +38,7 @@ class Hypothesis:
         owners: the step that wrote each piece, or changed what was there.
         erased: number of tokens that were erased.
         revisions: number of times that tokens were erased.
+        changes: everything that was done, as in `lagging.formats.stream`.
     """
 
     __slots__ = (
@@ -46,6 +48,7 @@ class Hypothesis:
         "_plain",
         "_settled_steps",
         "_split",
+        "changes",
         "erased",
         "owners",
         "pieces",
@@ -61,6 +64,7 @@ class Hypothesis:
         self.owners: list[int] = []
         self.erased = 0
         self.revisions = 0
+        self.changes: list[Change] = []
         self._settled_steps: list[int] = []  # the steps of the tokens that stayed at the last revision
         self._n_settled_pieces = 0  # the number of pieces after the last revision
         self._joint, self._level = JOINTS[joined_by], level
@@ -70,6 +74,7 @@ class Hypothesis:
     def write(self, content: str | Sequence[str], step: int) -> bool:
         """Write a text or a list of pieces; whether it was not empty."""
         new_pieces = self._split(content) if type(content) is str else self._parts(content)
+        self.changes.append((step, len(self.pieces), new_pieces))
         self.pieces += new_pieces
         self.owners += [step] * len(new_pieces)
         return bool(new_pieces)
@@ -117,6 +122,7 @@ class Hypothesis:
     def _replace_tail(self, kept: int, new: list[str], step: int) -> None:
         """Replace the pieces after the first `kept`, where a piece is a token."""
         gone = len(self.pieces) - kept
+        self.changes.append((step, kept, new))
         self.pieces[kept:] = new
         self.owners[kept:] = repeat(step, len(new))
         self.erased += gone
@@ -125,6 +131,7 @@ class Hypothesis:
     def _replace(self, new: list[str], step: int) -> None:
         """Replace all pieces: tokens that stay keep their step, the others get this one."""
         before, since = self._tokens()
+        self.changes.append((step, 0, new))
         self.pieces[:] = new
         self.owners[:] = repeat(step, len(new))
         after, _ = self._tokens()
@@ -162,6 +169,22 @@ class Hypothesis:
         """
         text = " ".join(self.pieces) if self._joint is WORDS else join(self.pieces, self._joint).text
         return text.strip(), self._tokens()[1]
+
+    def first_steps(self) -> list[int]:
+        """The step that first showed each token of the text: see `lagging.formats.stream`.
+
+        Example:
+            >>> hypothesis = Hypothesis([])
+            >>> hypothesis.write("it is", 0), hypothesis.revise("it was", 1), hypothesis.revise("it is", 2)
+            (True, True, True)
+            >>> hypothesis.finish(), hypothesis.first_steps()
+            (('it is', [0, 2]), [0, 0])
+        """
+        final, steps = self._tokens()
+        if not self.revisions:
+            return steps
+        seen = first_shown(self.changes, self._joint, self._level)
+        return [seen.get((t, token), step) for t, (token, step) in enumerate(zip(final, steps, strict=True))]
 
 
 def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:

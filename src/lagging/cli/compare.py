@@ -21,8 +21,8 @@ from lagging.cli.options import (
     pair_options,
     parse_metrics,
     quarantine_options,
-    read_columns,
     read_options,
+    word_options,
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.systems import make_names_distinct, parse_system, parse_systems, refuse_overwrite
@@ -33,6 +33,7 @@ from lagging.errors import UsageError
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.render.comparison import render_comparison
+from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
 
@@ -65,6 +66,7 @@ __all__ = ["command"]
 @quarantine_options
 @output_option
 @cutting_options
+@word_options
 @read_options
 @message_options
 def command(
@@ -80,8 +82,7 @@ def command(
     form: str,
     convention: str,
     published: tuple[str, ...],
-    columns: tuple[str, ...],
-    lower: tuple[str, ...],
+    columns: Columns,
     margins: tuple[str, ...],
     conditions: tuple[str, ...],
     fail_if_worse: str | None,
@@ -100,21 +101,22 @@ def command(
     lagging compare base=a.log new=b.log -m AL,DAL,BLEU
     lagging compare runs/*/instances.log --base wait-3 -f latex
     lagging compare base=a.log new=b.log --fail-if-worse base --fail-if 'DAL.high>2000'
-    lagging compare base=a new=b --column COMET=base:a.comet --column COMET=new:b.comet
+    lagging compare base=a new=b --column base:COMET=a.json --column new:COMET=b.json
     """
     cutting.check()
-    metrics, gates = parse_metrics(names), [gate(text) for text in conditions]
-    external = read_columns(columns, lower)
-    check_names(gates, metrics or [], {column.name for column in external})
+    metrics, gates = parse_metrics(names, columns), [gate(text) for text in conditions]
+    check_names(gates, metrics or [], columns.metrics)
     margin_values = dict(_parse_margin(text) for text in margins)
     if fail_if_worse is not None and base not in (None, fail_if_worse):
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
     published_scores = [score for text in published for score in _read_published(text)]
     systems = parse_systems(logs)
-    files = [*cutting.files, *(column.path for column in external), *(parse_system(text)[1] for text in published)]
+    files = [*cutting.files, *options.word_files, *columns.files, *(parse_system(text)[1] for text in published)]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
-    plan, results = Plan.make(metrics, convention), []
+    columns.check_number(len(systems))
+    computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
+    plan, results = Plan.make(computed, convention), []
     for name, path in systems:
         with progress_bar(name or path, path, messages) as progress:
             log = Log(path, options, name, cutting, progress, quarantine.add)
@@ -133,7 +135,7 @@ def command(
         seed=seed,
         convention=convention,
         published=published_scores,
-        columns=external,
+        columns=columns,
     )
     sentences = _summarise(comparison, margin_values)
     # a gate about what was not scored is refused before anything is printed

@@ -14,6 +14,7 @@ import click
 
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
+    column_options,
     confidence_option,
     convention_option,
     correction_option,
@@ -24,6 +25,7 @@ from lagging.cli.options import (
     read_options,
     resample_option,
     resampling_options,
+    word_options,
 )
 from lagging.cli.systems import group_settings, parse_system, refuse_overwrite
 from lagging.comparison.published import read_scores
@@ -39,6 +41,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
 from lagging.render.curves import render_curves
 from lagging.render.ranking import render_lines, render_ranking
+from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
 
@@ -55,7 +58,9 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option(
     "--latency", metavar="METRIC", help="Metric of latency; AL if not given, and LongYAAL where streams are cut."
 )
-@click.option("--quality", metavar="METRIC", help="Metric of quality; BLEU if not given.")
+@click.option(
+    "--quality", metavar="METRIC", help="Metric of quality, or the name of a --column; that, or BLEU, if not given."
+)
 @click.option(
     "--at-latency",
     multiple=True,
@@ -90,13 +95,16 @@ Settings = dict[str, list[tuple[str, Setting]]]
     "--family", metavar="LIST", help="Columns of a published table that name a system; `system` if not given."
 )
 @click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Take these rows of a published table only.")
+@column_options
 @format_option
 @convention_option
 @click.option(
     "--bands", type=click.Choice(list(REGIMES)), help="Draw the latency bands of a shared task in the figure."
 )
+@click.option("--figure", metavar="FILE", help="Draw the figure too, and write it to this .pdf, .svg or .png file.")
 @output_option
 @cutting_options
+@word_options
 @read_options
 @message_options
 def command(
@@ -116,9 +124,11 @@ def command(
     published: tuple[str, ...],
     family: str | None,
     where: tuple[str, ...],
+    columns: Columns,
     form: str,
     convention: str,
     bands: str | None,
+    figure: str | None,
     output: str | None,
     cutting: Cutting,
     messages: Messages,
@@ -133,6 +143,7 @@ def command(
     \b
     lagging curve 'wait-k=runs/k*/instances.log' 'mma=runs/mma-*' -o curves.pdf
     lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --latency DAL --at-latency 3 --at-quality 25
+    lagging curve 'wait-k=runs/k*/instances.log' --column 'wait-k:COMET=runs/k*/comet.json' -o comet.pdf
     lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --against AL,DAL
     lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --ranks AP,AL,DAL
     """
@@ -145,34 +156,40 @@ def command(
         )
     if not published and (family or where):
         raise UsageError("--family and --where choose rows of a published table; give --published too")
-    metrics = _parse_axes(against, ranks, latency or ("LongYAAL" if cutting.requested else "AL"), quality or "BLEU")
-    image = output is not None and Path(output).suffix.lower() in IMAGES
-    if image and ranks is not None:
+    by_default = quality is None and not columns.metrics and not against and not ranks
+    first = next(iter(columns.metrics), "BLEU")  # a column that is given is the quality, if none is named
+    latency = latency or ("LongYAAL" if cutting.requested else "AL")
+    metrics = _parse_axes(against, ranks, latency, quality or first, columns)
+    figure, output = _split_outputs(figure, output)
+    if figure is not None and ranks is not None:
         raise UsageError("ranks are a table, and no figure")
-    if output is not None and not image and (mimetypes.guess_type(output, strict=False)[0] or "").startswith("image/"):
-        raise UsageError(f"cannot write a figure to {output}: figures end in {', '.join(IMAGES)}")
-    if bands and not image:
+    if bands and figure is None:
         raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
-    if image:
+    if figure is not None:
         optional("matplotlib", "plot")  # before an hour of logs is read
     systems = group_settings(logs)
     if systems:
         check_ours(metrics)
-    files = [*cutting.files, *(parse_system(text)[1] for text in published)]
-    refuse_overwrite([(None, path) for _, paths in systems for _, path in paths], output, inputs=files)
-    plan = Plan.make(metrics, convention)
+    files = [*cutting.files, *options.word_files, *columns.files, *(parse_system(text)[1] for text in published)]
+    refuse_overwrite([(None, path) for _, paths in systems for _, path in paths], figure, output, inputs=files)
+    columns.check_number(sum(len(paths) for _, paths in systems))
+    plan = Plan.make(metrics[:1] if by_default else metrics, convention, external=columns.every, adds_bleu=by_default)
     settings: Settings = {}
     results = []
     for name, paths in systems:
         for setting, path in paths:
             title = None if name is None else f"{name} {setting}".strip()
             with progress_bar(title or path, path, messages) as progress:
-                log = Log(path, options, title, cutting, progress)
+                aliases = (path, setting) if len(systems) == 1 else (path,)
+                log = Log(path, options, title, cutting, progress, columns=columns, aliases=aliases)
                 (accumulator,) = log.score(plan, on_first=messages.announce)
             scores = accumulator.scores(accumulator.system)
             messages.print_notes(scores.notes, scores.system)
             settings.setdefault(name or scores.system, []).append((setting, scores))
             results.append(scores)
+    columns.check_taken([scores.system for scores in results])
+    if by_default and results:
+        metrics = [score.metric for score in results[0]]
     for row in _read_published(published, family, where, options.unit):
         settings.setdefault(row.system, []).append((row.setting, row))
     if not settings:
@@ -215,9 +232,23 @@ def command(
             if ids:
                 sample = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
                 messages.print(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}")
-    if image and draw is not None and output is not None:
-        draw(output)
-    emit(text, None if image else output)
+    if figure is not None and draw is not None:
+        draw(figure)
+    emit(text, output)
+
+
+def _split_outputs(figure: str | None, output: str | None) -> tuple[str | None, str | None]:
+    """The file of the figure, and that of the result: `-o` with an image is the file of the figure."""
+    if figure is None and output is not None and Path(output).suffix.lower() in IMAGES:
+        figure, output = output, None
+    for file in (output, figure):
+        if file is None or Path(file).suffix.lower() in IMAGES:
+            continue
+        if file == figure or (mimetypes.guess_type(file, strict=False)[0] or "").startswith("image/"):
+            raise UsageError(f"cannot write a figure to {file}: figures end in {', '.join(IMAGES)}")
+    if output is not None and Path(output).suffix.lower() in IMAGES:
+        raise UsageError(f"-o {output} and --figure {figure} are both figures; one is drawn")
+    return figure, output
 
 
 def _draw_figure(name: str, result: Any, path: str, **options: Any) -> None:
@@ -227,16 +258,16 @@ def _draw_figure(name: str, result: Any, path: str, **options: Any) -> None:
     plots.save(getattr(plots, name)(result, **options), path)
 
 
-def _parse_axes(against: str | None, ranks: str | None, latency: str, quality: str) -> list[Metric]:
+def _parse_axes(against: str | None, ranks: str | None, latency: str, quality: str, columns: Columns) -> list[Metric]:
     """The metrics to score; a wrong name is refused before a log is read."""
     if ranks is not None:
-        return [axis(name) for name in split_names(ranks)]
+        return [axis(name, columns) for name in split_names(ranks)]
     if against is not None:
-        pair = [axis(name) for name in split_names(against)]
+        pair = [axis(name, columns) for name in split_names(against)]
         if len(pair) != 2:
             raise UsageError("--against takes two metrics, such as AL,DAL")
         return pair
-    x, y = axis(latency), axis(quality)
+    x, y = axis(latency, columns), axis(quality, columns)
     check_axes(x, y)
     return [x, y]
 

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from lagging.cli.messages import Messages, emit
-from lagging.cli.options import convention_option, message_options, output_option, read_options
+from lagging.cli.options import convention_option, message_options, output_option, read_options, word_options
 from lagging.cli.systems import parse_system
 from lagging.data.run import Run
 from lagging.errors import UsageError
@@ -36,6 +36,7 @@ __all__ = ["command"]
 @convention_option
 @click.option("--width", type=click.IntRange(40, 10_000), help="Columns to draw in; the terminal's if not given.")
 @output_option
+@word_options
 @read_options
 @message_options
 def command(
@@ -83,7 +84,9 @@ def command(
     for segment in chosen:
         if str(segment) not in rows:
             raise UsageError(f"there is no segment {segment} in {path}; it has {_range(run.id.tolist())}")
-    metrics = list(dict.fromkeys(["AP", "AL", "DAL", *([worst] if worst else [])]))
+    metrics = list(
+        dict.fromkeys(["AP", "AL", "DAL", *["WordLag"] * (run.spoken is not None), *([worst] if worst else [])])
+    )
     drawings = [
         draw(timeline(run[[rows[str(segment)]]], segment, metrics=metrics, convention=counting), width=columns)
         for segment in chosen or run.id[:1].tolist()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lagging.cli.columns import read_column_files
 from lagging.cli.messages import Messages
 from lagging.cli.quarantine import TABLE_NAME, Quarantine
-from lagging.cli.systems import parse_system
-from lagging.comparison.external import Column, read_column
 from lagging.data.checks import REPAIRS
+from lagging.data.spoken import ALIGNED
 from lagging.data.strip import KINDS
 from lagging.data.tokens import LEVELS
 from lagging.errors import DataError, UsageError
@@ -23,6 +23,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
 from lagging.render import RENDERERS
+from lagging.scoring.columns import Columns
 from lagging.scoring.signature import ALIGNERS
 from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 
@@ -41,11 +42,11 @@ __all__ = [
     "pair_options",
     "parse_metrics",
     "quarantine_options",
-    "read_columns",
     "read_options",
     "resample_option",
     "resampling_options",
     "schema_options",
+    "word_options",
 ]
 
 Command = Callable[..., Any]
@@ -90,6 +91,10 @@ SCHEMA_OPTIONS = (
     click.option("--spm-model", metavar="FILE", help="The SentencePiece model whose pieces --level spm counts."),
     click.option("--unit", type=click.Choice(["token", "ms"]), help="Unit of the delays; it is detected if not given."),
     click.option(
+        "--source-length", type=float, metavar="MS", help="Length of the recording of an event stream, in ms."
+    ),
+    click.option("--time-unit", type=click.Choice(["s", "ms"]), help="Unit of the times of a whisper_streaming log."),
+    click.option(
         "--column-map",
         multiple=True,
         metavar="OURS=THEIRS",
@@ -108,9 +113,14 @@ def schema_options(command: Command) -> Command:
         level: str | None,
         spm_model: str | None,
         unit: str | None,
+        source_length: float | None,
+        time_unit: str | None,
         column_map: tuple[str, ...],
         repair: tuple[str, ...] = (),
         strip: tuple[str, ...] = (),
+        word_times: str | None = None,
+        word_alignment: str | None = None,
+        aligned_with: str = ALIGNED[0],
         **rest: Any,
     ) -> Any:
         options = ReadOptions(
@@ -118,9 +128,14 @@ def schema_options(command: Command) -> Command:
             level=level,
             unit=unit,
             spm_model=spm_model,
+            source_length=source_length,
+            time_unit=time_unit,
             repair=tuple(_split(repair)),
             strip=tuple(_split(strip)),
             column_map=dict(_parse_column(text) for text in _split(column_map, keep_empty=True)),
+            word_times=word_times,
+            word_alignment=word_alignment,
+            aligned_with=aligned_with,
         )
         return command(*args, options=options, **rest)
 
@@ -139,6 +154,32 @@ def read_options(command: Command) -> Command:
         help=f"Leave out target tokens with their delays: {STRIP_KINDS}. May be repeated.",
     )
     return _apply(schema_options(command), (repair, strip))
+
+
+WORD_OPTIONS = (
+    click.option(
+        "--word-times",
+        metavar="FILE",
+        help="Times of the source words, for WordLag: CTM, TextGrid, TSV, Whisper's JSON, SLTev's OStt, or a folder.",
+    ),
+    click.option(
+        "--word-alignment",
+        metavar="FILE",
+        help="Pairs of source and target words, such as 0-0 1-2, one line per row; without it, text is matched.",
+    ),
+    click.option(
+        "--aligned-with",
+        type=click.Choice(ALIGNED),
+        default=ALIGNED[0],
+        show_default=True,
+        help="What --word-alignment aligns with the source.",
+    ),
+)
+
+
+def word_options(command: Command) -> Command:
+    """Files with the words of the source; they arrive in `options`, so `read_options` must be there too."""
+    return _apply(command, WORD_OPTIONS)
 
 
 def _split(texts: Iterable[str], keep_empty: bool = False) -> list[str]:
@@ -252,12 +293,13 @@ convention_option = click.option(
 )
 
 
-def parse_metrics(names: Iterable[str]) -> list[Metric] | None:
+def parse_metrics(names: Iterable[str], columns: Columns | None = None) -> list[Metric] | None:
     """The metrics of `-m`, or None for the default ones; a wrong name is refused before a log is read."""
     names = list(names)
     if any(not split_names(text) for text in names):
         raise UsageError("-m was given without a metric")
-    return [metric(name) for text in names for name in split_names(text)] or None
+    read = {} if columns is None else columns.metrics
+    return [read[name] if name in read else metric(name) for text in names for name in split_names(text)] or None
 
 
 # ---- statistics -------------------------------------------------------------------------------------------------
@@ -328,39 +370,22 @@ COLUMN_OPTIONS = (
         "--column",
         "columns",
         multiple=True,
-        metavar="METRIC=NAME:FILE",
-        help="Scores of the segments of a system, made elsewhere, such as COMET=new:new.comet. Once for each system.",
+        metavar="[NAME:]METRIC=FILE",
+        help="Scores of the segments of a system that another program made, such as COMET=comet.json; of several "
+        "systems, new:COMET=new.json, once for each.",
     ),
     click.option("--lower", multiple=True, metavar="METRIC", help="Take lower values of this --column as better."),
 )
 
 
 def column_options(command: Command) -> Command:
-    """Scores of segments that were made elsewhere; `read_columns` reads them."""
-    return _apply(command, COLUMN_OPTIONS)
+    """Scores of segments that were made elsewhere; they arrive as `columns`."""
 
+    @wraps(command)
+    def call(*args: Any, columns: tuple[str, ...], lower: tuple[str, ...], **rest: Any) -> Any:
+        return command(*args, columns=read_column_files(columns, lower), **rest)
 
-def read_columns(texts: Iterable[str], lower: Iterable[str]) -> list[Column]:
-    """Read the files of `--column`; lower values of those named by `--lower` are better."""
-    files, lower = [_parse_column_file(text) for text in texts], list(lower)
-    names = {name for name, _, _ in files}
-    if unknown := [name for name in lower if name not in names]:
-        raise UsageError(f"--lower {unknown[0]} names no --column")
-    return [read_column(path, name, system, higher_is_better=name not in lower) for name, system, path in files]
-
-
-def _parse_column_file(text: str) -> tuple[str, str, str]:
-    """METRIC=NAME:FILE; the name of a system may have a colon, so the file is what exists."""
-    name, equals, rest = text.partition("=")
-    colons = [index for index, letter in enumerate(rest) if letter == ":" and index]
-    for index in colons:
-        try:
-            return name.strip(), rest[:index], parse_system(rest[index + 1 :])[1]
-        except UsageError:
-            continue
-    if not equals or not name.strip() or not colons:
-        raise UsageError(f"cannot read --column {text!r}; write it like COMET=new:new.comet")
-    raise UsageError(f"no such file or directory: {rest[colons[0] + 1 :]}")
+    return _apply(call, COLUMN_OPTIONS)
 
 
 # ---- what is printed --------------------------------------------------------------------------------------------

@@ -17,21 +17,21 @@ from lagging.cli.options import (
     pair_options,
     parse_metrics,
     quarantine_options,
-    read_columns,
     read_options,
+    word_options,
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.systems import make_names_distinct, parse_systems, refuse_overwrite
 from lagging.comparison import compare
-from lagging.comparison.external import Column
 from lagging.data.files import write_whole
 from lagging.data.run import Run
-from lagging.errors import UsageError, counted, did_you_mean
+from lagging.errors import UsageError, counted
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render.report import report
 from lagging.render.report.page import compare_alone
+from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log, score
 from lagging.scoring.scores import Scores
 
@@ -48,6 +48,7 @@ __all__ = ["command"]
 @convention_option
 @quarantine_options
 @cutting_options
+@word_options
 @read_options
 @message_options
 def command(
@@ -61,8 +62,7 @@ def command(
     correction: str,
     resamples: int,
     seed: int,
-    columns: tuple[str, ...],
-    lower: tuple[str, ...],
+    columns: Columns,
     convention: str,
     quarantine: Quarantine,
     cutting: Cutting,
@@ -75,32 +75,38 @@ def command(
 
     \b
     lagging report base=a.log new=b.log -o report.html
-    lagging report base=a.log new=b.log --column COMET=base:a.comet --column COMET=new:b.comet -o report.html
+    lagging report base=a.log new=b.log --column base:COMET=a.json --column new:COMET=b.json -o report.html
     lagging report base=a.log new=b.log -m LongYAAL,BLEU --segmentation talks.yaml --reference talks.de -o talks.html
     """
     cutting.check()
-    metrics, external = parse_metrics(names), read_columns(columns, lower)
+    metrics = parse_metrics(names, columns)
     if output == "-":
         raise UsageError("-o needs a file: a page is nothing for standard output")
     systems = parse_systems(logs)
-    refuse_overwrite(systems, output, quarantine.file, inputs=[*cutting.files, *(column.path for column in external)])
+    files = [*cutting.files, *options.word_files, *columns.files]
+    refuse_overwrite(systems, output, quarantine.file, inputs=files)
+    columns.check_number(len(systems))
+    computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
     runs: list[Run] = []
     for name, path in systems:
         with progress_bar(name or path, path, messages) as progress:
             runs.append(Log(path, options, name, cutting, progress, quarantine.add).read())
         messages.announce(runs[-1])
-    results = [score(run, metrics, convention=convention) for run in runs]
+    results = [score(run, computed, convention=convention) for run in runs]
     make_names_distinct(results, [path for _, path in systems])
     by_name = {scores.system: run for scores, run in zip(results, runs, strict=True)}
     drawn: dict[str, Any] = {"resample": resample, "resamples": resamples, "seed": seed}
     if len(runs) > 1:
         tested: dict[str, Any] = {"base": base, "correction": correction} | ({} if test is None else {"test": test})
         scored = {scores.system: scores for scores in results}
-        comparison = compare(scored, metrics, convention=convention, columns=external, **tested, **drawn)
+        comparison = compare(scored, metrics, convention=convention, columns=columns, **tested, **drawn)
     elif base is not None:
         raise UsageError("--base needs other systems to compare with it")
     else:
-        comparison = compare_alone(by_name, named_convention(convention), _join_columns(results[0], external), **drawn)
+        columns.check([results[0].system])
+        own = [column.score(results[0]) for column in columns.take(results[0].system)]
+        joined = Scores([*results[0], *own], results[0].system, results[0].notes)
+        comparison = compare_alone(by_name, named_convention(convention), joined, **drawn)
     page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
@@ -115,10 +121,3 @@ def command(
         file.write(html)
     size = len(html.encode("utf-8", "backslashreplace"))
     messages.print(f"{output}: {counted(len(runs), 'system')}, {counted(comparison.n, 'segment')}, {size / 1e6:.1f} MB")
-
-
-def _join_columns(scores: Scores, columns: list[Column]) -> Scores:
-    """The scores of one system, with its columns from elsewhere."""
-    if unknown := [column.system for column in columns if column.system != scores.system]:
-        raise UsageError(f"there is no system {unknown[0]!r}.{did_you_mean(unknown[0], [scores.system])}")
-    return Scores([*scores, *(column.score(scores) for column in columns)], scores.system, scores.notes)

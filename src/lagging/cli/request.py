@@ -14,6 +14,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
 from lagging.metrics.conventions import convention as named_convention
+from lagging.scoring.columns import Columns
 from lagging.scoring.plan import IntervalSettings, Keep, Plan
 from lagging.scoring.signature import Settings, Signature, settings
 from lagging.stats import RESAMPLES, check_confidence
@@ -34,6 +35,7 @@ class Request:
         group_by: the columns that divide the segments into groups.
         task: the shared task that judges the scores.
         signatures: those that are repeated.
+        adds_bleu: whether BLEU is scored too, by the tokenizer that fits the references.
     """
 
     metrics: list[Metric] | None
@@ -44,6 +46,7 @@ class Request:
     group_by: tuple[str, ...] = ()
     task: str | None = None
     signatures: tuple[Signature, ...] = ()
+    adds_bleu: bool = False
 
     @property
     def is_poisson(self) -> bool:
@@ -57,7 +60,8 @@ class Request:
         official = regime(task)
         return replace(
             self,
-            metrics=[metric(official.metric), *(self.metrics or [metric("BLEU")])],
+            metrics=[metric(official.metric), *(self.metrics or official.quality)],
+            adds_bleu=self.metrics is None and official.tokenizer is None,
             convention=named_convention(official.convention),
             cutting=self.cutting.with_aligner(official.aligner),
             task=task,
@@ -91,13 +95,14 @@ class Request:
             signatures=tuple(signatures),
         )
 
-    def plan(self, *, adds_up: bool, keeps_values: bool, systems: int) -> Plan:
+    def plan(self, *, adds_up: bool, keeps_values: bool, systems: int, columns: Columns) -> Plan:
         """The Plan of the request.
 
         Args:
             adds_up: whether segments are only added up: by group, on Spark, or for a Poisson bootstrap.
             keeps_values: whether the values of segments are needed for something else than intervals and verdicts.
             systems: their number; of several it must be known whether they have the same segments.
+            columns: scores that were made elsewhere.
         """
         if adds_up:
             self._check_groups()
@@ -105,7 +110,16 @@ class Request:
         if keeps_values or self.interval is not None or self.task is not None:
             keep = "values"
         seed = self.interval.seed if adds_up and self.interval is not None else None
-        return Plan.make(self.metrics, self.convention, group_by=self.group_by, keep=keep, summary=adds_up, seed=seed)
+        return Plan.make(
+            self.metrics,
+            self.convention,
+            group_by=self.group_by,
+            keep=keep,
+            summary=adds_up,
+            seed=seed,
+            external=columns.every,
+            adds_bleu=self.adds_bleu,
+        )
 
     def _check_groups(self) -> None:
         """Refuse what cannot be done by group."""
@@ -128,7 +142,7 @@ def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptio
             raise UsageError(f"the signatures differ in {key}: {', '.join(sorted(values))}; score them one at a time")
         agreed[key] = values.pop() if values else None
     for s in repeated:
-        if (s.convention, s.repair, s.strip) != (first.convention, first.repair, first.strip):
+        if s.read_settings != first.read_settings:
             raise UsageError("the signatures differ in how the log is read or counted; score them one at a time")
     level = agreed["level"]
     both_pieces = is_spm(options.level or "") and is_spm(level or "")
@@ -140,6 +154,8 @@ def _options_of(repeated: Sequence[Settings], options: ReadOptions) -> ReadOptio
         unit_hint=agreed["unit"],  # what the log itself says of its unit goes before
         repair=(*options.repair, *first.repair),
         strip=(*options.strip, *first.strip),
+        time_unit=options.time_unit or first.time_unit,
+        source_length=options.source_length or first.source_length,
     )
 
 

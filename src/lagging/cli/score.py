@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from lagging.cli.gates import gate_option, report_failed_gates
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
+    column_options,
     convention_option,
     cutting_options,
     format_option,
@@ -23,6 +24,7 @@ from lagging.cli.options import (
     parse_metrics,
     quarantine_options,
     read_options,
+    word_options,
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.request import Request, parse_columns
@@ -40,6 +42,7 @@ from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
 from lagging.render.scores import signature_lines
+from lagging.scoring.columns import Columns
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
 from lagging.scoring.plan import IntervalSettings, Plan
@@ -73,11 +76,13 @@ __all__ = ["command"]
     metavar="N",
     help="Number of processes, if there is work for as many; if not given, all cores for a large log.",
 )
+@column_options
 @gate_option
 @engine_options
 @quarantine_options
 @output_option
 @cutting_options
+@word_options
 @read_options
 @message_options
 def command(
@@ -92,6 +97,7 @@ def command(
     task: str | None,
     segment_scores: str | None,
     jobs: int | None,
+    columns: Columns,
     conditions: tuple[str, ...],
     output: str | None,
     quarantine: Quarantine,
@@ -103,14 +109,15 @@ def command(
     """Score the logs of one or more systems.
 
     A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
-    and DAL, and BLEU where there are references; LongYAAL, StreamLAAL, DAL and StreamDAL of segments cut from a stream;
-    BLEU and chrF of a text without delays.
+    and DAL, WordLag and WordsMatched with --word-times, and BLEU where there are references; LongYAAL, StreamLAAL, DAL
+    and StreamDAL of segments cut from a stream; BLEU and chrF of a text without delays.
 
     \b
     lagging score runs/wait-3
     lagging score base=a.log new=b.log -m 'AL,DAL,DAL(write_cost=1)' -f latex
     lagging score a.log --convention simuleval -m AL,AL_CA
     lagging score talks.log --segmentation dev.yaml --reference dev.de
+    lagging score a.log --column COMET=comet.json --fail-if 'COMET<0.8'
     lagging score 'lake/*.parquet' --by lang,model --ci --on-error quarantine
     lagging score 's3a://lake/*.parquet' --by lang --unit ms --engine spark --master yarn
     """
@@ -120,31 +127,34 @@ def command(
         raise UsageError("--resample says what --ci resamples; give --ci too")
     gates = [gate(text) for text in conditions]
     interval = IntervalSettings(resample=resample) if ci else None
-    request = Request(parse_metrics(names), named_convention(convention), cutting, options, interval, parse_columns(by))
+    metrics = parse_metrics(names, columns)
+    request = Request(metrics, named_convention(convention), cutting, options, interval, parse_columns(by))
     explicit = click.get_current_context().get_parameter_source("convention") is ParameterSource.COMMANDLINE
     if task is not None:
         request = request.by_regime(task, named=bool(like) or explicit)
     if like:
         request = request.by_signatures([Signature.parse(text) for text in like], explicit)
-    check_names(gates, request.metrics or [])
+    check_names(gates, [] if request.adds_bleu else request.metrics or [], columns.metrics)
     if request.interval is None and task is None and (about := next((g for g in gates if g.needs_interval), None)):
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
-    engine.check(logs, cutting, task, jobs)
+    engine.check(logs, cutting, options, task, jobs, columns)
     systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
     local = find_local_systems(systems) if engine.spark else systems
     plan = request.plan(
         adds_up=bool(request.group_by) or engine.spark or request.is_poisson,
         keeps_values=segment_scores is not None or messages.verbose,
         systems=len(systems),
+        columns=columns,
     )
-    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=request.cutting.files)
+    files = [*request.cutting.files, *options.word_files, *columns.files]
+    refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=files)
     if engine.spark:
         paths, groups = score_on_spark(
             systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
         results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
-        results = _score_logs(systems, request, plan, segment_scores, jobs, quarantine, messages)
+        results = _score_logs(systems, request, plan, columns, segment_scores, jobs, quarantine, messages)
     _name_and_describe(results, messages)
     every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -190,6 +200,7 @@ def _score_logs(
     systems: list[tuple[str | None, str]],
     request: Request,
     plan: Plan,
+    columns: Columns,
     segment_scores: str | None,
     jobs: int | None,
     quarantine: Quarantine,
@@ -198,13 +209,14 @@ def _score_logs(
     """Score the logs of systems on this machine; where segments are only added up, write their scores on the way."""
     logs = group_paths(systems) if request.group_by else [(name, [path]) for name, path in systems]
     results: list[_Result] = []
+    columns.check_number(len(logs))
     with ExitStack() as stack:
         table = None
         if segment_scores is not None and plan.summary:
             table = stack.enter_context(segments_file(segment_scores, request.group_by))
         for name, paths in logs:
             with progress_bar(name or paths[0], paths, messages) as progress:
-                log = Log(paths, request.options, name, request.cutting, progress, quarantine.add)
+                log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, (paths[0],))
                 scored, *peer = log.score(
                     plan,
                     lambda first: None if messages.quiet else _peer_plan(plan, first),
@@ -219,6 +231,7 @@ def _score_logs(
                 scores, result.verdict = apply_regime(scored.scores(scored.system), request.task)
                 result.groups = [scores if request.interval is None else add_intervals(scores, request.interval)]
             results.append(result)
+        columns.check_taken([result.groups[0].system for result in results])
         if table is not None:
             table.signatures = signature_lines([s for result in results for s in result.groups], segments=True)
     return results

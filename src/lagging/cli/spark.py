@@ -19,6 +19,7 @@ from lagging.cli.systems import group_paths, parse_system
 from lagging.errors import DataError, Fault, UsageError
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
+from lagging.scoring.columns import Columns
 from lagging.scoring.intervals import finish_scores
 from lagging.scoring.plan import IntervalSettings, Plan
 from lagging.scoring.poisson import RESAMPLES
@@ -42,7 +43,15 @@ class Engine:
             raise UsageError("--master says where Spark runs; give --engine spark too")
         self.spark, self.master = name == "spark", master
 
-    def check(self, logs: Sequence[str], cutting: Cutting, task: str | None, jobs: int | None) -> None:
+    def check(
+        self,
+        logs: Sequence[str],
+        cutting: Cutting,
+        options: ReadOptions,
+        task: str | None,
+        jobs: int | None,
+        columns: Columns,
+    ) -> None:
         """Refuse options that Spark cannot follow."""
         if not self.spark:
             return
@@ -51,6 +60,13 @@ class Engine:
                 "--engine spark takes segments as they are; leave --segmentation, --reference, --hypothesis, --source "
                 "and --regime out"
             )
+        if columns.every:
+            raise UsageError(
+                "--column is matched with the segments of a log in order, which Spark does not keep\n"
+                "  fix: leave --engine spark out; or join the scores with the log in Spark, and take their mean there."
+            )
+        if options.word_times is not None:
+            raise UsageError("--engine spark reads no word times; leave --word-times out, or --engine")
         if jobs is not None:
             raise UsageError("--jobs is the number of processes on this machine; with --engine spark leave it out")
         if "-" in logs:

@@ -15,6 +15,7 @@ from lagging.formats.source import resolve
 from lagging.scoring.scores import Scores
 
 __all__ = [
+    "exists",
     "group_paths",
     "group_settings",
     "make_names_distinct",
@@ -28,16 +29,17 @@ __all__ = [
 
 def parse_system(argument: str) -> tuple[str | None, str]:
     """A PATH or name=PATH: an existing path is a path; else split at the first `=` whose right side exists."""
-    if _exists(argument):
+    if exists(argument):
         return None, argument
     for index, letter in enumerate(argument):
-        if letter == "=" and index and _exists(argument[index + 1 :]):
+        if letter == "=" and index and exists(argument[index + 1 :]):
             return argument[:index], argument[index + 1 :]
     path = argument.partition("=")[2]
     raise UsageError(f"no such file or directory: {path or argument}" + (f" (of {argument})" if path else ""))
 
 
-def _exists(path: str) -> bool:
+def exists(path: str) -> bool:
+    """Whether a path is a file, a directory, a glob of some, or standard input."""
     try:
         return path == "-" or Path(path).exists() or (bool(path) and bool(resolve(path)))
     except (UsageError, OSError):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lagging.comparison.comparison import Comparison
-from lagging.comparison.external import Column
 from lagging.comparison.match import Matched
 from lagging.comparison.pairs import Paired, paired
 from lagging.comparison.published import PublishedScore
@@ -24,11 +23,11 @@ from lagging.errors import (
     Note,
     UsageError,
     counted,
-    did_you_mean,
     merge_notes,
 )
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
+from lagging.scoring.columns import Column, Columns
 from lagging.scoring.intervals import intervals, sign_intervals
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_metrics, default_resample
@@ -56,7 +55,7 @@ def compare(
     seed: int = SEED,
     convention: str | Convention = "paper",
     published: Iterable[PublishedScore] = (),
-    columns: Iterable[Column] = (),
+    columns: Columns | Iterable[Column] = (),
 ) -> Comparison:
     """Compare systems on the segments that all of them have: intervals, and paired tests of all metrics together.
 
@@ -75,7 +74,8 @@ def compare(
         resamples, seed: the number of resamples, and the seed of the random numbers.
         convention: the convention by which Runs are scored.
         published: scores without a log, such as `lagging.read_scores` reads, to be shown beside these.
-        columns: scores of segments from elsewhere, such as `lagging.comparison.external.read_column` reads.
+        columns: scores of segments that another program computed, one column for each system; `lagging.read_column`
+            reads them.
 
     Returns:
         A Comparison.
@@ -100,19 +100,20 @@ def compare(
     """
     if not isinstance(runs, Mapping):
         raise UsageError("runs are given by name: {'base': lagging.read('a.log'), 'new': …}")
-    runs, columns, notes = dict(runs), list(columns), []
+    runs, given, notes = dict(runs), Columns.of(columns), list[Note]()
     if not runs:
         raise UsageError("a comparison needs at least two systems")
-    requested = None if metrics is None else _computed([metrics] if isinstance(metrics, str) else metrics, columns)
-    more = [] if quality is None else _computed([quality], columns)
+    requested = None if metrics is None else _computed([metrics] if isinstance(metrics, str) else metrics, given)
+    more = [] if quality is None else _computed([quality], given)
     if requested is not None:
         requested += more
     systems = {name: _score(name, run, requested, more, convention) for name, run in runs.items()}
-    systems = {name: _add_columns(name, scores, columns, systems) for name, scores in systems.items()}
+    given.check(list(systems))
+    systems = {name: _add_columns(name, scores, given) for name, scores in systems.items()}
     if requested is None:
         notes += _not_common(systems)
     else:
-        requested += dict.fromkeys(column.metric for column in columns)
+        requested += given.metrics.values()
     notes += _unlike(systems, requested)
     resample = default_resample(*systems.values()) if resample is None else resample
     options: dict[str, Any] = {
@@ -167,10 +168,9 @@ def compare(
 # ---- what is compared -------------------------------------------------------------------------------------------
 
 
-def _computed(names: Iterable[str | Metric], columns: list[Column]) -> list[Metric]:
+def _computed(names: Iterable[str | Metric], columns: Columns) -> list[Metric]:
     """The metrics that must be computed: those of columns are read."""
-    read = {column.name for column in columns}
-    return [metric(name) for name in names if name not in read]
+    return [metric(name) for name in names if str(name) not in columns.metrics]
 
 
 def _score(
@@ -190,25 +190,15 @@ def _score(
     first = next(parts, None)
     if first is None:
         raise DataError(Fault("nothing-given", name))
-    metrics = [*map(metric, default_metrics(first)), *more] if requested is None else requested
+    metrics = requested or None  # where only columns are compared, the segments must be known all the same
+    if requested is None and more:
+        metrics = [*map(metric, default_metrics(first)), *more]
     return score(chain([first], parts), metrics, convention=convention)
 
 
-def _add_columns(name: str, scores: Scores, columns: list[Column], systems: Mapping[str, Scores]) -> Scores:
+def _add_columns(name: str, scores: Scores, columns: Columns) -> Scores:
     """The scores of a system, with those of its columns."""
-    for column in columns:
-        if column.system not in systems:
-            raise UsageError(f"there is no system {column.system!r}.{did_you_mean(column.system, systems)}")
-    added = []
-    for title in dict.fromkeys(column.name for column in columns):
-        same_name = [column for column in columns if column.name == title]
-        own = [column for column in same_name if column.system == name]
-        if len(own) != 1:
-            raise UsageError(f"{title} is given {counted(len(own), 'time')} for {name}: every system has one column")
-        if len({column.higher_is_better for column in same_name}) > 1:
-            raise UsageError(f"{title} is better when higher in one column, and when lower in another")
-        added.append(own[0].score(scores))
-    return Scores([*scores, *added], name, scores.notes)
+    return Scores([*scores, *(column.score(scores) for column in columns.take(name))], name, scores.notes)
 
 
 def _not_common(systems: Mapping[str, Scores]) -> list[Note]:

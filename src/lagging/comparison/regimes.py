@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 from lagging.errors import UsageError, did_you_mean
+from lagging.metrics import Metric, metric
 from lagging.scoring.intervals import with_intervals
 from lagging.scoring.scores import Score, Scores
 
@@ -29,6 +30,7 @@ class Regime:
         aligner, convention: the aligner that cuts streams, and the convention of the metric.
         limits: the name and the upper limit of each band, in ms, from the lowest.
         source: where this is published.
+        tokenizer: sacreBLEU's tokenizer for the target language; None if that is not fixed, and the references decide.
     """
 
     name: str
@@ -37,11 +39,19 @@ class Regime:
     convention: str
     limits: tuple[tuple[str, float], ...]
     source: str
+    tokenizer: str | None = None
+
+    @property
+    def quality(self) -> list[Metric]:
+        """BLEU with the tokenizer of the target language; none if the references decide."""
+        if self.tokenizer is None:
+            return []
+        return [metric("BLEU") if self.tokenizer == "13a" else metric("BLEU")(tok=self.tokenizer)]
 
 
-def _iwslt25(name: str, low: float, high: float) -> Regime:
+def _iwslt25(name: str, low: float, high: float, tokenizer: str) -> Regime:
     source = "IWSLT 2025, simultaneous track: non-computation-aware StreamLAAL on the development set"
-    return Regime(name, "StreamLAAL", "mwersegmenter", "fbk", (("low", low), ("high", high)), source)
+    return Regime(name, "StreamLAAL", "mwersegmenter", "fbk", (("low", low), ("high", high)), source, tokenizer)
 
 
 REGIMES = {
@@ -55,9 +65,9 @@ REGIMES = {
             (("low", 2000.0), ("high", 4000.0)),
             "IWSLT 2026, simultaneous track: non-computation-aware LongYAAL by OmniSTEval 0.1.7 or later",
         ),
-        _iwslt25("iwslt25", 2000.0, 4000.0),
-        _iwslt25("iwslt25-en-zh", 2500.0, 4000.0),
-        _iwslt25("iwslt25-en-ja", 3500.0, 5000.0),
+        _iwslt25("iwslt25", 2000.0, 4000.0, "13a"),
+        _iwslt25("iwslt25-en-zh", 2500.0, 4000.0, "zh"),
+        _iwslt25("iwslt25-en-ja", 3500.0, 5000.0, "ja-mecab"),
     )
 }
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from lagging.data.run import Run
 from lagging.errors import UsageError
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
+from lagging.scoring.columns import Column, Columns
 from lagging.scoring.log import score
 from lagging.scoring.plan import default_resample
 from lagging.scoring.scores import Score, Scores
@@ -38,6 +40,7 @@ def curves(
     method: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
+    columns: Iterable[Column] = (),
 ) -> Curves:
     """Join the settings of each system to a curve of quality against latency, with intervals on both axes.
 
@@ -47,6 +50,8 @@ def curves(
         convention: the convention by which Runs are scored.
         resample: "segment" or "document"; by default documents where segments were cut from several recordings.
         confidence, method, resamples, seed: options of the intervals; see `lagging.stats.intervals`.
+        columns: scores of segments that another program computed, such as COMET, one column for each setting of a Run;
+            its `system` is the name of the system and that of the setting, "wait-k k=3".
 
     Returns:
         Curves; the logs are scored on the segments that all of them have.
@@ -72,7 +77,8 @@ def curves(
         >>> [setting.setting for setting in result.front() if setting.on]
         ['k=1', 'k=3', 'k=5']
     """
-    x, y = axis(latency), axis(quality)
+    given = Columns(columns)
+    x, y = axis(latency, given), axis(quality, given)
     check_axes(x, y)
     return join_settings(
         settings,
@@ -84,6 +90,7 @@ def curves(
         method=method,
         resamples=resamples,
         seed=seed,
+        columns=given,
     )
 
 
@@ -94,6 +101,7 @@ def join_settings(
     *,
     convention: str | Convention = "paper",
     resample: str | None = None,
+    columns: Columns | None = None,
     **options: Any,
 ) -> Curves:
     """Join the settings of each system by any two metrics, on the same segments and resamples; see `curves`."""
@@ -108,7 +116,9 @@ def join_settings(
         for setting, value in _check_settings(system, pairs):
             if (system, setting) in results:
                 raise UsageError(f"{system} has the setting {setting!r} twice")
-            results[system, setting] = score_setting(_full_name(system, setting), value, [x, y], convention)
+            results[system, setting] = score_setting(_full_name(system, setting), value, [x, y], convention, columns)
+    if columns is not None:
+        columns.check_taken([_full_name(*name) for name in results])
     logs: dict[str, Scores] = {}
     for name, result in results.items():
         if _full_name(*name) in logs:
@@ -151,15 +161,21 @@ def join_settings(
     )
 
 
-def axis(name: str | Metric) -> Metric:
-    """The metric of an axis; it may be a quality that is only published, such as COMET."""
+def axis(name: str | Metric, columns: Columns | None = None) -> Metric:
+    """The metric of an axis; it may be one that is read from columns, or only published, such as COMET."""
+    if columns is not None and isinstance(name, str) and name in columns.metrics:
+        return columns.metrics[name]
     if isinstance(name, str) and name in (*QUALITY, "SacreBLEU"):
         return published_metric(name) or metric(name)
     return metric(name)
 
 
 def score_setting(
-    name: str, setting: Setting, metrics: Sequence[Metric], convention: str | Convention
+    name: str,
+    setting: Setting,
+    metrics: Sequence[Metric],
+    convention: str | Convention,
+    columns: Columns | None = None,
 ) -> Scores | PublishedRow:
     """Score a setting if it is a Run; return Scores and published numbers as they are."""
     if isinstance(setting, Scores | PublishedRow):
@@ -167,7 +183,8 @@ def score_setting(
     if not isinstance(setting, Run):
         raise UsageError(f"{name} must be a Run, Scores, or a published row, but is a {type(setting).__name__}")
     check_ours(metrics)
-    return score(setting, metrics, convention=convention)
+    own = () if columns is None else columns.take(name)
+    return score(setting, metrics, convention=convention, columns=[replace(column, system="") for column in own])
 
 
 def _check_settings(system: str, pairs: Any) -> Sequence[tuple[str, Setting]]:

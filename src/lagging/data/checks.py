@@ -7,14 +7,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from lagging.data.ragged import Ragged
-from lagging.data.tokens import count_sentence_ends, is_unspaced, noun
+from lagging.data.scripts import SAMPLE, are_unspaced
+from lagging.data.tokens import count_sentence_ends, noun
 from lagging.data.units import fastest, is_too_fast
 from lagging.errors import Fault, Note, UsageError, did_you_mean
 
@@ -117,6 +117,7 @@ BELONG = (
     ("omnisteval_times", "delays"),
     ("fbk_times", "delays"),
     ("fbk1_times", "delays"),
+    ("first_times", "delays"),
     ("compute", "arrivals"),
     ("shown", "due"),
     ("due_partial", "due"),
@@ -235,14 +236,13 @@ def remark(run: Run) -> Iterator[Note]:
         text = "left out where a reference is needed"
         yield from about(run, "no reference", text, none)
         yield from about(run, "empty reference", text, blank)
-    if run.level == "word" and run.prediction is not None and run.unit != "none":
-        sample = [text for text in islice(run.prediction, 200) if text]
-        if sample and 2 * sum(map(is_unspaced, sample)) > len(sample):
-            yield Note(
-                "SCRIPT WITHOUT SPACES",
-                "scored by words; latency and BLEU of this text mean little: log a delay per character "
-                "(`lagging run --level char` does)",
-            )
+    timed = run.level == "word" and run.unit != "none"
+    if timed and run.prediction is not None and are_unspaced(run.prediction, SAMPLE):
+        yield Note(
+            "SCRIPT WITHOUT SPACES",
+            "scored by words; latency and BLEU of this text mean little: log a delay per character "
+            "(`lagging run --level char` does)",
+        )
 
 
 def _remark_times(run: Run) -> Iterator[Note]:

@@ -29,6 +29,7 @@ from lagging.data.columns import (
     no_times,
 )
 from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.spoken import Spoken
 from lagging.data.tokens import (
     EOS,
     are_sounds,
@@ -72,8 +73,7 @@ class Origin:
 class Run:
     """One system's output on one test set, one entry per segment in every column.
 
-    Make one with `Run.from_delays`, `Run.from_texts` or `lagging.read`; the constructor itself takes columns as they
-    are.
+    Make one with `Run.from_delays`, `Run.from_texts` or `lagging.read`; the constructor does not check its columns.
 
     Attributes:
         delays: g(t), the source consumed before each target token, in `unit`s.
@@ -88,16 +88,16 @@ class Run:
         steps: the step that wrote each target token, from 0.
         queue_times, omnisteval_times, fbk_times, fbk1_times: of segments cut from a stream, the time of each target
             token on the clock of that name, worked out on the whole recording before it was cut.
+        first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.stream`.
         compute_share, recording_share: of segments cut from a stream, their parts of the computing time and of the
             length of their recording, in ms, by their own lengths.
-        erased: target tokens deleted again, over all revisions of the segment.
-        gone: those of them that the revised text had nowhere.
+        erased, gone: target tokens deleted again, over all revisions; those that the revised text had nowhere.
         revisions: how many updates changed what had been written before.
         offset: when the segment begins in its recording.
         recording_end: when the recording ends, counted from the beginning of the segment.
-        due, shown: of each reference token, when its source was spoken and when its translation was shown; NaN if it
-            never was.
+        due, shown: of each reference token, when its source was spoken and its translation shown; NaN if it never was.
         due_partial: when its source was spoken, by the partial transcripts.
+        spoken: the source words with their times; see `lagging.with_word_times`.
         line: line of the segment in the file it came from.
         group: what a segment is grouped by, if that was asked for: its labels, as `lagging.formats.tables` joins them.
         unit: "token" or "ms": of delays and source_length; "none" if there are no times, and all of these are NaN.
@@ -105,8 +105,8 @@ class Run:
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name: the system's name.
         origin: where it was read from.
-        repaired: how many segments each repair has changed.
-        stripped: how many target tokens of each kind were taken out, of hypotheses and references.
+        repaired, stripped: how many segments each repair has changed; how many tokens of each kind were stripped.
+        given: what was given beside the log and enters its times, by its name in a signature.
         notes: what a reader of its scores must know.
     """
 
@@ -127,6 +127,7 @@ class Run:
     omnisteval_times: Ragged | None = None
     fbk_times: Ragged | None = None
     fbk1_times: Ragged | None = None
+    first_times: Ragged | None = None
     compute_share: Floats | None = None
     recording_share: Floats | None = None
     erased: Floats | None = None
@@ -137,6 +138,7 @@ class Run:
     due: Ragged | None = None
     due_partial: Ragged | None = None
     shown: Ragged | None = None
+    spoken: Spoken | None = None
     line: Ints | None = None
     group: Texts | None = None
     unit: str = "token"
@@ -146,6 +148,7 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     stripped: tuple[tuple[str, int], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -190,8 +193,8 @@ class Run:
             seg: how a stream was cut into these segments; delays may then be negative.
             name: name of the system.
             more: the columns that few logs have: `durations`, `arrivals`, `compute`, `steps`, `queue_times`,
-                `omnisteval_times`, `fbk_times`, `fbk1_times`, `compute_share`, `recording_share`, `erased`, `gone`,
-                `revisions`, `offset`, `recording_end`, `due`, `due_partial`, `shown`.
+                `omnisteval_times`, `fbk_times`, `fbk1_times`, `first_times`, `compute_share`, `recording_share`,
+                `erased`, `gone`, `revisions`, `offset`, `recording_end`, `due`, `due_partial`, `shown`.
 
         Raises:
             DataError: for anything that cannot be scored, with segment and token.
@@ -387,8 +390,8 @@ class Run:
                 parts = [_nothing(r, column) if p is None else p for r, p in zip(runs, parts, strict=True)]
             if any(part is None for part in parts):
                 changed[column] = None
-            elif isinstance(parts[0], Ragged):
-                changed[column] = Ragged.concat(parts)
+            elif isinstance(parts[0], Ragged | Spoken):
+                changed[column] = type(parts[0]).concat(parts)
             elif column == "id":
                 changed[column] = join_ids(parts)
             else:
@@ -403,13 +406,13 @@ class Run:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that it has, without those that say nothing of a Run without times.
 
-        The line belongs to a file, the group to a question: they are none of them.
+        The line belongs to a file, the group to a question, spoken words to other files: they are none of them.
 
         Example:
             >>> Run.from_delays([[1, 2]], source_length=[2], elapsed=[[3, 4]]).columns
             ('id', 'delays', 'source_length', 'elapsed')
         """
-        aside = ("line", "group", *(("delays", "source_length") if self.unit == "none" else ()))
+        aside = ("spoken", "line", "group", *(("delays", "source_length") if self.unit == "none" else ()))
         return tuple(column for column in COLUMNS if column not in aside and getattr(self, column) is not None)
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -443,13 +446,13 @@ TEXTS = ("prediction", "reference", "source", "document")
 SHARES = ("compute_share", "recording_share")
 NUMBERS = ("reference_length", *SHARES, "erased", "gone", "revisions", "offset", "recording_end")
 """Columns of one number per segment that not every segment has."""
-TIMES = {"queue": "queue_times", "omnisteval": "omnisteval_times", "fbk": "fbk_times", "fbk1": "fbk1_times"}
-"""Clock → the column with its times, in segments cut from a stream."""
+TIMES = {name: f"{name}_times" for name in ("queue", "omnisteval", "fbk", "fbk1", "first")}
+"""Clock → the column with its times: of the first four, in segments cut from a stream."""
 LISTS = ("elapsed", "durations", "arrivals", "compute", "steps", *TIMES.values(), "due", "due_partial", "shown")
 """Columns of a list per segment, beside the delays."""
 PER_TOKEN = ("elapsed", "durations", "steps", *TIMES.values())
 """Those that have an entry per target token."""
-COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "line", "group")
+COLUMNS = ("id", "delays", "source_length", *TEXTS, *LISTS, *NUMBERS, "spoken", "line", "group")
 """All of them, in the order in which tables have them."""
 WRONG = {"elapsed": "bad-elapsed", "reference_length": "bad-reference-length"}
 

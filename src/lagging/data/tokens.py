@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.scripts import are_unspaced
 from lagging.errors import UsageError, optional
 
 if TYPE_CHECKING:
@@ -53,9 +54,6 @@ LEVELS = ("word", "char", "token", "spm")
 
 AUDIO = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".webm", ".mp4")
 """How the names of sound files end."""
-
-UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
 
 
 def tokens(text: str, level: str) -> list[str]:
@@ -242,11 +240,6 @@ def detect_level(
     return "token"
 
 
-def is_unspaced(text: str) -> bool:
-    """Whether most of the text is in a script without spaces, so that its words cannot be counted by them."""
-    return 2 * len(UNSPACED.findall(text)) > len("".join(text.split()))
-
-
 def text_level(texts: Iterable[str | None]) -> str:
     """The level of texts without delays: characters if most are in a script without spaces, else words.
 
@@ -254,8 +247,7 @@ def text_level(texts: Iterable[str | None]) -> str:
         >>> text_level(["guten Tag", "", None]), text_level(["你好吗", "好", "OK"])
         ('word', 'char')
     """
-    known = [text for text in texts if text and text.strip()]
-    return "char" if 2 * sum(map(is_unspaced, known)) > len(known) else "word"
+    return "char" if are_unspaced(texts) else "word"
 
 
 SENTENCE_END = re.compile(r"(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++[\"'»”’›)\]}]*+(?=\s|$)|[。！？｡]++")

@@ -240,6 +240,10 @@ class MetricError(LaggingError, ValueError):
     """A metric that cannot be computed on this Run."""
 
 
+class UnavailableError(MetricError):
+    """A metric that needs something that is not installed: its score is undefined, and the others are computed."""
+
+
 class UsageError(LaggingError, ValueError):
     """An argument that makes no sense."""
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from lagging.errors.stream_kinds import STREAM_KINDS
+from lagging.errors.word_faults import WORD_KINDS
+
 __all__ = ["KINDS"]
 
 KINDS: dict[str, tuple[str, str, str]] = {
+    **STREAM_KINDS,
     "empty-log": (
         "the log holds no segments",
         "There is nothing to score.",
@@ -265,8 +269,8 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "column-count": (
         "columns that belong together differ in length",
-        "`steps`, `durations`, `queue_times`, `omnisteval_times`, `fbk_times` and `fbk1_times` have an entry per "
-        "delay, `compute` one per arrival, `shown` one per `due`.",
+        "`steps`, `durations`, `queue_times`, `omnisteval_times`, `fbk_times`, `fbk1_times` and `first_times` have "
+        "an entry per delay, `compute` one per arrival, `shown` one per `due`.",
         "re-export the log, or leave the keys out.",
     ),
     "impossible-step": (
@@ -435,4 +439,5 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "give one line for every index up to the largest, which may be empty; without indices, one line per row; "
         "whole recordings need `--segmentation`.",
     ),
+    **WORD_KINDS,
 }

@@ -56,7 +56,12 @@ def scan(
     progress: Callable[[int], None] | None = None,
     group_by: Iterable[str] = (),
     column_map: Mapping[str, str] | None = None,
+    source_length: float | None = None,
+    time_unit: str | None = None,
     quarantine: Callable[[Fault], None] | None = None,
+    word_times: str | Path | None = None,
+    word_alignment: str | Path | None = None,
+    aligned_with: str = "hypothesis",
 ) -> Iterator[Run]:
     r"""A log as a sequence of Runs: memory does not grow with the log, but by the names of its segments.
 
@@ -65,8 +70,8 @@ def scan(
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet",
-            "arrow" or "text"; recognised if not given, but for text.
+        format: "simuleval", "omnisteval", "simulstream", "stream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv",
+            "parquet", "arrow" or "text"; recognised if not given, but for text.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         unit_hint: the unit to take where the log leaves it to be guessed.
@@ -81,6 +86,7 @@ def scan(
         column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
         quarantine: called with every fault; rows with faults are then left out, and all others are read. Of several
             segments with one id the first counts; files that are unlike the first are left out.
+        word_times, word_alignment, aligned_with: as in `lagging.with_word_times`; the log is then one Run.
 
     Yields:
         Runs, in the order of the log.
@@ -106,7 +112,12 @@ def scan(
         strip=tuple(strip),
         columns=None if columns is None else frozenset(columns),
         column_map=column_map or {},
+        source_length=source_length,
+        time_unit=time_unit,
         group_by=tuple(group_by),
+        word_times=word_times,
+        word_alignment=word_alignment,
+        aligned_with=aligned_with,
     )
     return scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)
 
@@ -122,13 +133,18 @@ def read(
     strip: Iterable[str] = (),
     name: str | None = None,
     column_map: Mapping[str, str] | None = None,
+    source_length: float | None = None,
+    time_unit: str | None = None,
+    word_times: str | Path | None = None,
+    word_alignment: str | Path | None = None,
+    aligned_with: str = "hypothesis",
 ) -> Run:
     r"""A log as one Run.
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "omnisteval", "simulstream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv", "parquet",
-            "arrow" or "text"; recognised if not given, but for text.
+        format: "simuleval", "omnisteval", "simulstream", "stream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv",
+            "parquet", "arrow" or "text"; recognised if not given, but for text.
         level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
         unit: "token" or "ms"; found out if not given.
         spm_model: the SentencePiece model whose pieces the delays count.
@@ -136,6 +152,7 @@ def read(
         strip: kinds of target tokens to leave out with their delays: "eos", "tags", "punctuation"; see `lagging.strip`.
         name: name of the system; the name of the directory or file if not given.
         column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
+        word_times, word_alignment, aligned_with: as in `lagging.with_word_times`.
 
     Raises:
         DataError: with every fault of the log at once.
@@ -156,6 +173,11 @@ def read(
         repair=tuple(repair),
         strip=tuple(strip),
         column_map=column_map or {},
+        source_length=source_length,
+        time_unit=time_unit,
+        word_times=word_times,
+        word_alignment=word_alignment,
+        aligned_with=aligned_with,
     )
     return Run.concat(list(scan_log(paths, options, name=name)))
 
@@ -168,6 +190,8 @@ def validate(
     unit: str | None = None,
     spm_model: str | Path | None = None,
     column_map: Mapping[str, str] | None = None,
+    source_length: float | None = None,
+    time_unit: str | None = None,
 ) -> Validation:
     r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
 
@@ -210,7 +234,8 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
         'RRWRWW\n'
     """
     chosen = format_for(path, format)
+    words = [] if run.spoken is None else ["word times (give them again with --word-times)"]
     if str(path) == "-":
-        return chosen.write(run, sys.stdout.buffer if chosen.binary else sys.stdout)
+        return [*chosen.write(run, sys.stdout.buffer if chosen.binary else sys.stdout), *words]
     with write_whole(path, binary=chosen.binary) as file:
-        return chosen.write(run, file)
+        return [*chosen.write(run, file), *words]

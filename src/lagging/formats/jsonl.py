@@ -311,6 +311,12 @@ class Reader:
         held["reference"] += [row.reference for row in rows]
         for column in set(schema.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
+        if "first_times" in schema.columns:  # a row without them was never revised
+            firsts = held["first_times"]
+            firsts[len(firsts) - len(rows) :] = [
+                g if (own := row.first_times) is UNSET or own is None else own
+                for row, g in zip(rows, delays, strict=True)
+            ]
 
     def _has_late(self, rows: list[Any], places: list[int]) -> bool:
         """Whether rows declare a unit, level or seg that the first rows do not; other late columns are left out."""

@@ -60,6 +60,7 @@ class Line(msgspec.Struct, gc=False):
     omnisteval_times: Any = UNSET
     fbk_times: Any = UNSET
     fbk1_times: Any = UNSET
+    first_times: Any = UNSET
     compute_share: float | UnsetType | None = UNSET
     recording_share: float | UnsetType | None = UNSET
     erased: float | UnsetType | None = UNSET

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
-from lagging.data.checks import check_repairs
+from lagging.data.checks import FAR, check_repairs
+from lagging.data.spoken import ALIGNED
 from lagging.data.strip import check_kinds
 from lagging.data.tokens import check_units, resolve_level
+from lagging.errors import UsageError
 from lagging.formats.tables import check_names
 
 __all__ = ["ReadOptions"]
@@ -29,6 +31,11 @@ class ReadOptions:
         columns: columns to read beyond those that every score needs; None for all.
         column_map: the name that the log has for a column of ours, such as {"delays": "emission_ms"}.
         group_by: the columns that segments are grouped by; their labels are in `Run.group`.
+        word_times: a file, or a folder of files, with the times of the source words.
+        word_alignment: a file with a word alignment, a line for each row.
+        aligned_with: what it aligns with the source: "hypothesis" or "reference".
+        source_length: length of the source of each recording of an event stream, in ms; None for its last time.
+        time_unit: unit of the times of an event stream, "s" or "ms", where its dialect has both; None to detect it.
         spm_model: the SentencePiece model whose pieces the delays count; it becomes the level.
 
     Raises:
@@ -48,14 +55,24 @@ class ReadOptions:
     columns: frozenset[str] | None = None
     column_map: Mapping[str, str] = field(default_factory=dict)
     group_by: tuple[str, ...] = ()
+    word_times: str | Path | None = None
+    word_alignment: str | Path | None = None
+    aligned_with: str = "hypothesis"
+    source_length: float | None = None
+    time_unit: str | None = None
     spm_model: InitVar[str | Path | None] = None
 
     def __post_init__(self, spm_model: str | Path | None) -> None:
         """Check the options, and turn a SentencePiece model into its level."""
         check_repairs(tuple(self.repair))
         level = resolve_level(self.level, spm_model)
+        self._check_words()
         check_units(self.unit, level)
         check_names(self.column_map or {})
+        if self.source_length is not None and not 0 < self.source_length < FAR:
+            raise UsageError(f"a source length is a number of ms above 0, but is {self.source_length:g}")
+        if self.time_unit not in (None, "s", "ms"):
+            raise UsageError(f"the times of a stream are in s or ms, not {self.time_unit!r}")
         checked = {
             "level": level,
             "repair": tuple(self.repair),
@@ -66,3 +83,17 @@ class ReadOptions:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def word_files(self) -> tuple[str | Path | None, ...]:
+        """The files that are read beside the logs."""
+        return self.word_times, self.word_alignment
+
+    def _check_words(self) -> None:
+        """Refuse what would change nothing, or count other words than the alignment does."""
+        if self.word_alignment is not None and self.word_times is None:
+            raise UsageError("--word-alignment says which word belongs to which; give the times: --word-times FILE")
+        if self.word_alignment is None and self.aligned_with != ALIGNED[0]:
+            raise UsageError("--aligned-with says what --word-alignment is of; give that too")
+        if self.word_alignment is not None and self.strip:
+            raise UsageError("--strip leaves out target tokens that --word-alignment counts; leave one of them out")

@@ -21,8 +21,18 @@ from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import notes_about_files
 from lagging.formats.sniff import recognise
 from lagging.formats.source import Source, resolve_all
+from lagging.formats.spoken_words import with_word_times
 
-__all__ = ["Paths", "Progress", "Validation", "read_parts", "scan_log", "system_name", "validate_log"]
+__all__ = [
+    "Paths",
+    "Progress",
+    "Validation",
+    "add_spoken_words",
+    "read_parts",
+    "scan_log",
+    "system_name",
+    "validate_log",
+]
 
 Paths = str | Path | Sequence[str | Path]
 """A file, a directory that holds one log, a glob, several of them, or "-" for standard input."""
@@ -54,8 +64,11 @@ def scan_log(
                 "--repair first and last choose among segments of one id, and so does --on-error quarantine\n"
                 "  fix: give only one of them."
             )
-        return iter([_read_deduplicated(paths, options, name)])
-    return _scan_or_raise(paths, options, ReadReport(quarantine=quarantine), name, progress)
+        return iter([add_spoken_words(_read_deduplicated(paths, options, name), options)])
+    parts = _scan_or_raise(paths, options, ReadReport(quarantine=quarantine), name, progress)
+    if options.word_times is None:
+        return parts
+    return iter([add_spoken_words(Run.concat(list(parts)), options)])  # only all rows show which recordings there are
 
 
 def _scan_or_raise(
@@ -64,6 +77,13 @@ def _scan_or_raise(
     yield from _scan(paths, options, report, name, progress)
     if report.faults:
         raise DataError(report.faults)
+
+
+def add_spoken_words(run: Run, options: ReadOptions) -> Run:
+    """The Run with the word times that the options name, if they name any."""
+    if options.word_times is None:
+        return run
+    return with_word_times(run, options.word_times, alignment=options.word_alignment, aligned_with=options.aligned_with)
 
 
 def _read_deduplicated(paths: Paths, options: ReadOptions, name: str | None) -> Run:
@@ -187,6 +207,10 @@ def _scan_file(source: Source, options: ReadOptions, report: ReadReport, chosen:
             return
         if (options.group_by or options.column_map) and not known.columns:
             raise UsageError(f"{source.path}: --by and --column-map need columns with names, and {known.name} has none")
+        if (options.source_length is not None or options.time_unit is not None) and known.name != "stream":
+            raise UsageError(
+                f"{source.path}: --source-length and --time-unit are for event streams, not for {known.name}"
+            )
         yield from known.scan(source, replace(options, format=known.name), report)
     except DataError as error:  # what makes the rest of a file unreadable, beside what was wrong before
         report.faults.add(*error.faults)

@@ -148,6 +148,14 @@ _ALL = (
         (".metrics.jsonl",),
     ),
     Format(
+        "stream",
+        "event streams: a line per update of what is shown (whisper_streaming, speech services and others)",
+        "events.recognise",
+        "events.scan",
+        "events_writer.write",
+        (".stream.jsonl",),
+    ),
+    Format(
         "jsonl",
         "JSON lines with `delays` and `source_length`",
         *_JSON,

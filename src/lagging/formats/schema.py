@@ -95,6 +95,8 @@ def recognise(head: bytes) -> str | None:
     keys = _keys(first)
     if not keys & {"delays", "prediction"} and _is_simulstream(keys):
         return "simulstream"
+    if not keys & {"delays", "prediction", "emission_cu"} and _is_stream(keys):
+        return "stream"
     if "emission_cu" in keys or ({"docid", "segid"} <= keys and "delays" not in keys):
         return "omnisteval"
     if {"seg", "delays"} <= keys:
@@ -119,6 +121,15 @@ def _keys(line: bytes) -> set[str]:
 
 def _is_simulstream(keys: set[str]) -> bool:
     return bool(keys & {"model_loading_time", "total_audio_processed"}) or {"metadata", "id"} <= keys
+
+
+def _is_stream(keys: set[str]) -> bool:
+    """Whether these are the keys of an update of an event stream: see `lagging.formats.dialects`."""
+    if "emission_time" in keys or "translation_text" in keys or {"time", "mode"} <= keys:
+        return True
+    received = keys & {"time", "time_ms", "received_ms", "time_s", "received_s"}
+    shapes = {"text", "channel", "message_type", "results", "message", "response", "type", "transcript"}
+    return bool(received and keys & shapes) or {"channel", "is_final"} <= keys
 
 
 @dataclass(frozen=True)

@@ -213,8 +213,8 @@ class _Log:
         vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
         joint = find_joint([stream.tokens for stream in streams], vocabulary)
         level = options.level or usual_level((join(stream.tokens, joint).text for stream in streams), vocabulary)
-        texts, written, erased = zip(*(stream.read(joint, level) for stream in streams), strict=True)
-        columns = self._columns(Ragged.from_rows(written))
+        texts, written, first, erased = zip(*(stream.read(joint, level) for stream in streams), strict=True)
+        columns = self._columns(Ragged.from_rows(written), Ragged.from_rows(first))
         unknown = np.array([not stream.says_deleted for stream in streams])
         revisions = np.array([len(stream.deletions) for stream in streams])
         named = [stream.id for stream in streams]
@@ -236,15 +236,21 @@ class _Log:
         report.notes.extend([*remark(run), *self._remark(run, unknown)])
         return run
 
-    def _columns(self, steps: Ragged) -> dict[str, Any]:
-        """The columns of times, from the step that wrote each target token."""
+    def _columns(self, steps: Ragged, first: Ragged) -> dict[str, Any]:
+        """The columns of times, from the steps that wrote, and that first showed, each target token."""
         arrivals = Ragged.from_rows([to_ms(stream.audio) for stream in self.streams])
         delays, compute, elapsed = arrivals.pick(steps), None, None
         if not any(None in stream.compute for stream in self.streams):
             compute = Ragged.from_rows([to_ms(stream.compute) for stream in self.streams])
             elapsed = Ragged(np.round(delays.values + compute.pick(steps).values, DIGITS), steps.offsets)
         requested = self.options.columns
-        aside = {"arrivals": arrivals, "compute": compute, "steps": steps}
+        revised = any(stream.deletions for stream in self.streams)
+        aside = {
+            "first_times": arrivals.pick(first) if revised else None,
+            "arrivals": arrivals,
+            "compute": compute,
+            "steps": steps,
+        }
         return {
             "delays": delays,
             "source_length": np.nan_to_num(arrivals.last()),

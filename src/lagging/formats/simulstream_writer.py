@@ -159,6 +159,7 @@ class _Lost:
         held |= {"document"} if run.document is not None and wavs == run.document.tolist() else set()
         held |= set() if self.other_elapsed else {"elapsed"}
         held |= {"arrivals", "compute", "steps"} if logged else set()
+        held |= {"first_times"} if run.first_times == run.delays else set()
         held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.nansum(n)}
         more = []
         if "document" in held and any(file_name(name) != name for name in wavs):

@@ -114,6 +114,7 @@ class _Segment:
 
     final: Update
     delays: Floats
+    first: Floats
     erased: int
     gone: int
     revisions: int
@@ -134,11 +135,17 @@ def _finalise(updates: list[Update]) -> _Segment:
     agreed = np.array([common(update.words, final.words) for update in updates])
     agreed_to_the_end = np.minimum.accumulate(agreed[::-1])[::-1]  # tokens that no later update changes
     first = np.searchsorted(agreed_to_the_end, np.arange(len(final.words)), side="right")
+    shown_first = np.zeros(len(final.words), dtype=np.int64)
+    for place in reversed(range(len(updates))):
+        for t, (one, other) in enumerate(zip(updates[place].words, final.words, strict=False)):
+            if one == other:
+                shown_first[t] = place
     erased = [old.words[common(old.words, new.words) :] for old, new in pairwise(updates)]
     gone = [set(old).difference(new.words) for old, new in zip(erased, updates[1:], strict=True)]
     return _Segment(
         final=final,
         delays=since[first] - final.start,
+        first=since[shown_first] - final.start,
         erased=sum(map(len, erased)),
         gone=sum(word in words for old, words in zip(erased, gone, strict=True) for word in old),
         revisions=sum(map(bool, erased)),
@@ -236,6 +243,8 @@ def _run(
         "offset": np.array([final.start for final in finals]),
         **more,
     }
+    if any(segment.revisions for segment in segments):
+        columns["first_times"] = Ragged.from_rows([segment.first for segment in segments])
     name = None if source.file is None else Path(source.file.name.removesuffix(".gz")).stem
     return Run(
         delays=Ragged.from_rows([segment.delays for segment in segments]),
@@ -293,6 +302,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     kept |= {"id"} if (run.id == np.arange(len(run))).all() else set()
     kept |= {"offset"} if run.offset is None or not np.isnan(run.offset).any() else set()
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
+    kept |= {"first_times"} if run.first_times == run.delays else set()
     losses = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
     texts = [] if run.prediction is None else run.prediction.tolist()
     losses += ["prediction (none, read back as empty)"] if None in texts else []

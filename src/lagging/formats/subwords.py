@@ -21,9 +21,10 @@ from itertools import accumulate
 import numpy as np
 
 from lagging.data.ragged import Ints
-from lagging.data.tokens import EOS, ends_in_eos, is_unspaced
+from lagging.data.scripts import is_unspaced
+from lagging.data.tokens import EOS, ends_in_eos
 
-__all__ = ["Joined", "Joint", "find_joint", "join", "usual_level"]
+__all__ = ["Joined", "Joint", "find_joint", "join", "text_of", "usual_level"]
 
 MARK = "▁"
 BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
@@ -139,6 +140,11 @@ class Joined:
     def owners(self, ends: Ints) -> Ints:
         """The token that wrote up to each of these bytes."""
         return np.searchsorted(self.tokens, ends)
+
+
+def text_of(pieces: Iterable[bytes]) -> str:
+    """The text that pieces are, U+FFFD for each byte that is part of no character."""
+    return ESCAPED.sub("\ufffd", b"".join(pieces).decode("utf-8", "surrogateescape"))
 
 
 def join(tokens: Iterable[str], joint: Joint) -> Joined:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from lagging.data.run import Run
 from lagging.data.strip import strip
-from lagging.errors import Fault, UsageError
+from lagging.errors import DataError, Fault, Faults, UsageError
 from lagging.formats import ReadOptions, scan_log
+from lagging.formats.spoken_words import check_alignment
 from lagging.longform.recordings import is_one_recording
 from lagging.longform.resegment import Cut, cut
 from lagging.longform.segmentation import Segmentation, read_segmentation
@@ -81,7 +82,12 @@ class Cutting:
         if self.hypothesis is not None:
             run = with_predictions(run, self.hypothesis)
         if self.gives_references(run):
-            return Cut(strip(with_references(run, self.segments), kinds), [])
+            run = with_references(run, self.segments)
+            if faults := check_alignment(run):
+                raise DataError(Faults(kept=faults, counts={faults[0].kind: len(faults)}))
+            return Cut(strip(run, kinds), [])
+        if run.spoken is not None:
+            raise UsageError("--word-times are those of whole recordings; leave --segmentation and --aligner out")
         stream = strip(run, kinds)
         result = cut(stream, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
         return replace(result, run=strip(result.run, kinds))

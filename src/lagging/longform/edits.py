@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lagging.data.edits import optimal_steps
 from lagging.data.ragged import Ints
 from lagging.longform.corridor import Corridor, Path, Potential
 from lagging.longform.optimum import ROWS, Solution
@@ -36,7 +37,7 @@ def hull(reference: Sequence[int], hypothesis: Sequence[int]) -> tuple[Ints, Int
         >>> hull([1, 1], [1])
         (array([0, 0, 1]), array([0, 1, 1]))
     """
-    right, down, unpaired = _optimal_steps(reference, hypothesis)
+    right, down, unpaired = optimal_steps(reference, hypothesis)
     rows, columns = len(reference), len(hypothesis)
     low, high = [0] * (rows + 1), [columns] * (rows + 1)
     j = columns
@@ -56,32 +57,6 @@ def hull(reference: Sequence[int], hypothesis: Sequence[int]) -> tuple[Ints, Int
                 break
     high[0] = j
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
-
-
-def _optimal_steps(reference: Sequence[int], hypothesis: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """For each row from 1, the columns to which the fewest edits lead by a step to the right, down, but not by a pair.
-
-    Bit j − 1 stands for column j. `larger` and `smaller` are the columns with a distance larger, or smaller, by 1 than
-    the column before has; `down`, larger than the row above has; `free`, the same as the row above has in the column
-    before.
-    """
-    columns: dict[int, int] = {}
-    for j, token in enumerate(hypothesis):
-        columns[token] = columns.get(token, 0) | 1 << j
-    every = (1 << len(hypothesis)) - 1
-    larger, smaller = every, 0
-    rights, downs, unpaired = [], [], []
-    for token in reference:
-        equal = columns.get(token, 0)
-        free = ((((equal & larger) + larger) ^ larger) | equal | smaller) & every
-        down = smaller | every ^ (free | larger)
-        downs.append(down)
-        unpaired.append(free ^ equal)
-        down = (down << 1 | 1) & every
-        larger = (free & larger) << 1 & every | every ^ (free | down)
-        smaller = down & free
-        rights.append(larger)
-    return rights, downs, unpaired
 
 
 def relaxed_edits(pairs: WordPairs, start: Path, ends: Ints, potential: Potential) -> Solution | None:

@@ -188,6 +188,8 @@ class _Parts:
             return self._absolute(column)
         if column in ("elapsed", "arrivals"):
             return self._rising(column)
+        if column == "first_times":
+            return self._absolute(column)
         values: Ragged = getattr(rows, column)
         return Ragged(values.values, values.offsets[self.cuts])
 

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from lagging.data.checks import about
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import TIMES, Run, Texts, make_ids, make_texts
+from lagging.data.scripts import is_unspaced
 from lagging.data.strip import renoted
-from lagging.data.tokens import count_tokens, is_spm, is_unspaced, noun, spans, tokens
+from lagging.data.tokens import count_tokens, is_spm, noun, spans, tokens
 from lagging.errors import DataError, Fault, MetricError, Note, UsageError, did_you_mean
 from lagging.formats.simulstream import DIGITS
 from lagging.longform.aligners import ALIGNERS
@@ -244,6 +245,7 @@ def _segments(
         origin=replace(whole.origin, description=f"{whole.origin.description}, cut into segments by {aligner}"),
         repaired=whole.repaired,
         stripped=whole.stripped,
+        given=whole.given,
     )
 
 
@@ -263,10 +265,11 @@ def _counted_apart(run: Run, notes: list[Note]) -> Run:
 
 
 def _clocks(whole: Run, names: Iterable[str] | None, begins: Ragged) -> Iterator[tuple[str, Ragged]]:
-    """The times of the stream on the clocks that are named; without names on the queue clock, if the log allows it."""
+    """The times of the stream on the clocks that are named; without names queue and first, if the log has them."""
     if whole.unit == "ms" and whole.elapsed is not None:
         yield "elapsed", whole.elapsed
-    for name in ("queue",) if names is None else names:
+    kept = ("queue",) if whole.first_times is None else ("queue", "first")
+    for name in kept if names is None else names:
         if name not in TIMES:
             raise UsageError(f"segments cannot keep the clock {name!r}.{did_you_mean(name, TIMES)}")
         try:

@@ -11,6 +11,7 @@ from lagging.metrics import (  # noqa: F401  importing registers the metrics
     quality,
     revision,
     tail,
+    words,
 )
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import metric, metric_among, register, registered, split_names

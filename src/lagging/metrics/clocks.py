@@ -8,13 +8,16 @@
     omnisteval  elapsed times corrected as OmniSTEval's `--fix_simuleval_emission_ca` does it
     fbk         elapsed times corrected as FBK-fairseq's StreamLAAL does it since its version 2.0
     fbk1        elapsed times corrected as its earlier versions did it; differs from fbk only where recordings are cut
+    first       when the token was first shown, even if it was erased in between and came back
+    stable      since when it was there for good: the ideal clock, under the name that is used beside `first`
 
-The last three exist to reproduce published numbers: they charge a token the computation of its own step, but no backlog
-from the steps before. Elapsed times that count only their own step, as simulstream's do, need no correction.
+omnisteval, fbk and fbk1 exist to reproduce published numbers: they charge a token the computation of its own step, but
+no backlog from the steps before. Elapsed times that count only their own step, as simulstream's do, need no
+correction.
 
 Rounding puts no token before its delay, and the tokens of one step have the same time.
 
-Segments cut from a stream do not show what was computed before them. So the last four clocks are computed on the whole
+Segments cut from a stream do not show what was computed before them. So queue and these three are computed on the whole
 recording before it is cut, and the segments keep the times of their tokens as columns (`queue_times`, …).
 """
 
@@ -196,6 +199,16 @@ def _fbk(run: Run, begin: Ragged | None) -> Ragged:
     return Ragged.from_rows([list(_by_fbk(*row)) for row in rows])
 
 
+def _first(run: Run) -> Ragged:
+    """The delays, where nothing was ever erased; where the log has `first_times`, `clock` takes these."""
+    if len(run.delays.values) and (run.erased is None or not (run.erased == 0).all()):
+        raise MetricError(
+            "it needs the time at which each token was first shown, and the log does not have it (`first_times`)\n"
+            "  fix: score the log of a system that revises what it wrote: a stream, simulstream's or SLTev's."
+        )
+    return run.delays
+
+
 CLOCKS: dict[str, Callable[[Run, Ragged | None], Ragged]] = {
     "ideal": lambda run, _: run.delays,
     "elapsed": lambda run, _: _elapsed(run),
@@ -203,6 +216,8 @@ CLOCKS: dict[str, Callable[[Run, Ragged | None], Ragged]] = {
     "omnisteval": lambda run, _: _omnisteval(run),
     "fbk": _fbk,
     "fbk1": lambda run, _: _fbk(run, None),
+    "first": lambda run, _: _first(run),
+    "stable": lambda run, _: run.delays,
 }
 
 
@@ -226,7 +241,7 @@ def clock(run: Run, name: str, begin: Ragged | None = None) -> Ragged:
         >>> clock(cut, "queue").tolist()
         [[0.0, 400.0]]
     """
-    if name != "ideal" and run.unit != "ms":
+    if name not in ("ideal", "first", "stable") and run.unit != "ms":
         raise MetricError(
             "the source is counted in tokens and elapsed time in milliseconds\n"
             "  fix: ask for the ideal clock, or score a log of speech input."

@@ -44,6 +44,7 @@ __all__ = [
     "read",
     "read_runs",
     "running",
+    "translation_lag",
     "waits",
 ]
 
@@ -71,6 +72,13 @@ def ap(g: Floats, x: Floats, y: Floats) -> Floats:
     """AP (eq. 1): Σ g(t) / (|x|·|y|)."""
     mean: Floats = g.sum(axis=1) / (x * y)[:, 0]
     return mean
+
+
+def translation_lag(g: Floats, x: Floats) -> Floats:
+    """Σ max(0, g(t) − t·|x|/|y|): by how much the tokens are later than the source that they stand for, if at all."""
+    y = g.shape[1]
+    late: Floats = np.maximum(g - np.arange(1, y + 1) * x / y, 0.0).sum(axis=1)
+    return late
 
 
 def waits(g: Floats) -> Floats:

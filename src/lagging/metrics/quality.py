@@ -1,28 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quality beside latency: BLEU, chrF and TER as sacreBLEU computes them, and Latency BLEU.
+"""Quality beside latency: BLEU, chrF, chrF++ and TER as sacreBLEU computes them, and Latency BLEU.
 
-Their statistics are sacreBLEU's own, one row per segment, so latency and quality can use the same resamples. sacreBLEU
-is imported when a quality metric is first computed.
+Their statistics are sacreBLEU's, one row per segment, so latency and quality can use the same resamples. sacreBLEU has
+the tokenizers, the formulas and the signatures; n-grams are counted by `ngrams.py`, for many segments at once, and
+tests compare every count with sacreBLEU's. sacreBLEU is imported when a quality metric is first computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.data.ragged import Floats
+from lagging.data.ragged import Floats, Ints
 from lagging.data.tokens import spans
-from lagging.errors import MetricError, MetricNameError
+from lagging.errors import MetricError, MetricNameError, UnavailableError
+from lagging.metrics.lexicon import Lexicon, encode_characters
+from lagging.metrics.ngrams import Symbols, count_matches, count_ngrams
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     from lagging.metrics.schedule import Schedule
+
+Texts = tuple[str, ...]
+Count = Callable[[Texts, Texts], Ints | Floats]
+"""Hypotheses and references → a row of statistics for each segment."""
+
+SEGMENTS_AT_ONCE = 1 << 12
+"""Statistics of so many segments are counted at once, so that little memory is used."""
+
+WORDS = 2
+"""The highest order of n-grams of words in chrF++."""
+
+BY_WORD = ("13a", "none", "char")
+"""Tokenizers of sacreBLEU to which it does not matter what stands before and after a word."""
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 POST = """\
@@ -36,7 +55,7 @@ NO_REFERENCE = "No reference, or an empty one: the segment is left out, and coun
 TOK = Param("tok", "13a", "sacreBLEU's tokenizer; zh, ja-mecab, ko-mecab or char for scripts without spaces", (), str)
 
 
-def _bleu(tok: str = "13a", **options: Any) -> SacreMetric:
+def _bleu(tok: str = "13a", **options: Any) -> BLEU:
     from sacrebleu.metrics.bleu import BLEU
 
     if tok not in BLEU.TOKENIZERS:
@@ -44,14 +63,18 @@ def _bleu(tok: str = "13a", **options: Any) -> SacreMetric:
         raise MetricNameError(f"sacreBLEU has no tokenizer {tok!r}; it has {names}")
     try:
         return BLEU(tokenize=tok, force=True, **options)
-    except (ImportError, RuntimeError) as error:
-        raise MetricError(f"sacreBLEU's tokenizer {tok} cannot be used here: {error}") from None
+    except (ImportError, RuntimeError, OSError) as error:
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tok, "spm")
+        what = f"sacreBLEU's tokenizer {tok} is not installed here: pip install 'lagging[{extra}]'"
+        raise UnavailableError(
+            what if extra != "spm" else f"{what} ({str(error).strip() or 'no more is known'})"
+        ) from None
 
 
-def _chrf() -> SacreMetric:
+def _chrf(words: int = 0) -> CHRF:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF()
+    return CHRF(word_order=words)
 
 
 def _ter() -> SacreMetric:
@@ -60,15 +83,69 @@ def _ter() -> SacreMetric:
     return TER()
 
 
-def _statistics(scorer: SacreMetric, s: Schedule) -> Floats:
+def _statistics(s: Schedule, count: Count) -> Floats:
     """The sufficient statistics, in sacreBLEU's sense, of each segment; NaN where there is no reference."""
-    texts = [(p or "", r) for p, r in zip(s.predictions, s.references, strict=True) if r]
-    # one pair more, so that the number of columns is known even if no segment has a reference
-    hypotheses, references = zip(*texts, ("", ""), strict=True)
-    rows = np.array(scorer._extract_corpus_statistics(hypotheses, [references]), float)
-    statistics = np.full((len(s.references), rows.shape[1]), np.nan)
-    statistics[[bool(r) for r in s.references]] = rows[:-1]
+    judged = [bool(reference) for reference in s.references]
+    hypotheses = [text or "" for text in compress(s.predictions, judged)]
+    references = [text or "" for text in compress(s.references, judged)]
+    # no texts at the end, so that the number of columns is known even if no segment has a reference
+    parts = [slice(start, start + SEGMENTS_AT_ONCE) for start in range(0, len(references) + 1, SEGMENTS_AT_ONCE)]
+    rows = np.concatenate([count(tuple(hypotheses[part]), tuple(references[part])) for part in parts])
+    statistics = np.full((len(judged), rows.shape[1]), np.nan)
+    statistics[judged] = rows
     return statistics
+
+
+@cache
+def _lexicon(tok: str) -> Lexicon:
+    """The numbers of the tokens that sacreBLEU's tokenizer makes."""
+    tokenizer = _bleu(tok).tokenizer
+    if tok not in BY_WORD:
+        return Lexicon(lambda line: tokenizer(line).split())
+    if tok == "13a":  # it separates punctuation alone
+        return Lexicon(lambda word: [word] if word.isalnum() else tokenizer(word).split(), by_word=True)
+    return Lexicon(lambda word: tokenizer(word).split(), by_word=True)
+
+
+def _bleu_counts(tok: str) -> Count:
+    """The statistics that sacreBLEU has for BLEU: |hyp|, |ref|, 4 × correct, 4 × total."""
+
+    def count(hypotheses: Texts, references: Texts) -> Ints:
+        ours, theirs = _lexicon(tok).encode(hypotheses, references)
+        lengths = [ours.lengths[:, None], theirs.lengths[:, None]]
+        return np.hstack([*lengths, count_matches(ours, theirs, 4), count_ngrams(ours, 4)])
+
+    return count
+
+
+@cache
+def _chrf_lexicon() -> Lexicon:
+    """The numbers of the words of chrF++, which has an own way to separate punctuation."""
+    return Lexicon(_chrf()._remove_punctuation, by_word=True)
+
+
+def _chrf_counts(words: int) -> Count:
+    """The statistics that sacreBLEU has for chrF: |hyp|, |ref| matches of characters (6 orders), then of words."""
+
+    def triples(ours: Symbols, theirs: Symbols, order: int) -> Ints:
+        total = count_ngrams(theirs, order)
+        # sacreBLEU does not count n-grams of an order that the reference does not have
+        written = np.where(total > 0, count_ngrams(ours, order), 0)
+        return np.stack([written, total, count_matches(ours, theirs, order)], axis=-1).reshape(len(total), 3 * order)
+
+    def count(hypotheses: Texts, references: Texts) -> Ints:
+        columns = [triples(*encode_characters(hypotheses, references), 6)]
+        if words:
+            columns.append(triples(*_chrf_lexicon().encode(hypotheses, references), words))
+        return np.hstack(columns)
+
+    return count
+
+
+def _ter_counts(hypotheses: Texts, references: Texts) -> Floats:
+    """The statistics that sacreBLEU has for TER: edits and the length of the reference."""
+    rows = _ter()._extract_corpus_statistics(hypotheses, [references])
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
 def _corpus(make: Callable[[], SacreMetric]) -> Callable[[Floats], float]:
@@ -104,7 +181,7 @@ NO_PRECISION = -9999999999
 
 
 def _chrf_from_sums(sums: Floats) -> Floats:
-    """The chrF2 of sacreBLEU, from sums of its statistics: 6 × (|hyp|, |ref|, matches); only orders that both have."""
+    """The chrF or chrF++ of sacreBLEU, from sums of |hyp|, |ref|, matches of each order; only orders that both have."""
     hypothesis, reference, match = (sums[..., column::3] for column in range(3))
     both = (hypothesis > 0) & (reference > 0)
     orders = np.maximum(both.sum(axis=-1), 1)
@@ -154,7 +231,7 @@ def _signature(make: Callable[..., SacreMetric]) -> Callable[[Metric], tuple[tup
     ),
 )
 def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
-    return _statistics(_bleu(tok), s)
+    return _statistics(s, _bleu_counts(tok))
 
 
 @register(
@@ -174,7 +251,28 @@ def _bleu_metric(s: Schedule, *, tok: str = "13a") -> Floats:
     edge_cases=(NO_REFERENCE, "An empty hypothesis counts: it translates nothing."),
 )
 def _chrf_metric(s: Schedule) -> Floats:
-    return _statistics(_chrf(), s)
+    return _statistics(s, _chrf_counts(0))
+
+
+@register(
+    "chrF++",
+    unit="points",
+    higher_is_better=True,
+    clocked=False,
+    needs={"prediction", "reference"},
+    aliases=("chrFpp",),
+    aggregate=_corpus(partial(_chrf, WORDS)),
+    from_sums=_chrf_from_sums,
+    segment_values=_each(partial(_chrf, WORDS)),
+    describe=_signature(partial(_chrf, WORDS)),
+    summary="chrF++, which counts words and pairs of words beside characters, as sacreBLEU computes it.",
+    formula="as sacreBLEU, with word_order = 2",
+    paper="Popović 2017; Post 2018",
+    bibtex=POST,
+    edge_cases=(NO_REFERENCE, "An empty hypothesis counts: it translates nothing."),
+)
+def _chrf_plus_plus(s: Schedule) -> Floats:
+    return _statistics(s, _chrf_counts(WORDS))
 
 
 @register(
@@ -193,7 +291,7 @@ def _chrf_metric(s: Schedule) -> Floats:
     edge_cases=(NO_REFERENCE, "An empty hypothesis counts: it translates nothing."),
 )
 def _ter_metric(s: Schedule) -> Floats:
-    return _statistics(_ter(), s)
+    return _statistics(s, _ter_counts)
 
 
 def _sentence_bleu_signature(metric: Metric) -> tuple[tuple[str, str], ...]:

@@ -36,6 +36,8 @@ CLOCK_COLUMNS = {
     "omnisteval": frozenset({"elapsed", "compute", "steps", "omnisteval_times"}),
     "fbk": frozenset({"elapsed", "compute", "steps", "fbk_times"}),
     "fbk1": frozenset({"elapsed", "compute", "steps", "fbk1_times"}),
+    "first": frozenset({"first_times", "erased"}),
+    "stable": frozenset[str](),
 }
 """Which columns of a log each clock needs."""
 CLOCKS = tuple(CLOCK_COLUMNS)

@@ -12,6 +12,7 @@ from typing import Literal
 from lagging.data.plugins import load_plugins
 from lagging.data.ragged import Floats
 from lagging.errors import MetricNameError, did_you_mean
+from lagging.metrics.elsewhere import elsewhere
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
 
 __all__ = ["add", "metric", "metric_among", "register", "registered", "split_names"]
@@ -241,6 +242,10 @@ def _find(name: str) -> Metric:
         return _metrics[in_other_case[0]]
     if name.upper().endswith("_CA") and name[:-3]:
         return _find(name[:-3])(clock="elapsed")
+    if (family := elsewhere(name)) is not None:
+        raise MetricNameError(
+            f"{name} is computed by another program, and read from the file that this writes\n  fix: {family.fix(name)}"
+        )
     hint = "".join(f"\n  Perhaps it is of a package that is broken: {message}." for message in broken)
     raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}{hint}")
 

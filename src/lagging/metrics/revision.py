@@ -23,6 +23,7 @@ import numpy as np
 from lagging.data.exact import exact_sum
 from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
+from lagging.metrics import kernels
 from lagging.metrics.record import MEANS, Param
 from lagging.metrics.registry import register
 
@@ -121,6 +122,35 @@ def _erased(s: Schedule, *, gone: bool) -> Floats:
 def _flicker(s: Schedule) -> Floats:
     revisions = s.column("revisions")
     return np.stack([s.column("erased"), np.where(revisions > 0, revisions, np.nan)], axis=1)
+
+
+@register(
+    "TL",
+    aggregate="ratio",
+    summary="Translation lag: how long after its share of the source a token was there for good.",
+    formula="TL = Σ max(0, g(t) − t·|x|/|y|) ÷ Σ |y|, over all tokens of the corpus",
+    latex=r"\mathrm{TL} = \frac{\sum \max(0,\; g(t) - t\,|x|/|y|)}{\sum |y|}",
+    paper="Arivazhagan et al. 2020 (arXiv:1912.03393), as MeetDot computes it (Arkhangorodsky et al. 2021)",
+    bibtex="""\
+@inproceedings{arivazhagan-etal-2020-strategies,
+  title     = {Re-Translation Strategies for Long Form, Simultaneous, Spoken Language Translation},
+  author    = {Arivazhagan, Naveen and Cherry, Colin and I, Te and Macherey, Wolfgang and Baljekar, Pallavi and Foster,
+               George},
+  booktitle = {IEEE International Conference on Acoustics, Speech and Signal Processing},
+  year      = {2020}
+}""",
+    edge_cases=(
+        "A token is compared with the end of its share of the source, which is taken to be spoken evenly; AL compares "
+        "it with the beginning of that share.",
+        "A token that is there before that has a lag of 0.",
+        "`TL(clock=first)` takes the time at which a token was first shown, even if it was erased in between.",
+        "The mean is over the tokens of the corpus, and not over segments.",
+        "The empty hypothesis is undefined.",
+    ),
+)
+def _tl(s: Schedule) -> Floats:
+    y = s.g.lengths.astype(np.float64)
+    return np.stack([s.by_row(kernels.translation_lag, s.x), np.where(y > 0, y, np.nan)], axis=1)
 
 
 def _times(s: Schedule, partial: bool) -> tuple[Ragged, Ragged]:

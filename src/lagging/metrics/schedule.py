@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ __all__ = ["REASONS", "Schedule", "Schedules"]
 
 REASONS = ("", "empty hypothesis", "empty source", "no reference", "empty reference")
 """Why a segment has no value: the text of each code of `Schedule.undefined`."""
+
+
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Schedule:
     length_from_hypothesis: npt.NDArray[np.bool_]
     strip: bool
     _durations: Ragged | None = None
-    _shared: dict[str, Floats] = field(default_factory=dict)
+    _shared: dict[str, Any] = field(default_factory=dict)
     _undefined: dict[tuple[bool, ...], npt.NDArray[np.int8]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
@@ -84,9 +87,14 @@ class Schedule:
     def cutoff(self) -> Floats:
         """τ of every segment."""
         self.used.add("cutoff")
-        if "cutoff" not in self._shared:
-            self._shared["cutoff"] = self.g.by_row(kernels.cutoff, self._source_end)
-        return self._shared["cutoff"]
+        return self.share("cutoff", lambda: self.g.by_row(kernels.cutoff, self._source_end))
+
+    def share(self, name: str, compute: Callable[[], Shared]) -> Shared:
+        """What several metrics need of these times: computed when the first of them asks for it."""
+        if name not in self._shared:
+            self._shared[name] = compute()
+        shared: Shared = self._shared[name]
+        return shared
 
     @cached_property
     def _lags(self) -> Ragged:
@@ -179,6 +187,8 @@ WHERE = {
     "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
     "erased": "\n  fix: score the log of a system that revises what it wrote: simulstream's or SLTev's.",
     "gone": "\n  fix: score SLTev's log.",
+    "spoken": ", the source words with their times\n"
+    "  fix: give `--word-times FILE`; in Python, `lagging.with_word_times`.",
 }
 """Which logs have a column that most logs do not have."""
 
@@ -198,7 +208,7 @@ class _Times:
     ideal: Ragged
     durations: Ragged | None
     charged: npt.NDArray[np.bool_]
-    shared: dict[str, Floats] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 class Schedules:

@@ -13,9 +13,10 @@ from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.data.tokens import tokens
 from lagging.errors import MetricError
-from lagging.metrics import kernels, metric
+from lagging.metrics import clocks, kernels, metric
 from lagging.metrics.conventions import PAPER, Convention
 from lagging.metrics.schedule import Schedules
+from lagging.metrics.words import pair_words
 from lagging.scoring.log import score
 from lagging.scoring.scores import Score, Scores
 
@@ -35,10 +36,13 @@ class Timeline:
         target: the target tokens; empty strings where the log has no text.
         read: the source words read right before each target token; empty where they are not known.
         delays: g(t).
+        first: when each token was first shown; None if nothing was revised, or that is not known.
         effective_delays: g'(t).
         ideal: (t−1)d, when the ideal translator writes.
         lags: g(t) − (t−1)d.
         effective_lags: g'(t) − (t−1)d.
+        spoken: the source word of each target token, where word times are there; empty where it has none.
+        word_lags: how long after the end of its source word each target token appeared; NaN where it has none.
         broke: whether the read before t went further over budget than any read before it.
         scores: the scores of the sentence.
     """
@@ -52,12 +56,15 @@ class Timeline:
     target: tuple[str, ...]
     read: tuple[str, ...]
     delays: Floats
+    first: Floats | None
     effective_delays: Floats
     ideal: Floats
     lags: Floats
     effective_lags: Floats
     broke: tuple[bool, ...]
     scores: tuple[Score, ...]
+    spoken: tuple[str, ...] = ()
+    word_lags: Floats | None = None
 
     _repr_html_ = notebooks.html
 
@@ -104,6 +111,7 @@ def timeline(
     ideal: Floats = np.arange(len(g), dtype=np.float64) * d
     broke = kernels.over_budget(lags)[0] == np.arange(len(g)) if len(g) and x else undefined[0] > 0
     scores: Scores = score(sentence, metrics, convention=convention)
+    source_words, word_lags = _spoken_words(sentence, convention) if sentence.spoken is not None else ((), None)
     return Timeline(
         id=sentence.id.item(0),
         unit=sentence.unit,
@@ -114,13 +122,28 @@ def timeline(
         target=tuple(words) if len(words) == len(g) else ("",) * len(g),
         read=_words_read(source, x, g) if sentence.unit == "token" else ("",) * len(g),
         delays=g,
+        first=None if sentence.first_times is None else clocks.clock(sentence, "first")[0][: len(g)],
         effective_delays=effective,
         ideal=ideal,
         lags=lags[0],
         effective_lags=np.maximum.accumulate(lags[0]),
         broke=tuple(broke.tolist()),
         scores=tuple(scores),
+        spoken=source_words,
+        word_lags=word_lags,
     )
+
+
+def _spoken_words(sentence: Run, convention: Convention) -> tuple[tuple[str, ...], Floats]:
+    """The source words of each target token, and how long after the end of the last of them it appeared."""
+    schedule = Schedules(sentence, convention).for_metric(metric("WordLag"))
+    owners = pair_words(schedule).owners[0].astype(int)
+    spoken, g = sentence.spoken, schedule.g[0]
+    assert spoken is not None
+    words, ends = spoken.words[0] or (), spoken.end[0]
+    of_token = [np.flatnonzero(owners == t).tolist() for t in range(len(g))]
+    texts = tuple(" ".join(words[k] for k in found) for found in of_token)
+    return texts, np.array([g[t] - ends[found[-1]] if found else np.nan for t, found in enumerate(of_token)])
 
 
 def _words_read(source: str | None, x: float, g: Floats) -> tuple[str, ...]:

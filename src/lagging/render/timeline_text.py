@@ -17,7 +17,9 @@ __all__ = ["draw"]
 
 BARS = "▁▂▃▄▅▆▇█"
 BROKE = "◀ this read went further over budget than any before it"
+SINCE = "since: from the end of its source word, under spoken, to g"
 LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
+REVISED = f"· ideal (t−1)d   ◇ first shown   ● stable g   ○ if writing takes time g'\n{BROKE}"
 
 
 def _scale(line: Timeline, width: int) -> float:
@@ -37,6 +39,8 @@ def _track(line: Timeline, t: int, width: int, scale: float) -> str:
         cells[i] = "─"
     cells[ideal] = "·"
     cells[effective] = "○"
+    if line.first is not None:
+        cells[min(max(round(float(line.first[t]) * scale), 0), width - 1)] = "◇"
     cells[real] = "●"
     return "".join(cells).rstrip()
 
@@ -108,28 +112,31 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     if not len(line.delays):
         return "\n".join([*head, "", "nothing was written"])
 
-    names = ["t", "read", "write", "g", "g'", "lag", "lag'", ""]
+    names = ["t", "read", "write", *(["first"] * (line.first is not None)), "g", "g'", "lag", "lag'", ""]
+    columns = (line.first, line.delays, line.effective_delays, line.lags, line.effective_lags)
     body = [
         [
             str(t + 1),
             terminal_text(line.read[t]),
             terminal_text(line.target[t]),
-            *(
-                _format_time(float(c[t]), line.unit)
-                for c in (line.delays, line.effective_delays, line.lags, line.effective_lags)
-            ),
+            *(_format_time(float(c[t]), line.unit) for c in columns if c is not None),
             "◀" if line.broke[t] else "",
         ]
         for t in range(len(line.delays))
     ]
     if not any(line.read):
         names, body = [n for n in names if n != "read"], [row[:1] + row[2:] for row in body]
+    if line.word_lags is not None:
+        at = names.index("g")
+        names[at:at] = ["spoken", "since"]
+        for t, row in enumerate(body):
+            row[at:at] = [terminal_text(line.spoken[t]), _format_time(float(line.word_lags[t]), line.unit)]
     if not any(line.target):
         i = names.index("write")
         names, body = [n for n in names if n != "write"], [row[:i] + row[i + 1 :] for row in body]
 
     widths = [max(cell_len(row[i]) for row in [names, *body]) for i in range(len(names))]
-    texts = [i for i, name in enumerate(names) if name in ("read", "write")]
+    texts = [i for i, name in enumerate(names) if name in ("read", "write", "spoken")]
     fixed = sum(w for i, w in enumerate(widths) if i not in texts) + 2 * len(names)
     room = max(0, width - fixed)
     for i in texts:
@@ -145,5 +152,7 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
     if len(line.delays) > width - 6:
         sparks = []
+    since = [] if line.word_lags is None else [SINCE]
     signatures = [str(score.signature) for score in line.scores]
-    return "\n".join([*head, "", *rows, "", *sparks, LEGEND if track else BROKE, *signatures])
+    legend = BROKE if not track else LEGEND if line.first is None else REVISED
+    return "\n".join([*head, "", *rows, "", *sparks, legend, *since, *signatures])

@@ -19,6 +19,7 @@ from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
 from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import Schedules
+from lagging.scoring.columns import Matching
 from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.poisson import RESAMPLES
@@ -68,13 +69,14 @@ class Accumulator:
         self._rows: dict[Metric, _Rows] = {}
         self._segments = _Segments(plan.keep)
         self._pending: list[Run] = []
+        self._matchings: dict[Metric, Matching] = {}
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics, as they were named."""
+        """The metrics, as they were named, and those of the columns."""
         if self.plan.metrics is None:
             raise DataError(Fault("nothing-given"))
-        return self.plan.metrics
+        return (*self.plan.metrics, *(column.metric for column in self.plan.external))
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -98,7 +100,9 @@ class Accumulator:
         if self.plan.summary and run.reference is None and run.reference_length is None:
             # other parts may have references; then these are segments without
             run = replace(run, reference=np.full(len(run), None, dtype=object))
-        part = score_part(run, self.plan)
+        if not self._matchings:
+            self._matchings = {column.metric: Matching(column, self.system) for column in self.plan.external}
+        part = score_part(run, self.plan, tuple(self._matchings.values()))
         self.add_notes(part.notes)
         self._scoring_notes = merge_notes([*self._scoring_notes, *part.scoring_notes])
         labels, group = _divide(run, len(self.plan.group_by))
@@ -158,6 +162,8 @@ class Accumulator:
             >>> one.scores()["DAL"].n
             2
         """
+        if self.plan.external or other.plan.external:
+            raise UsageError("a column is matched with the segments in order, so scores with one cannot be joined")
         self.plan = other.plan if self.plan.metrics is None else self.plan
         self._pending += other._pending
         self._segments.join(other._segments)
@@ -199,7 +205,12 @@ class Accumulator:
             whole = reduce(add, (metrics[m] for metrics in self.groups.values())).score()
             score = replace(whole, **columns) if self.plan.keeps_values else whole
         self._check_references(m, [score], system)
-        return score
+        return self._sign_column(score)
+
+    def _sign_column(self, score: Score) -> Score:
+        """The score with a signature that names its column, if it has one; it must fit the segments."""
+        matching = self._matchings.get(score.metric)
+        return score if matching is None else replace(score, signature=matching.sign(score.signature))
 
     def _check_references(self, m: Metric, scores: Sequence[Score], system: str = "") -> None:
         """Refuse a metric that needs references where no segment came with any."""
@@ -221,7 +232,7 @@ class Accumulator:
         ends: Sequence[Interval | None] = [self.intervals.get(key) for key in keys]
         if self.plan.seed is not None and not self.intervals:
             ends = poisson_intervals(tallies, confidence, resamples)
-        scores = [tally.score(interval) for tally, interval in zip(tallies, ends, strict=True)]
+        scores = [self._sign_column(tally.score(end)) for tally, end in zip(tallies, ends, strict=True)]
         width = len(self.metrics)
         for column, m in enumerate(self.metrics):
             self._check_references(m, scores[column::width])
@@ -249,22 +260,25 @@ class _Rows:
     Attributes:
         rows, codes: of each part.
         meta: metric, unit and signature of all parts.
+        unavailable: why the metric cannot be computed here; empty if it can.
     """
 
     rows: list[Statistics] = field(default_factory=list)
     codes: list[Codes] = field(default_factory=list)
     meta: Tally | None = None
+    unavailable: str = ""
 
     def add(self, part: Part, m: MetricPart) -> None:
         """Add the segments of a part."""
         n, (signature,) = len(m.codes), part.signatures(m)
         meta = Tally(m.metric, m.resolved, m.unit, signature, part.written, n, int((m.codes == 0).sum()), {}, ())
-        self.join(_Rows([m.rows], [m.codes], meta))
+        self.join(_Rows([m.rows], [m.codes], meta, m.unavailable))
 
     def join(self, other: _Rows) -> None:
         """Add the segments of another, which come next."""
         self.rows += other.rows
         self.codes += other.codes
+        self.unavailable = self.unavailable or other.unavailable
         if other.meta is not None:
             self.meta = other.meta if self.meta is None else self.meta + other.meta
 
@@ -276,7 +290,7 @@ class _Rows:
         reasons, counts = {}, {}
         for code, count in enumerate(np.bincount(codes).tolist()):
             if code and count:
-                text = reason(m, code)
+                text = reason(m, code, self.unavailable)
                 reasons[text] = tuple(columns["ids"][codes == code].tolist()) if keeps_values else ()
                 counts[text] = count
         return Score(

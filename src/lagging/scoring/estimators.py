@@ -6,6 +6,7 @@ from __future__ import annotations
 from lagging.data.ragged import Ragged
 from lagging.errors import UsageError
 from lagging.metrics import Metric
+from lagging.metrics.record import missing
 from lagging.scoring.scores import Score
 from lagging.stats import Aggregation, Estimator, Quantile, Units, estimator_of_sums
 
@@ -53,6 +54,8 @@ def score_estimator(score: Score, units: Units) -> Estimator | str:
             return "it pools tokens in a way that cannot be resampled"
         p = float(str(metric.get(metric.quantile)))
         return Quantile.make(statistics, units, p) if 0 < p < 100 else "the largest or smallest value has no interval"
+    if statistics.shape[1] == 1 and missing(statistics).all():  # also of a metric that cannot be computed here
+        return estimator_of_sums(statistics, "mean", units)
     aggregation = aggregation_of(metric)
     if aggregation is None:
         return "it is not a function of sums, so it cannot be resampled"

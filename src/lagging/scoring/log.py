@@ -12,10 +12,12 @@ from typing import Any
 from lagging.data.run import TIMES, Run
 from lagging.errors import DataError, Fault, Note, UsageError
 from lagging.formats import ReadOptions, scan_log
+from lagging.formats.reader import add_spoken_words
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
 from lagging.scoring.accumulator import Accumulator
+from lagging.scoring.columns import Column, Columns
 from lagging.scoring.part import Part
 from lagging.scoring.plan import Plan
 from lagging.scoring.processes import ParallelLog, plan_parallel
@@ -37,6 +39,8 @@ class Log:
         cutting: how its streams are cut into segments, and which files give the texts.
         progress: called with the number of bytes read since the last call.
         quarantine: called with every fault; faulty rows are then left out.
+        columns: scores of the segments from elsewhere, from which the system takes its own.
+        aliases: other names by which columns may name the system.
     """
 
     paths: Paths
@@ -45,6 +49,8 @@ class Log:
     cutting: Cutting = field(default_factory=Cutting)
     progress: Callable[[int], None] | None = None
     quarantine: Callable[[Fault], None] | None = None
+    columns: Columns | None = None
+    aliases: tuple[str, ...] = ()
 
     def parts(self, plan: Plan) -> Iterator[Run]:
         """The parts of the log, with the columns that a Plan needs; all in one part, if its streams are cut."""
@@ -100,6 +106,8 @@ class Log:
             if not accumulators:
                 if on_first is not None:
                     on_first(part)
+                if self.columns is not None:
+                    plan = replace(plan, external=self.columns.take(part.name, *self.aliases))
                 plans = [plan, *(p for decide in more if (p := decide(part)) is not None)]
                 accumulators = [Accumulator(p.resolve(part), part.name) for p in plans]
                 if isinstance(parallel, ParallelLog) and parallel.score(accumulators):
@@ -118,6 +126,8 @@ class Log:
             return ""
         if self.cutting.requested:
             return "a whole recording is needed to cut it"
+        if self.columns is not None and self.columns.metrics:
+            return "--column is matched with the segments in order"
         if on_part is not None:
             return "--segment-scores with --by writes the segments in order"
         options = self._options(plan)
@@ -129,6 +139,10 @@ def score(
     metrics: Iterable[str | Metric] | str | None = None,
     *,
     convention: str | Convention = "paper",
+    columns: Iterable[Column] = (),
+    word_times: str | Path | None = None,
+    word_alignment: str | Path | None = None,
+    aligned_with: str = "hypothesis",
 ) -> Scores:
     """Score a Run, or a Run that comes in parts.
 
@@ -137,12 +151,15 @@ def score(
         metrics: names or Metric records; if not given those of `lagging score`: AP, AL, LAAL and DAL, and BLEU where
             there are references.
         convention: "paper" (default), "simuleval" or "omnisteval"; shows in the signatures by its effects.
+        columns: scores of the segments that another program computed, such as COMET; `lagging.read_column` reads them.
+        word_times, word_alignment, aligned_with: as in `lagging.read`, for a Run that was read without them.
 
     Returns:
         Scores, by metric.
 
     Raises:
         MetricError: a metric is unknown, or cannot be computed on this Run.
+        DataError: a column does not have one score for each segment.
 
     Example:
         >>> import lagging
@@ -155,9 +172,16 @@ def score(
     """
     if isinstance(run, str | PathLike):
         raise UsageError(f"score takes a Run: lagging.score(lagging.read({str(run)!r}), …)")
-    accumulator = Accumulator(Plan.make(metrics, convention))
+    given = Columns(columns)
+    words = ReadOptions(word_times=word_times, word_alignment=word_alignment, aligned_with=aligned_with)
+    if word_times is not None:
+        run = add_spoken_words(run if isinstance(run, Run) else Run.concat(list(run)), words)
+    accumulator = Accumulator(Plan.make(metrics, convention, external=given.every))
     system = ""
     for part in [run] if isinstance(run, Run) else run:
+        if given.every and not system:
+            given.check([part.name])
+            accumulator.plan = replace(accumulator.plan, external=given.take(part.name))
         accumulator.add(part)
         system = part.name
     return accumulator.scores(system)
@@ -170,6 +194,7 @@ def score_files(
     convention: str | Convention = "paper",
     jobs: int | None = None,
     name: str | None = None,
+    columns: Iterable[Column] = (),
     **options: Any,
 ) -> Scores:
     r"""Score a log without holding it in memory, on all cores where that pays, as `lagging score` does.
@@ -180,6 +205,7 @@ def score_files(
         convention: as in `lagging.score`.
         jobs: the number of processes; 1 to read in order. The scores are the same.
         name: name of the system.
+        columns: as in `lagging.score`.
         options: as in `lagging.scan`: format, level, unit, repair, strip, …
 
     Raises:
@@ -194,8 +220,12 @@ def score_files(
         Scores('wait-4', AL=4, DAL=4)
     """
     systems: list[str] = []
-    log = Log(paths, ReadOptions(**options), name)
+    given = Columns(columns)
+    log = Log(paths, ReadOptions(**options), name, columns=given)
     (accumulator,) = log.score(
-        Plan.make(metrics, convention), jobs=jobs, on_first=lambda first: systems.append(first.name)
+        Plan.make(metrics, convention, external=given.every),
+        jobs=jobs,
+        on_first=lambda first: systems.append(first.name),
     )
+    given.check_taken(systems)
     return accumulator.scores(systems[0])

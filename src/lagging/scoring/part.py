@@ -13,12 +13,13 @@ import numpy.typing as npt
 from lagging.data.checks import number
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Run
-from lagging.data.tokens import is_unspaced
-from lagging.errors import MetricError, Note, merge_notes
+from lagging.data.scripts import SAMPLE, are_unspaced
+from lagging.errors import MetricError, Note, UnavailableError, merge_notes
 from lagging.metrics import Metric
 from lagging.metrics.clocks import find_cumulative_elapsed
 from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import REASONS, Schedules
+from lagging.scoring.columns import Matching, is_read
 from lagging.scoring.plan import Plan
 from lagging.scoring.scores import Score, Scores, Undefined
 from lagging.scoring.signature import Signature
@@ -38,9 +39,9 @@ UNITS = {
 """The unit of a value, by the metric's unit and the log's; a ratio, a count and points have none."""
 
 
-def reason(m: Metric, code: int) -> str:
-    """Why a segment has no value, in words."""
-    return REASONS[code] if code < len(REASONS) else m.undefined
+def reason(m: Metric, code: int, unavailable: str = "") -> str:
+    """Why a segment has no value, in words; `unavailable` says why the whole metric has none."""
+    return REASONS[code] if code < len(REASONS) else unavailable or m.undefined
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class MetricPart:
         codes: why each segment has no value; 0 if it has one.
         length: whose length is |y|.
         length_from_hypothesis: whether the hypothesis length stands in for that of a missing reference.
+        unavailable: why the metric cannot be computed here; empty if it can.
     """
 
     metric: Metric
@@ -63,6 +65,7 @@ class MetricPart:
     codes: Codes
     length: str
     length_from_hypothesis: npt.NDArray[np.bool_]
+    unavailable: str = ""
 
     @cached_property
     def segments(self) -> Floats:
@@ -105,7 +108,7 @@ class Part:
         defined = count(m.codes == 0)
         marked, dropped = count(self.run.marked), count(self.run.eos)
         replaced = count(m.length_from_hypothesis)
-        more = m.resolved.describe(m.resolved) if m.resolved.describe is not None else ()
+        more = m.resolved.describe(m.resolved) if m.resolved.describe is not None and not m.unavailable else ()
         fields, name = self._fields(m), m.resolved.name_with_params
         by_counts: dict[tuple[int, str | None, int], Signature] = {}
         signatures = []
@@ -120,11 +123,14 @@ class Part:
     def _fields(self, m: MetricPart) -> dict[str, str | None]:
         """The fields of a signature that are the same for all segments."""
         resolved, run, convention = m.resolved, self.run, self.plan.convention
+        if is_read(resolved):
+            return {"seg": run.seg, "mean": "segment"}
         timed = resolved.has("clock")
         counted = timed or "tokens" in resolved.needs
         by_reference = resolved.uses("length") and m.length != "hypothesis"
         cut = run.seg not in ("none", "given")  # by tokens of this level, and, in a unit, by their times
         tolerance = convention.tolerance
+        spoken = run.spoken if "spoken" in resolved.needs else None
         return {
             "unit": run.unit if counted or resolved.unit == "time" or cut else None,
             "length": m.length if resolved.uses("length") else None,
@@ -137,6 +143,10 @@ class Part:
             "count": convention.count if by_reference and convention.count != "standard" else None,
             "repair": "+".join(sorted(name for name, count in run.repaired if count)) or None,
             "strip": "+".join(sorted(kind for kind, count in run.stripped if count)) or None,
+            "words": None if spoken is None else spoken.times,
+            "match": None if spoken is None else spoken.match,
+            "align": None if spoken is None else spoken.alignment or None,
+            **(dict(run.given) if counted or cut else {}),
         }
 
     def _eos(self, resolved: Metric, marked: int, dropped: int) -> str | None:
@@ -151,9 +161,14 @@ class Part:
         """What a reader of the scores must know about the log."""
         notes = list(self.run.notes)
         resolved = [m.resolved for m in self.metrics]
-        if any(m.has("tok") and m.get("tok") == "13a" for m in resolved) and _is_unspaced(self.run):
+        tokenizers = {str(m.get("tok")) for m in resolved if m.has("tok")}
+        if "13a" in tokenizers and self.run.reference is not None and are_unspaced(self.run.reference, SAMPLE):
             text = "BLEU with the tokenizer 13a means little: ask for BLEU(tok=zh), ja-mecab or char"
             notes.append(Note("SCRIPT WITHOUT SPACES", text))
+        elif self.plan.default_bleu and (chosen := tokenizers & {"zh", "char"}):
+            text = f"of most references, so BLEU is counted with the tokenizer {chosen.pop()}, not with 13a"
+            notes.append(Note("SCRIPT WITHOUT SPACES", text))
+        notes += [Note("UNDEFINED", f"{m.metric!r}: {m.unavailable}") for m in self.metrics if m.unavailable]
         if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (
             names := find_cumulative_elapsed(self.run)
         ):
@@ -181,7 +196,9 @@ class Part:
             notes.append(Note("repaired", f"by --repair {name}", count))
         for kind, count in sorted(run.stripped):
             notes.append(Note("stripped", f"{kind}, of hypotheses and references", count, noun="token"))
-        replaced = max(int(m.length_from_hypothesis.sum()) for m in self.metrics)
+        if run.spoken is not None and not any("spoken" in m.resolved.needs for m in self.metrics):
+            notes.append(Note("WORD TIMES NOT USED", "no metric here needs them: ask for WordLag, MAAL or EVS"))
+        replaced = max((int(m.length_from_hypothesis.sum()) for m in self.metrics), default=0)
         if replaced:
             text = "the hypothesis length stands in for that of the reference"
             if self.has_references and run.level == "token":
@@ -194,7 +211,7 @@ class Part:
         scores = []
         for m in self.metrics:
             reasons = {
-                reason(m.metric, code): tuple(self.run.id[m.codes == code].tolist())
+                reason(m.metric, code, m.unavailable): tuple(self.run.id[m.codes == code].tolist())
                 for code in sorted(set(m.codes.tolist()) - {0})
             }
             scores.append(
@@ -213,8 +230,13 @@ class Part:
         return Scores(scores, system, merge_notes([*self.notes, *self.scoring_notes]))
 
 
-def score_part(run: Run, plan: Plan) -> Part:
+def score_part(run: Run, plan: Plan, matchings: Sequence[Matching] = ()) -> Part:
     """Score a Run.
+
+    Args:
+        run: the Run.
+        plan: the Plan.
+        matchings: the columns of the Plan, matched with the segments before these.
 
     Raises:
         MetricError: a metric cannot be computed on it; the message names metric and log.
@@ -226,6 +248,11 @@ def score_part(run: Run, plan: Plan) -> Part:
         try:
             schedule = schedules.for_metric(resolved)
             rows = resolved.statistics(schedule)
+        except UnavailableError as error:
+            none, codes = np.full((len(run), 1), np.nan), np.full(len(run), len(REASONS), dtype=np.int8)
+            unit, length = UNITS.get((m.unit, run.unit), m.unit), np.zeros(len(run), dtype=bool)
+            metrics.append(MetricPart(m, resolved, unit, none, codes, "hypothesis", length, str(error)))
+            continue
         except MetricError as error:
             where = run.origin.path or run.name
             raise type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
@@ -233,10 +260,8 @@ def score_part(run: Run, plan: Plan) -> Part:
         codes[~resolved.has_value(rows) & (codes == 0)] = len(REASONS)
         unit = UNITS.get((m.unit, run.unit), m.unit)
         metrics.append(MetricPart(m, resolved, unit, rows, codes, schedule.length, schedule.length_from_hypothesis))
+    for matching in matchings:
+        m, rows = matching.column.metric, matching.take(run.id)[:, None]
+        codes = np.where(np.isnan(rows[:, 0]), len(REASONS), 0).astype(np.int8)
+        metrics.append(MetricPart(m, m, m.unit, rows, codes, "", np.zeros(len(run), dtype=bool)))
     return Part(run, plan, tuple(metrics))
-
-
-def _is_unspaced(run: Run) -> bool:
-    """Whether most references are in a script without spaces, as far as the first few show."""
-    sample: Sequence[str] = [] if run.reference is None else [text for text in run.reference[:200] if text]
-    return bool(sample) and 2 * sum(map(is_unspaced, sample)) > len(sample)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from lagging.data.run import Run
+from lagging.data.scripts import bleu_tokenizer
 from lagging.errors import MetricError, UsageError
 from lagging.metrics import Metric, metric
 from lagging.metrics.conventions import Convention
@@ -15,6 +16,7 @@ from lagging.metrics.conventions import convention as convention_named
 from lagging.scoring.poisson import SEED
 
 if TYPE_CHECKING:
+    from lagging.scoring.columns import Column
     from lagging.scoring.scores import Scores
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Keep",
     "Plan",
     "check_additive",
+    "default_bleu",
     "default_metrics",
     "default_resample",
 ]
@@ -31,6 +34,8 @@ __all__ = [
 DEFAULT_METRICS = ("AP", "AL", "LAAL", "DAL")
 LONGFORM_METRICS = ("LongYAAL", "StreamLAAL", "DAL", "StreamDAL")
 """Of segments cut from a stream, where AP has no meaning."""
+WORD_METRICS = ("WordLag", "WordsMatched")
+"""Beside the others, where the times of the source words are known."""
 
 Keep = Literal["all", "values", "keys", "sums"]
 """What is kept of segments. The scores are the same.
@@ -72,6 +77,9 @@ class Plan:
         keep: what is kept of segments; of groups, nothing but sums is.
         summary: whether percentiles of the segments' values are kept beside sums; groups always have them.
         seed: of a Poisson bootstrap over sums; None without one.
+        external: columns of scores that were made elsewhere, which are matched with the segments.
+        adds_bleu: whether BLEU is scored beside the metrics that were named, by the tokenizer that fits the references.
+        default_bleu: whether the references have decided the tokenizer of BLEU.
 
     Example:
         >>> Plan.make("AL").metrics
@@ -84,6 +92,9 @@ class Plan:
     keep: Keep = "all"
     summary: bool = False
     seed: int | None = None
+    external: tuple[Column, ...] = ()
+    adds_bleu: bool = False
+    default_bleu: bool = False
 
     @classmethod
     def make(
@@ -95,19 +106,26 @@ class Plan:
         keep: Keep = "all",
         summary: bool = False,
         seed: int | None = None,
+        external: Iterable[Column] = (),
+        adds_bleu: bool = False,
     ) -> Self:
         """Make a Plan of names.
+
+        A metric may also be named by a column: then it is read, and not computed.
 
         Raises:
             MetricError: there is no such metric, or it cannot be scored by group.
         """
         names = [metrics] if isinstance(metrics, str) else metrics
-        chosen = None if names is None else tuple(dict.fromkeys(metric(name) for name in names))
-        if chosen == ():
+        columns = tuple(external)
+        read = {column.name for column in columns}
+        chosen = None if names is None else tuple(dict.fromkeys(metric(n) for n in names if str(n) not in read))
+        if chosen == () and not columns:
             raise UsageError("no metric was named")
         groups = tuple(group_by)
         summary = summary or bool(groups) or seed is not None
-        plan = cls(chosen, convention_named(convention), groups, "sums" if summary else keep, summary, seed)
+        plan = cls(chosen, convention_named(convention), groups, "sums" if summary else keep, summary, seed, columns)
+        plan = replace(plan, adds_bleu=adds_bleu)
         return plan._checked()
 
     def _checked(self) -> Self:
@@ -117,9 +135,12 @@ class Plan:
 
     def resolve(self, run: Run) -> Self:
         """The same Plan with metrics: the defaults for a log that begins with this Run, if none were named."""
-        if self.metrics is not None:
-            return self
-        return replace(self, metrics=tuple(map(metric, default_metrics(run))))._checked()
+        if self.metrics is None:
+            return replace(self, metrics=tuple(map(metric, default_metrics(run))), default_bleu=True)._checked()
+        if self.adds_bleu:
+            metrics = (*self.metrics, metric(default_bleu(run)))
+            return replace(self, metrics=metrics, adds_bleu=False, default_bleu=True)._checked()
+        return self
 
     @property
     def resolved_metrics(self) -> dict[Metric, Metric]:
@@ -131,6 +152,7 @@ class Plan:
     def columns(self) -> set[str]:
         """The columns of a log that must be read: what the metrics need, and, where segments are kept, documents."""
         needed = {column for m in self.resolved_metrics.values() for column in m.columns}
+        needed |= {"prediction", "reference"} if self.adds_bleu else set()
         return needed if self.summary else {"document", *needed}
 
     @property
@@ -140,7 +162,9 @@ class Plan:
 
 
 def default_metrics(run: Run) -> tuple[str, ...]:
-    """The metrics that are scored if none is named: of latency, with BLEU where there are references.
+    """The metrics that are scored if none is named: of latency, with WordLag and BLEU where they can be computed.
+
+    The tokenizer of BLEU is the one that fits the references: see `default_bleu`.
 
     Args:
         run: a Run, or the first part of one.
@@ -162,10 +186,26 @@ def default_metrics(run: Run) -> tuple[str, ...]:
             "  fix: give each segment its `delays`, or its `reference`."
         )
     if run.unit == "none":
-        return "BLEU", "chrF"
+        return default_bleu(run), "chrF"
     is_longform = run.seg != "none" and run.offset is not None and run.recording_end is not None
     latency = LONGFORM_METRICS if is_longform else DEFAULT_METRICS
-    return (*latency, "BLEU") if quality else latency
+    words = WORD_METRICS if run.spoken is not None else ()
+    return (*latency, *words, default_bleu(run)) if quality else (*latency, *words)
+
+
+def default_bleu(run: Run) -> str:
+    """BLEU with the tokenizer that fits most references: `zh` for Chinese, `char` for other scripts without spaces.
+
+    Args:
+        run: a Run, or the first part of one; its first 200 references decide.
+
+    Example:
+        >>> import lagging
+        >>> default_bleu(lagging.Run.from_texts(["你好"], reference=["你好吗"]))
+        'BLEU(tok=zh)'
+    """
+    tokenizer = bleu_tokenizer(() if run.reference is None else run.reference)
+    return "BLEU" if tokenizer == "13a" else f"BLEU(tok={tokenizer})"
 
 
 def default_resample(*systems: Scores) -> str:

@@ -271,6 +271,8 @@ def plan_parallel(
         return "--on-error quarantine needs the log in order"
     if names := {"first", "last", "torn"} & set(options.repair):
         return f"--repair {sorted(names)[0]} needs the whole log"
+    if options.word_times is not None:
+        return "--word-times needs the whole log"
     sources = resolve_all(paths)
     if any(source.file is None or not source.file.is_file() for source in sources):
         return "standard input cannot be divided"

@@ -17,7 +17,7 @@ ALIGNERS = ("timed", "soft", "mwer", "omnisteval", "mweralign", "mwersegmenter")
 
 ORDER = (
     *("unit", "length", "clock", "level", "empty", "seg", "mean", "tol", "eos", "count", "noref", "repair", "strip"),
-    "common",
+    *("words", "match", "align", "times", "x", "common"),
 )
 """Fields between the metric and what only some metrics add; `n` and `v` come last."""
 INTERVAL = ("ci", "by", "method", "bs", "seed")
@@ -43,6 +43,10 @@ class Signature:
     | noref | how many hypothesis lengths stood in for a missing reference |
     | repair | which repairs changed something |
     | strip | which kinds of target tokens were stripped, with their delays |
+    | words | hash of the file with the times of the source words |
+    | match | how a source word is found in the output: by text or by alignment |
+    | align | what the word alignment is of, and the hash of its file |
+    | times, x | of an event stream, the unit of its times and the length of its source in ms, where they were given |
     | common | which segments a comparison left of those that the system has a value for, where it left some out |
     | ci, by, method, bs, seed | of an interval: its level in %, what was resampled, how, how often, the seed |
     | n, v | number of segments that count, version of lagging |
@@ -118,6 +122,17 @@ class Signature:
         last = tuple(pair for pair in plain if pair[0] in ("n", "v"))
         added = tuple((key, str(fields[key])) for key in INTERVAL)
         return Signature(self.metric, (*(pair for pair in plain if pair not in last), *added, *last))
+
+    def with_fields(self, **fields: str) -> Signature:
+        """The signature with more fields, before those of the interval.
+
+        Example:
+            >>> str(Signature.parse("COMET|mean:segment|n:5|v:0.2.0.dev0").with_fields(column="ec1a86ea"))
+            'COMET|mean:segment|column:ec1a86ea|n:5|v:0.2.0.dev0'
+        """
+        last = tuple(pair for pair in self.fields if pair[0] in (*INTERVAL, "n", "v"))
+        first = tuple(pair for pair in self.fields if pair not in last)
+        return Signature(self.metric, (*first, *fields.items(), *last))
 
     def get(self, key: str) -> str | None:
         """The value of a field, or None."""
@@ -198,6 +213,7 @@ class Settings:
         level, unit: what to read the log as.
         repair: repairs to make.
         strip: kinds of tokens to strip.
+        time_unit, source_length: what was given beside an event stream.
         aligner: what cut the streams, if one of ours did.
         interval: how to make the interval, if it has one.
     """
@@ -208,8 +224,15 @@ class Settings:
     unit: str | None
     repair: tuple[str, ...]
     strip: tuple[str, ...] = ()
+    time_unit: str | None = None
+    source_length: float | None = None
     aligner: str | None = None
     interval: IntervalSettings | None = None
+
+    @property
+    def read_settings(self) -> tuple[object, ...]:
+        """What signatures must agree in to be repeated together."""
+        return self.convention, self.repair, self.strip, self.time_unit, self.source_length
 
 
 def settings(signature: str | Signature) -> Settings:
@@ -246,6 +269,10 @@ def settings(signature: str | Signature) -> Settings:
         tolerance = float(signature.get("tol") or 1.0)
     except ValueError:
         raise UsageError(f"tol must be a number of ms, but is {signature['tol']!r}") from None
+    try:
+        length = float(signature["x"]) if signature.get("x") is not None else None
+    except ValueError:
+        raise UsageError(f"x must be a number of ms, but is {signature['x']!r}") from None
     repairs, stripped = signature.get("repair"), signature.get("strip")
     return Settings(
         metric=base(**chosen),
@@ -256,6 +283,8 @@ def settings(signature: str | Signature) -> Settings:
         unit=None if signature.get("unit") == "none" else signature.get("unit"),
         repair=tuple(repairs.split("+")) if repairs else (),
         strip=tuple(stripped.split("+")) if stripped else (),
+        time_unit=signature.get("times"),
+        source_length=length,
         aligner=seg if seg in ALIGNERS else None,
         interval=_interval(signature),
     )

@@ -141,9 +141,12 @@ class Tally:
             return "no sums over buckets were kept"
         if self.overflow or not all(math.isfinite(value) for column in self.sums for value in column):
             return "some segments have an infinite value, or nearly"
+        sums = sums_as_floats(self.bucket_sums)
+        if not self.n_defined and sums.shape[1] == 2:  # of a metric that cannot be computed here: one empty column
+            return estimator_of_unit_sums(sums, "mean")
         aggregation = aggregation_of(self.resolved)
         assert aggregation is not None  # `check_additive` refuses others
-        return estimator_of_unit_sums(sums_as_floats(self.bucket_sums), aggregation)
+        return estimator_of_unit_sums(sums, aggregation)
 
     def score(self, interval: Interval | None = None) -> Score:
         """A Score, which has the value but no segments."""
@@ -315,7 +318,7 @@ def _reasons(part: Part, m: MetricPart, group: Ints, groups: int) -> list[Reason
         for g, name in zip(group[where].tolist(), part.run.id[where].tolist(), strict=True):
             ids.setdefault(g, []).append(name)
         for g, names in ids.items():
-            reasons[g][reason(m.metric, code)] = (len(names), _sample(names))
+            reasons[g][reason(m.metric, code, m.unavailable)] = (len(names), _sample(names))
     return list(reasons)
 
 

@@ -4,7 +4,7 @@
 The others are: `unit` and `level` of the delays; for each step `arrivals` (how much source had been read) and `compute`
 (how many ms the agent took), and for each token the step that wrote it (`steps`), which make the queue clock exact; for
 speech, and for text in real time, `starts` and `finishes` of each step, in ms since the source began; `erased` and
-`revisions` of text; `failed`, `kind` and `traceback` of a failure.
+`revisions` of text, and `first_times` where it was revised; `failed`, `kind` and `traceback` of a failure.
 
 For speech, `elapsed` is what SimulEval means by it: what was read, plus all computing so far. In real time it is when
 the token was written.
@@ -97,6 +97,8 @@ def record(
         del line["compute"]
     if not speech_out:
         line |= {"erased": sentence.hypothesis.erased, "revisions": sentence.hypothesis.revisions} if succeeded else {}
+    if not speech_out and succeeded and sentence.hypothesis.revisions:
+        line |= {"first_times": [sentence.arrivals[step] for step in sentence.hypothesis.first_steps()]}
     if failure is not None:
         line |= {
             "failed": str(failure),
@@ -123,6 +125,8 @@ def read_lines(lines: Sequence[bytes], name: str = "") -> Run:
     texts: dict[str, Any] = {key: [row[key] for row in rows] for key in ("prediction", "reference")}
     if "durations" in columns:
         del texts["prediction"], columns["elapsed"]
+    if any("first_times" in row for row in rows):
+        columns["first_times"] = [row.get("first_times", row["delays"]) for row in rows]
     counts: dict[str, Any] = {key: [row.get(key, math.nan) for row in rows] for key in ("erased", "revisions")}
     run = Run.from_delays(
         [row["delays"] for row in rows],

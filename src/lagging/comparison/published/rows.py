@@ -87,7 +87,7 @@ def check_ours(metrics: Iterable[Metric]) -> None:
         if m.compute is _refuse:
             raise UsageError(
                 f"{m!r} is not computed from logs: it is only known where it was published\n"
-                "  fix: give --published alone; or a score per segment, to `lagging compare --column`."
+                f"  fix: give --published alone; or the score of each segment: --column {m!r}=FILE."
             )
 
 

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event streams: a line per update of what is shown, with the time of showing it, in one of several dialects.
+
+See `lagging.formats.dialects` for the dialects, and `lagging.formats.display` for what an update changes.
+
+Each recording is a segment, with the text that is shown in the end. The delay of a word is how much audio had been
+heard when it became stable, and its elapsed time is when that was shown. Where the stream does not say how much had
+been heard, the delay is the time at which it was shown. `first_times` are the times at which words were first shown.
+
+The source of a recording is as long as the last update says, or as `source_length` of the options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lagging.data.checks import about, check, number, remark, repair
+from lagging.data.ragged import Floats, Ints, Ragged
+from lagging.data.run import Origin, Run, make_ids, make_texts
+from lagging.data.scripts import is_unspaced
+from lagging.data.tokens import count_tokens, noun
+from lagging.errors import Fault, Note, UsageError
+from lagging.formats.dialects import DIGITS, KEYS, LATEST, Event, Spoken, dialect_of, read_event, read_spoken
+from lagging.formats.display import Display
+from lagging.formats.line import brief, explain, read_as_is, shown
+from lagging.formats.options import ReadOptions
+from lagging.formats.report import ReadReport
+from lagging.formats.source import Source, first_line
+from lagging.formats.subwords import AS_IS
+
+__all__ = ["recognise", "scan"]
+
+SHORTEST = 100.0
+"""No recording is shorter than 100 ms, so that smaller numbers are seconds."""
+
+READERS = dict.fromkeys(KEYS, read_as_is)
+
+DIALECTS = {
+    "generic": "lagging's own form, times in ms",
+    "whisper_streaming": "text that is appended, never revised",
+    "SimulStreaming": "text that is appended, never revised, times in seconds",
+    "updates": "the whole text so far in each line, times in ms",
+}
+
+
+def recognise(head: bytes) -> bool:
+    """Whether the first line that is not blank is one of whisper_streaming's; `schema.recognise` knows the others."""
+    return read_spoken(1, first_line(head).decode("utf-8", "replace").rstrip("\r\n")) is not None
+
+
+def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[Run]:
+    """The recordings of a stream as one Run, since none is known to be complete before the end."""
+    if options.unit == "token":
+        raise UsageError(f"{source.path}: the delays of a stream are times, so its unit is ms")
+    if options.level not in (None, "word", "char"):
+        raise UsageError(f"{source.path}: a stream has words and characters, and no other tokens; leave --level out")
+    log = _Log(source, options, report)
+    log.read()
+    if log.recordings:
+        yield log.run()
+
+
+@dataclass(slots=True)
+class _Recording:
+    """A recording: its name, if the lines give one, and its updates."""
+
+    name: str | None
+    events: list[Event] = field(default_factory=list)
+
+    def read(self, level: str) -> tuple[str, Ints, Ints, float, float]:
+        """The text in the end, the updates that made stable and first showed its tokens, and what was revised."""
+        display = Display(level)
+        for step, event in enumerate(self.events):
+            display.update(step, event)
+        text, steps, first, erased = display.writing.read(AS_IS, level)
+        more = [sum(getattr(event, what) for event in self.events) for what in ("erased", "revisions")]
+        return text, steps, first, erased + more[0], len(display.writing.deletions) + more[1]
+
+    def times(self, heard: bool) -> list[float]:
+        """Of each update, when it was shown; or how much had been heard, which is nothing where it is not known yet."""
+        return [event.audio or 0.0 for event in self.events] if heard else [event.time for event in self.events]
+
+
+class _Log:
+    """Turns lines into updates, and updates into a Run."""
+
+    def __init__(self, source: Source, options: ReadOptions, report: ReadReport) -> None:
+        self.source, self.options, self.report = source, options, report
+        self.recordings: dict[str | None, _Recording] = {}
+        self.dialect: str | None = None
+        self.spoken: list[Spoken] = []
+        self.time_unit: str | None = None
+        self._turns: dict[str | None, Any] = {}
+        self._blank = self._other = 0
+
+    def _fault(self, kind: str, detail: str, line: int, name: str | None = None) -> None:
+        self.report.faults.add(Fault(kind, detail, self.source.path, line, name))
+
+    # ---- lines --------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Read all lines."""
+        for batch in self.source.batches():
+            for line, raw in enumerate(batch.lines, batch.first):
+                if not raw.strip():
+                    self._blank += 1
+                elif raw.lstrip().startswith((b"{", b"[")):
+                    self._take_object(raw, line)
+                else:
+                    self._take_text(raw, line)
+        self._convert()
+        self.report.note_blank_lines(self.source, self._blank)
+        if self._other:
+            text = f"a message of the service that is no result: skipped, in {self.source.path}"
+            self.report.notes.append(Note("other line", text, self._other, noun="line"))
+
+    def _is(self, dialect: str, line: int) -> bool:
+        """Whether a line in this dialect is in that of the file."""
+        self.dialect = self.dialect or dialect
+        if self.dialect != dialect:
+            self._fault("mixed-dialects", f"{dialect}, and {self.dialect} before", line)
+        return self.dialect == dialect
+
+    def _take_text(self, raw: bytes, line: int) -> None:
+        try:
+            text = raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            self._fault("not-utf8", f"byte {error.start + 1} is 0x{raw[error.start]:02x}", line)
+            return
+        spoken = read_spoken(line, text)
+        if spoken is None:
+            self._fault("not-a-stream", shown(brief(text)), line)
+        elif self._is("whisper_streaming", line):
+            self.spoken.append(spoken)
+
+    def _take_object(self, raw: bytes, line: int) -> None:
+        record, faults = explain(raw, READERS)
+        if self.report.leave_out_torn(faults, self.source, line, self.options.repair):
+            return
+        for fault in faults:
+            self._fault(fault.kind, fault.detail, line)
+        if record is None or faults:
+            return
+        dialect = dialect_of(record)
+        if dialect is None:
+            self._fault("not-a-stream", brief(raw.decode("utf-8").strip()), line)
+            return
+        if not self._is(dialect, line):
+            return
+        event = read_event(line, record, dialect)
+        if isinstance(event, Fault):
+            name = record.get("recording")
+            self._fault(event.kind, event.detail, line, name if isinstance(name, str) else None)
+        elif event is None:
+            self._other += 1
+        else:
+            message = record.get("message", record.get("response"))
+            turn = (message if isinstance(message, dict) else record).get("turn_order")
+            event.fresh = turn is not None and self._turns.setdefault(event.recording, turn) != turn
+            self._turns[event.recording] = turn
+            self._hold(event)
+
+    def _hold(self, event: Event) -> None:
+        """Add an update to its recording; its times do not go back."""
+        events = self.recordings.setdefault(event.recording, _Recording(event.recording)).events
+        last = events[-1] if events else None
+        for key in ("time", "audio"):
+            before, now = getattr(last, key, None), getattr(event, key)
+            if before is not None and now is not None and now < before:
+                self._fault(
+                    "time-goes-back", f"{key}: {number(before)} → {number(now)} ms", event.line, event.recording
+                )
+                setattr(event, key, before)
+        if last is not None and event.audio is None:
+            event.audio = last.audio
+        events.append(event)
+
+    # ---- whisper_streaming --------------------------------------------------------------------------------------
+
+    def _convert(self) -> None:
+        """Lines of whisper_streaming as updates, once their unit is known."""
+        if not self.spoken:
+            return
+        whole = all(spoken.whole for spoken in self.spoken)
+        largest = max(max(spoken.numbers) for spoken in self.spoken)
+        unit = self.options.time_unit
+        if unit is not None:
+            self.report.notes.append(Note("time unit", f"{unit}, as requested, in {self.source.path}"))
+        elif whole == (largest >= SHORTEST):
+            unit = "ms" if whole else "s"
+            why = "places in the audio are whole numbers" if whole else "all times are below 100, places with decimals"
+            self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
+        else:
+            looks = "whole numbers" if whole else "numbers with decimals"
+            detail = f"{looks}, the largest is {number(largest)}"
+            self._fault("unclear-time-unit", detail, self.spoken[0].line)
+            unit = "ms"
+        texts = [spoken.text for spoken in self.spoken if spoken.text.strip()]
+        glued = len(texts) > 1 and not any(text[0].isspace() for text in texts[1:]) and not is_unspaced("".join(texts))
+        if glued:
+            text = f"no line begins with a space: each is taken to begin a new word, in {self.source.path}"
+            self.report.notes.append(Note("no leading space", text))
+        for spoken in self.spoken:
+            time = round(spoken.numbers[0] * (1000 if unit == "s" else 1), DIGITS)
+            if not 0 <= time < LATEST:
+                self._fault("impossible-stream-time", number(spoken.numbers[0]), spoken.line)
+                continue
+            self._hold(Event(spoken.line, time, None, " " * glued + spoken.text))
+
+    # ---- the Run ------------------------------------------------------------------------------------------------
+
+    def _name(self, recording: _Recording) -> str:
+        if recording.name is not None:
+            return recording.name
+        file = self.source.file
+        return "stdin" if file is None else Path(file.name.removesuffix(".gz")).stem
+
+    def run(self) -> Run:
+        """A checked Run with a segment per recording."""
+        recordings, options, report = list(self.recordings.values()), self.options, self.report
+        everything = "".join(event.text for recording in recordings for event in recording.events)
+        level = options.level or ("char" if is_unspaced(everything) else "word")
+        read = [recording.read(level) for recording in recordings]
+        texts = [text for text, *_ in read]
+        steps, first = Ragged.from_rows([row[1] for row in read]), Ragged.from_rows([row[2] for row in read])
+        heard = self._heard(recordings)
+        times, axis = (Ragged.from_rows([recording.times(h) for recording in recordings]) for h in (False, heard))
+        named = [recording.name for recording in recordings]
+        columns: dict[str, Any] = {
+            "elapsed": times.pick(steps) if heard else None,
+            "first_times": _first_times(recordings, axis, steps, first) if any(row[4] for row in read) else None,
+        }
+        run = Run(
+            delays=axis.pick(steps),
+            source_length=_lengths(axis, options.source_length),
+            **{name: column for name, column in columns.items() if options.columns is None or name in options.columns},
+            erased=np.array([row[3] for row in read]),
+            revisions=np.array([row[4] for row in read]),
+            id=make_ids([report.placed + row if name is None else name for row, name in enumerate(named)]),
+            prediction=make_texts(texts),
+            document=make_texts([self._name(recording) for recording in recordings]),
+            line=np.array([recording.events[0].line for recording in recordings], dtype=np.int64),
+            unit="ms",
+            level=level,
+            origin=Origin(self.source.path, "stream", self._describe(heard, level), named=None not in named),
+            given=self._given(),
+        )
+        run = repair(run, [name for name in options.repair if name not in ("first", "last")])
+        report.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
+        report.notes.extend([*remark(run), *self._remark(run, heard)])
+        return run
+
+    def _heard(self, recordings: list[_Recording]) -> bool:
+        """Whether it is known how much had been heard; of all recordings, or of none."""
+        heard = [recording.events[-1].audio is not None for recording in recordings]
+        for recording, known in zip(recordings, heard, strict=True):
+            if not known and any(heard):
+                detail = "no `audio`, which other recordings of the file have"
+                self._fault("missing-audio-time", detail, recording.events[0].line, recording.name)
+        return all(heard)
+
+    def _given(self) -> tuple[tuple[str, str], ...]:
+        """What the options say of times, as a signature has it."""
+        given = []
+        if self.options.time_unit is not None and self.spoken:
+            given.append(("times", self.options.time_unit))
+        if self.options.source_length is not None:
+            given.append(("x", number(self.options.source_length)))
+        return tuple(given)
+
+    def _describe(self, heard: bool, level: str) -> str:
+        dialect = self.dialect or "generic"
+        times = "delays in ms of audio heard" if heard else "delays in ms until shown"
+        return f"event stream of the dialect {dialect}, speech → text, {times}, target counted in {noun(level)}s"
+
+    def _remark(self, run: Run, heard: bool) -> Iterator[Note]:
+        dialect = self.dialect or "generic"
+        said = DIALECTS.get(dialect, "interim results replace each other until one is final")
+        yield Note("dialect", f"{dialect}: {said}")
+        if not heard:
+            text = "no line says how much audio had been heard: delays are the times of showing, computing included"
+            yield Note("no audio times", text)
+        if self.options.source_length is None:
+            last = "audio time" if heard else "time"
+            text = f"not in the stream: the last {last} stands in for it; --source-length or --segmentation gives it"
+            yield Note("source length", text)
+        else:
+            yield Note("source length", f"{number(self.options.source_length)} ms, as requested")
+        late = run.delays.last() > run.source_length
+        if self.options.source_length is not None and late.any():
+            yield from about(run, "beyond the source", "text was shown after the end that --source-length gives", late)
+
+
+def _lengths(axis: Ragged, given: float | None) -> Floats:
+    last: Floats = np.nan_to_num(axis.last())
+    return last if given is None else np.full(len(axis), given)
+
+
+def _first_times(recordings: list[_Recording], axis: Ragged, steps: Ragged, first: Ragged) -> Ragged:
+    """When each token was first shown, by the updates themselves, or by what they say of earlier ones."""
+    said = Ragged.from_rows(
+        [[math.inf if event.first is None else event.first for event in recording.events] for recording in recordings]
+    )
+    times = np.minimum(axis.pick(first).values, said.pick(steps).values)
+    return Ragged(times, steps.offsets)

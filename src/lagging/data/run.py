@@ -461,5 +461,7 @@ def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
     """The replacement for a column that a Run does not have; None if there is none."""
     if column in (*TEXTS, *NUMBERS, "group"):
         return np.full(len(run), np.nan if column in NUMBERS else None)
+    if column == "first_times":  # nothing was revised
+        return run.delays
     # where nothing was written, the list per token that is not there is empty
     return run.delays if column in PER_TOKEN and not len(run.delays.values) else None

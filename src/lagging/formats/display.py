@@ -17,7 +17,7 @@ from lagging.formats.stream import Writing
 
 __all__ = ["Display"]
 
-PIECES = {"word": re.compile(r"\s*\S+"), "char": re.compile(r"\s*\S")}
+PIECES = {"word": re.compile(r"(?<!\s)\s*+\S++"), "char": re.compile(r"(?<!\s)\s*+\S")}
 """The pieces of a text: its words, or characters, each with the white space before it."""
 
 

@@ -55,10 +55,10 @@ class Display:
         return "" if not before or is_unspaced(before[-1]) or is_unspaced(text[0]) else " "
 
     def _append(self, step: int, text: str) -> None:
-        text = self._space + text
         if not text.strip():
-            self._space = text
+            self._space += text
             return
+        text = self._space + text
         if self._begin == len(self.writing.tokens) and not text[0].isspace():
             text = self._glue(text) + text
         self._space = text[len(text.rstrip()) :]

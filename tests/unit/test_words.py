@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import lagging
 import oracle_words
-from lagging.metrics.asr_latency import compared_words
 from lagging.metrics import letters as alignment
+from lagging.metrics.asr_latency import compared_words
 from lagging.metrics.words import match_words
 
 ALL = ["WordLag", "WordLag(of=start)", "WordLagPercentile(p=50)", "WordsMatched", "MAAL", "EVS"]

@@ -49,9 +49,9 @@ def equal_letters(a: str, b: str, long: int = LONG) -> tuple[Ints, Ints]:
     blocks = []
     for i, j, k, m in _parts(a, b) if max(len(a), len(b)) > long else [(0, 0, len(a), len(b))]:
         ends = MARKS if k < len(a) and m < len(b) else ("", "")
-        for tag, start, stop, to, _ in Levenshtein.opcodes(a[i:k] + ends[0], b[j:m] + ends[1], score_hint=HINT):
-            if tag == "equal":
-                blocks.append((i + start, i + stop, j + to))
+        for op in Levenshtein.opcodes(a[i:k] + ends[0], b[j:m] + ends[1], score_hint=HINT):
+            if op.tag == "equal":
+                blocks.append((i + op.src_start, i + op.src_end, j + op.dest_start))
     first, last, to = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
     sizes = last - first
     place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

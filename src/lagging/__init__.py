@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         yaal,
     )
     from lagging.render.report import Report, report
+    from lagging.scoring.audit import Finding, audit
     from lagging.scoring.column_files import read_column
     from lagging.scoring.columns import Column
     from lagging.scoring.log import score
@@ -73,6 +74,7 @@ _HOMES = {
     "lagging.render.report": ("Report", "report"),
     "lagging.data.run": ("Run",),
     "lagging.scoring.scores": ("Score", "Scores"),
+    "lagging.scoring.audit": ("Finding", "audit"),
     "lagging.scoring.column_files": ("read_column",),
     "lagging.scoring.columns": ("Column",),
     "lagging.scoring.log": ("score",),
@@ -126,6 +128,7 @@ __all__ = [
     "Comparison",
     "Convention",
     "DataError",
+    "Finding",
     "LaggingError",
     "Metric",
     "MetricError",
@@ -144,6 +147,7 @@ __all__ = [
     "al_y",
     "ap",
     "atd",
+    "audit",
     "compare",
     "convention",
     "cw",

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 
 from lagging.data.checks import about, check, remark, repair
 from lagging.data.columns import no_times
-from lagging.data.ragged import Ragged
+from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.data.tokens import count_tokens, unknown_pieces
 from lagging.errors import Fault, Note, UsageError
@@ -188,13 +188,12 @@ class _Decoder:
             self._bare = None  # an absent column is there, or is an empty list: check each row from now on
         first = batch.first
         places = first - 1 - self._blank + self.report.placed
-        lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
-        return Rows(rows, lines, at, self._groups(rows), bare)
+        return Rows(rows, list(batch.numbers), list(range(places, places + len(rows))), self._groups(rows), bare)
 
     def _one_by_one(self, batch: Batch) -> Rows:
         decoded = Rows()
         names = {self.keys.get(name, name): name for name in FIELDS if name in self.fields}
-        for number, line in enumerate(batch.lines, batch.first):
+        for nth, (number, line) in enumerate(zip(batch.numbers, batch.lines, strict=True), batch.first):
             if not line.strip():
                 self._blank += 1
                 continue
@@ -202,7 +201,7 @@ class _Decoder:
             values, faults = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
             labels = [None if values is None else values.pop(key, None) for key in self._labels.values()]
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
-            place = number - 1 - self._blank + self.report.placed
+            place = nth - 1 - self._blank + self.report.placed
             if not faults and row is not None:
                 decoded.rows.append(row)
                 decoded.lines.append(number)
@@ -275,6 +274,8 @@ class Reader:
             for row in rows:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
+        if schema.origin.format == "s2s":
+            self._empty_unaligned(rows)
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         self.report.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
@@ -309,6 +310,8 @@ class Reader:
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
+        if schema.units:
+            held["raw_units"] += [row.raw_units if isinstance(row.raw_units, list) else [] for row in rows]
         for column in set(schema.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
         if "first_times" in schema.columns:  # a row without them was never revised
@@ -317,6 +320,17 @@ class Reader:
                 g if (own := row.first_times) is UNSET or own is None else own
                 for row, g in zip(rows, delays, strict=True)
             ]
+
+    def _empty_unaligned(self, rows: Sequence[Any]) -> None:
+        """Make empty hypotheses of segments that nothing was aligned with; they have no length either."""
+        names: list[Any] = []
+        for row in rows:
+            if row.source_length in (UNSET, None) and row.delays in NOTHING and not (row.prediction or ""):
+                row.source_length, row.delays, row.prediction = 0.0, [], ""
+                names.append(name_of(row))
+        if names:
+            text = "nothing was aligned with it (`source_length` is null): an empty hypothesis"
+            self.report.notes.append(Note("NOT ALIGNED", text, len(names), tuple(names[:5])))
 
     def _has_late(self, rows: list[Any], places: list[int]) -> bool:
         """Whether rows declare a unit, level or seg that the first rows do not; other late columns are left out."""
@@ -388,7 +402,7 @@ class Reader:
             predictions = [None if text is UNSET else text for text in predictions]
         flat = np.concatenate(held["delays"], dtype=np.float64)
         return self.checked(
-            held["prediction_spm"],
+            held["raw_units"] or held["prediction_spm"],
             delays=no_times(predictions, schema.level) if schema.untimed else Ragged.from_lengths(flat, held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
@@ -400,7 +414,14 @@ class Reader:
             group=np.array(held["group"], dtype=object) if held["group"] else None,
             **{column: ragged(held[column], column) for column in LISTS if column in schema.columns},
             **{column: numbers(held[column]) for column in NUMBERS if column in schema.columns},
+            **({"reference_length": self._unit_counts(held)} if schema.units and schema.has_reference else {}),
         )
+
+    def _unit_counts(self, held: dict[str, list[Any]]) -> Floats:
+        """The length of each reference in units like those of the hypothesis; NaN where there is none."""
+        texts = [text if isinstance(text, str) else None for text in held["reference"]]
+        counts = count_tokens(texts, self.schema.units, np.zeros(len(texts), np.int64)).astype(np.float64)
+        return np.where([text is None for text in texts], np.nan, counts)
 
     @property
     def keeps_prediction(self) -> bool:
@@ -417,8 +438,9 @@ class Reader:
         counts = None if texts is None else count_tokens(texts.tolist(), schema.level, run.delays.lengths)
         if counts is not None and len(pieces):  # a system may cut its words otherwise than the model
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
-            strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
-            report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
+            if not schema.units:
+                strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
+                report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
         if texts is not None and counts is not None and schema.level == "char":
             spaced = np.zeros(len(run), dtype=bool)
             for row in np.flatnonzero(counts != run.delays.lengths).tolist():

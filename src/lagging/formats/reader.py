@@ -14,6 +14,7 @@ from lagging.data.run import Origin, Run
 from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
+from lagging.formats.json_values import unfold
 from lagging.formats.options import ReadOptions
 from lagging.formats.quarantine import assign_to_segments, catch_unreadable, drop_faulty, flush_faults
 from lagging.formats.registry import Format, format_by_ending, format_named
@@ -202,6 +203,8 @@ def _scan_file(source: Source, options: ReadOptions, report: ReadReport, chosen:
     """The parts of one file; none, and a fault, if it is empty."""
     try:
         known = recognise(source, options.column_map) if chosen is None else chosen
+        if chosen is not None and chosen.json:
+            unfold(source)
         if known is None:
             report.faults.add(Fault("empty-log", path=source.path))
             return

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lagging.errors import DataError, Fault, UsageError
 from lagging.formats.delimited import recognise as recognise_table
+from lagging.formats.json_values import unfold
 from lagging.formats.registry import FORMATS, Format, outside_formats
 from lagging.formats.run_folder import beside_a_log
 from lagging.formats.schema import has_known_keys
@@ -63,6 +64,9 @@ def find_format(source: Source, column_map: Mapping[str, str] | None = None) -> 
     if not head.strip():
         return None
     beside_a_log(source, head)
+    head = source.head() if unfold(source) else head
+    if not head.strip():
+        return None
     ours = _ask(FORMATS.values(), head)
     if ours is None and column_map:
         ours = FORMATS.get(recognise_table(head, column_map) or "")

@@ -63,11 +63,18 @@ class Batch:
         first: number of the first line.
         text: the lines, each with its line break, but for the last line of a file without one.
         starts: where each begins.
+        at: the line of the file that each of them is, where that is not the number of its place: see `json_values`.
     """
 
     first: int
     text: bytes
     starts: Ints
+    at: tuple[int, ...] | None = None
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The line of the file that each line is, for messages."""
+        return range(self.first, self.first + len(self.starts)) if self.at is None else self.at
 
     @property
     def lines(self) -> list[bytes]:
@@ -170,6 +177,10 @@ class Source:
         self._resumed = chain(seen, batches)  # a pipe can be read only once
         self._head = seen[-1].text if seen else b""
         return self._head
+
+    def give(self, batch: Batch) -> None:
+        """Have `head` and `batches` give these lines instead of those of the file."""
+        self._head, self._resumed = batch.text, iter([batch])
 
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""

@@ -106,6 +106,7 @@ class Run:
         name: the system's name.
         origin: where it was read from.
         repaired, stripped: how many segments each repair has changed; how many tokens of each kind were stripped.
+        transcribed: whether the predictions are transcripts of output speech: quality is scored on them, latency not.
         given: what was given beside the log and enters its times, by its name in a signature.
         notes: what a reader of its scores must know.
     """
@@ -148,6 +149,7 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     stripped: tuple[tuple[str, int], ...] = ()
+    transcribed: bool = False
     given: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
@@ -309,7 +311,13 @@ class Run:
     @cached_property
     def speech_out(self) -> bool:
         """Whether the output is speech: it has durations, or its predictions are names of sound files."""
-        return self.durations is not None or (self.prediction is not None and are_sounds(self.prediction))
+        sounds = self.prediction is not None and are_sounds(self.prediction)
+        return self.transcribed or self.durations is not None or sounds
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there are predictions whose text can be judged: not the names of sound files."""
+        return self.prediction is not None and (self.transcribed or not self.speech_out)
 
     @cached_property
     def marked(self) -> npt.NDArray[np.bool_]:
@@ -320,11 +328,24 @@ class Run:
         return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
 
     @cached_property
+    def lone(self) -> npt.NDArray[np.bool_]:
+        """Which rows have one delay and an empty text: the end of the sentence was written, and nothing else."""
+        none = np.zeros(len(self), dtype=bool)
+        if self.prediction is None or self.level == "token" or self.unit == "none" or self.speech_out:
+            return none
+        for row in np.flatnonzero(self.delays.lengths == 1).tolist():
+            none[row] = not (self.prediction[row] or "").strip()
+        return none
+
+    @cached_property
     def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens."""
+        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens.
+
+        An empty prediction beside one delay is such: the delay is that of the end.
+        """
         if self.prediction is None or self.level == "token" or not self.marked.any():
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
+            return self.lone
+        return self.lone | np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
 
     def __len__(self) -> int:
         """Number of segments."""

@@ -274,6 +274,10 @@ class Reader:
             for row in rows:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
+        if not self.options.needs_length:
+            for row in rows:
+                if row.source_length in (UNSET, None):
+                    row.source_length = 0.0  # what cuts the log fills it in
         if schema.origin.format == "s2s":
             self._empty_unaligned(rows)
         names = [row.index if row.index is not UNSET else row.id for row in rows]
@@ -447,6 +451,7 @@ class Reader:
                 spaced[row] = counts_space(texts[row], int(run.delays.lengths[row]))
             counts = np.where(spaced, run.delays.lengths, counts)
             report.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
+        counts = None if counts is None else np.where(run.lone, 1, counts)  # a metric decides what the delay counts
         report.faults.add(*check(run, token_counts=counts))
         report.notes.extend(remark(run))
         return run

@@ -212,7 +212,7 @@ class Sample:
         settings = {name: [getattr(row, name) for row in rows] for name in SETTINGS}
         return cls(
             predictions=[row.prediction for row in rows],
-            lengths=[len(row.delays) if row.delays else 0 for row in rows],
+            lengths=[0 if not row.delays or _is_lone(row) else len(row.delays) for row in rows],
             units=[row.raw_units if isinstance(row.raw_units, list) else None for row in rows],
             sources=[row.source for row in rows],
             source_lengths=[row.source_length for row in rows],
@@ -238,6 +238,11 @@ class Sample:
     def texts(self) -> list[str | None]:
         """What was written; None where nothing is known of it."""
         return [None if text is UNSET else text for text in self.predictions]
+
+
+def _is_lone(row: Line) -> bool:
+    """Whether a row has one delay and an empty text, which shows nothing of what is counted."""
+    return isinstance(row.prediction, str) and not row.prediction.strip() and bool(row.delays) and len(row.delays) == 1  # type: ignore[arg-type]
 
 
 def first_texts(columns: Mapping[str, Iterable[Any]]) -> dict[str, str]:

@@ -72,6 +72,8 @@ class Cutting:
     ) -> Run:
         """Read a whole log and strip nothing: `cut` strips, once the log has the texts of the files."""
         options = replace(options, strip=(), columns=None)
+        if self.segmentation is not None and self.segments.unit != "none":  # it says when each recording ends
+            options = replace(options, needs_length=False, unit_hint=options.unit_hint or self.segments.unit)
         return Run.concat(list(scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)))
 
     def cut(self, run: Run, kinds: tuple[str, ...] = (), clocks: Iterable[str] | None = None) -> Cut:

@@ -26,12 +26,12 @@ from lagging.data.run import Ids, Origin, Run
 from lagging.data.strip import strip
 from lagging.errors import LaggingError, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
+from lagging.formats.json_values import has_json_values
 from lagging.formats.options import ReadOptions
 from lagging.formats.registry import FORMATS, Format
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import notes_about_files
 from lagging.formats.schema import LogSchema
-from lagging.formats.json_values import has_json_values
 from lagging.formats.sniff import find_format
 from lagging.formats.source import ByteRange, RowGroups, Source, resolve_all
 from lagging.scoring.accumulator import Accumulator

@@ -345,7 +345,8 @@ class Run:
         """
         if self.prediction is None or self.level == "token" or not self.marked.any():
             return self.lone
-        return self.lone | np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
+        ended = np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
+        return np.logical_or(self.lone, ended)
 
     def __len__(self) -> int:
         """Number of segments."""

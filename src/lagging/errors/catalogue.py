@@ -174,7 +174,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "bad-trajectory": (
         "not a trajectory",
-        "It has as many chunks of source, `src_trajectory`, as of target, `target_trajectory`, and all of them are texts.",
+        "It has as many chunks of source (`src_trajectory`) as of target (`target_trajectory`), and all are texts.",
         'write "" for a chunk where nothing was read, or nothing written.',
     ),
     "missing-delays": (

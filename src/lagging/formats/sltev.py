@@ -10,9 +10,9 @@ as they are, for milliseconds; those of its own test set (elitr-testset) are hun
 
 Beside `NAME.SOURCE.TARGET.slt` SLTev expects `NAME.SOURCE.OStt`, the timed transcript (`P start end text`, `C …`), and
 `NAME.TARGET.OSt`, the reference, a line for each C of the transcript; in the ELITR test set the reference is called
-`NAME.SOURCE.TTTARGET`, such as `talk.en.TTcs`, or, the first of several, `talk.en.TTcs1`. Where both are there, they give the times that
-`SLTevDelay` compares (see `lagging.formats.sltev_pairs`). Each reference sentence belongs to the segment that it shares
-most of its time with, or is nearest to.
+`NAME.SOURCE.TTTARGET`, such as `talk.en.TTcs`, or, the first of several, `talk.en.TTcs1`. Where both are there, they
+give the times that `SLTevDelay` compares (see `lagging.formats.sltev_pairs`). Each reference sentence belongs to the
+segment that it shares most of its time with, or is nearest to.
 
 Tokens are SLTev's (see `lagging.formats.moses`), unless another level is asked for.
 """

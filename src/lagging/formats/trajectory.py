@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TextIO
 
 import numpy as np
@@ -147,4 +148,4 @@ def write(run: Run, file: TextIO) -> list[str]:
 def _pieces(text: str, starts: Sequence[int], ends: Sequence[int]) -> list[str]:
     """The text in pieces that end before these tokens."""
     cuts = [0, *(starts[end] if end < len(starts) else len(text) for end in ends)]
-    return [text[a:b].strip() for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [text[a:b].strip() for a, b in pairwise(cuts)]

@@ -23,8 +23,8 @@ __all__ = ["pair_lines", "with_predictions", "with_references"]
 def with_predictions(run: Run, path: str | Path) -> Run:
     r"""A Run with what was written, from a text file: a line per row, or any number of lines for a single row.
 
-    Lines are paired with rows as `pair_lines` does. Where the output is speech, the lines are its transcripts: they give
-    quality, and the times of the pieces of sound stay as they are.
+    Lines are paired with rows as `pair_lines` does. Where the output is speech, the lines are its transcripts: they
+    give quality, and the times of the pieces of sound stay as they are.
 
     Raises:
         DataError: lines that do not fit the rows, or not as many words as delays.

@@ -223,8 +223,6 @@ def _stream_drift(s: Schedule) -> Floats:
         CUT,
         "EndOffset compares the last token of a segment with the end of that segment; Speech-to-Speech-Latency prints "
         "that as `ending_offset`. Of a log that is not cut, with a row per recording, EndOffset is this metric.",
-        "Output speech: the end of the last piece counts where the log has `durations`, in EndOffset; segments cut from "
-        "a stream have the times of words.",
         "The segments of a `document` are one recording; without that column, all segments are one. The value of a "
         "segment is that of its recording.",
         "Negative where the system stopped writing before the recording ended.",

@@ -182,13 +182,13 @@ class Part:
     @cached_property
     def scoring_notes(self) -> tuple[Note, ...]:
         """What a reader of the scores must know about how they were made; they come after all notes about the log."""
-        run, notes = self.run, []
+        run, notes = self.run, list[Note]()
         keep = self.plan.convention.eos == "keep"
         lone, marked = int(run.lone.sum()), int(run.marked.sum())
         dropped = int(run.eos.sum()) - lone
         if lone:
             action = (
-                "counted as a token" if keep else "stripped, so there is no latency; --convention simuleval counts it"
+                "counted as a token" if keep else "stripped, so there is no latency (--convention simuleval counts it)"
             )
             notes += about(run, "EMPTY TEXT WITH A DELAY", f"the delay is that of the end: {action}", run.lone)
         if dropped:

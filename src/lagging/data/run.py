@@ -28,16 +28,15 @@ from lagging.data.columns import (
     misfits,
     no_times,
 )
+from lagging.data.endings import find_ends, find_lone, find_marked
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.spoken import Spoken
 from lagging.data.tokens import (
-    EOS,
     are_sounds,
     check_units,
     check_untimed_level,
     count_tokens,
     detect_level,
-    ends_in_eos,
     noun,
     resolve_level,
     text_level,
@@ -319,34 +318,9 @@ class Run:
         """Whether there are predictions whose text can be judged: not the names of sound files."""
         return self.prediction is not None and (self.transcribed or not self.speech_out)
 
-    @cached_property
-    def marked(self) -> npt.NDArray[np.bool_]:
-        """Which predictions end in `</s>`, be it a token of its own or glued to the last word."""
-        texts = [] if self.prediction is None else self.prediction.tolist()
-        if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
-
-    @cached_property
-    def lone(self) -> npt.NDArray[np.bool_]:
-        """Which rows have one delay and an empty text: the end of the sentence was written, and nothing else."""
-        none = np.zeros(len(self), dtype=bool)
-        if self.prediction is None or self.level == "token" or self.unit == "none" or self.speech_out:
-            return none
-        for row in np.flatnonzero(self.delays.lengths == 1).tolist():
-            none[row] = not (self.prediction[row] or "").strip()
-        return none
-
-    @cached_property
-    def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens.
-
-        An empty prediction beside one delay is such: the delay is that of the end.
-        """
-        if self.prediction is None or self.level == "token" or not self.marked.any():
-            return self.lone
-        ended = np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
-        return np.logical_or(self.lone, ended)
+    marked = cached_property(find_marked)
+    lone = cached_property(find_lone)
+    eos = cached_property(find_ends)
 
     def __len__(self) -> int:
         """Number of segments."""

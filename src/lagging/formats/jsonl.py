@@ -21,13 +21,14 @@ from msgspec import UNSET, UnsetType
 
 from lagging.data.checks import about, check, remark, repair
 from lagging.data.columns import no_times
-from lagging.data.ragged import Floats, Ragged
+from lagging.data.ragged import Ragged
 from lagging.data.run import LISTS, NUMBERS, WRONG, Origin, Run, Texts, make_ids, make_texts
 from lagging.data.tokens import count_tokens, unknown_pieces
 from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.s2s import count_units, empty_unaligned
 from lagging.formats.schema import (
     KEYS,
     OPTIONAL,
@@ -279,7 +280,7 @@ class Reader:
                 if row.source_length in (UNSET, None):
                     row.source_length = 0.0  # what cuts the log fills it in
         if schema.origin.format == "s2s":
-            self._empty_unaligned(rows)
+            empty_unaligned(rows, self.report)
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         self.report.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
@@ -324,17 +325,6 @@ class Reader:
                 g if (own := row.first_times) is UNSET or own is None else own
                 for row, g in zip(rows, delays, strict=True)
             ]
-
-    def _empty_unaligned(self, rows: Sequence[Any]) -> None:
-        """Make empty hypotheses of segments that nothing was aligned with; they have no length either."""
-        names: list[Any] = []
-        for row in rows:
-            if row.source_length in (UNSET, None) and row.delays in NOTHING and not (row.prediction or ""):
-                row.source_length, row.delays, row.prediction = 0.0, [], ""
-                names.append(name_of(row))
-        if names:
-            text = "nothing was aligned with it (`source_length` is null): an empty hypothesis"
-            self.report.notes.append(Note("NOT ALIGNED", text, len(names), tuple(names[:5])))
 
     def _has_late(self, rows: list[Any], places: list[int]) -> bool:
         """Whether rows declare a unit, level or seg that the first rows do not; other late columns are left out."""
@@ -418,14 +408,12 @@ class Reader:
             group=np.array(held["group"], dtype=object) if held["group"] else None,
             **{column: ragged(held[column], column) for column in LISTS if column in schema.columns},
             **{column: numbers(held[column]) for column in NUMBERS if column in schema.columns},
-            **({"reference_length": self._unit_counts(held)} if schema.units and schema.has_reference else {}),
+            **(
+                {"reference_length": count_units(held["reference"], schema.units)}
+                if schema.units and schema.has_reference
+                else {}
+            ),
         )
-
-    def _unit_counts(self, held: dict[str, list[Any]]) -> Floats:
-        """The length of each reference in units like those of the hypothesis; NaN where there is none."""
-        texts = [text if isinstance(text, str) else None for text in held["reference"]]
-        counts = count_tokens(texts, self.schema.units, np.zeros(len(texts), np.int64)).astype(np.float64)
-        return np.where([text is None for text in texts], np.nan, counts)
 
     @property
     def keeps_prediction(self) -> bool:

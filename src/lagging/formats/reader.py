@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -244,8 +245,8 @@ def system_name(source: Source) -> str:
     """The default name of a system: its directory for an instances.log, else the file."""
     if source.file is None:
         return "stdin"
-    if source.file.name.startswith(("instances.", "metrics.json")):
-        return source.file.resolve().parent.name
+    if source.file.name.startswith(("instances.", "metrics.json", "simulstream_output.")):
+        return Path(os.path.abspath(source.file)).parent.name  # a symbolic link is called by its own name
     name = source.file.name.removesuffix(".gz")
     known = format_by_ending(name)
     return name if known is None else next(name.removesuffix(end) for end in known.suffixes if name.endswith(end))

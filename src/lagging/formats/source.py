@@ -46,11 +46,16 @@ LOG_NAMES = (
     "instances.log.gz",
     "instances.jsonl.gz",
     "instances.resegmented.jsonl",
+    "instances.resegmented.json",
     "metrics.jsonl",
     "metrics.jsonl.gz",
+    "simulstream_output.json",
+    "simulstream_output.jsonl",
 )
-SCORES = ("scores.tsv", "metrics.tsv")
-"""Files beside a log that hold its scores."""
+SCORES = ("scores.", "metrics.tsv")
+"""How the names of files begin that hold the scores of a log beside them."""
+MOST_FILES = 200
+"""How many files of a folder are looked at to find a log."""
 ENDINGS = ("log", "jsonl", "parquet", "arrow", "csv", "tsv", "slt")
 BOM = b"\xef\xbb\xbf"
 
@@ -307,11 +312,17 @@ def resolve(path: str | Path) -> list[Source]:
 
 
 def _in_directory(directory: Path) -> Source:
+    """The log of a folder: by its name, by its ending, or the only file that is recognised as one."""
     logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
     logs = logs or sorted(
-        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if file.name not in SCORES
+        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if not file.name.startswith(SCORES)
     )
     if len(logs) != 1:
-        what = "no instances.log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
+        from lagging.formats.sniff import is_log
+
+        files = logs or sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
+        logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
+    if len(logs) != 1:
+        what = "no log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")
     return Source(str(logs[0]), logs[0])

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 from click.core import ParameterSource
@@ -47,6 +45,7 @@ from lagging.data.run import Run
 from lagging.data.units import COUNTED
 from lagging.errors import LaggingError, UsageError, counted
 from lagging.formats import ReadOptions
+from lagging.formats.source import own_path
 from lagging.longform.cutting import Cutting
 from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
@@ -159,6 +158,7 @@ def command(
         raise UsageError("--rename gives systems other names, and --by and --engine spark take theirs from the data")
     if not engine.spark and not request.group_by:
         systems = name_systems(systems, new_names)
+    failures: list[_Failure] = []
     local = find_local_systems(systems) if engine.spark else systems
     plan = request.plan(
         adds_up=bool(request.group_by) or engine.spark or request.is_poisson,
@@ -172,7 +172,7 @@ def command(
         paths, groups = score_on_spark(
             systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
-        results, failures = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)], []
+        results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
         results, failures = _score_logs(
             systems, request, plan, columns, segment_scores, jobs, quarantine, messages, strict=strict
@@ -256,7 +256,7 @@ def _score_logs(
         for name, paths in logs:
             try:
                 with progress_bar(name or paths[0], paths, messages) as progress:
-                    aliases = (paths[0], Path(os.path.abspath(paths[0])).name)
+                    aliases = (paths[0], own_path(paths[0]).name)
                     log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, aliases)
                     scored, *peer = log.score(
                         plan,

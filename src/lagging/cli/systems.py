@@ -13,7 +13,7 @@ from lagging.data.trees import read_yaml
 from lagging.errors import UsageError, did_you_mean
 from lagging.formats import system_name
 from lagging.formats.run_folder import LOG, MANIFEST
-from lagging.formats.source import Source, resolve
+from lagging.formats.source import Source, own_path, resolve
 from lagging.scoring.scores import Scores
 
 __all__ = [
@@ -84,9 +84,9 @@ def group_paths(systems: Sequence[tuple[str | None, str]]) -> list[tuple[str | N
 
 
 def group_settings(
-    arguments: Iterable[str], renames: Mapping[str, str]
+    arguments: Iterable[str], renames: Mapping[str, str] | None = None
 ) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Systems, each with its settings and their paths; one without a name is called by its log."""
+    """Systems, each with its settings and their paths; with `renames`, all of several systems have names."""
     by_name: dict[str, list[str]] = {}
     systems: list[tuple[str | None, list[str]]] = []
     for argument in arguments:
@@ -105,7 +105,7 @@ def group_settings(
         raise UsageError("standard input (-) can be read only once")
     alone = [paths[0] for name, paths in systems if name is None]
     names = iter(name_systems([(None, path) for path in alone], {}))
-    named = [next(names)[0] if name is None else name for name, _ in systems]
+    named = [next(names)[0] if name is None and renames is not None else name for name, _ in systems]
     settings = [name_settings(paths) for _, paths in systems]
     if renames:
         known = [name or PurePath(_named_path(paths[0])).name for name, (_, paths) in zip(named, systems, strict=True)]
@@ -135,8 +135,8 @@ def _named_path(path: str) -> str:
         return "stdin"
     sources = _sources(path)
     if not sources or sources[0].file is None:
-        return os.path.abspath(path)
-    name, folder = system_name(sources[0]), Path(os.path.abspath(sources[0].file)).parent
+        return str(own_path(path))
+    name, folder = system_name(sources[0]), own_path(sources[0].file).parent
     return str(folder if folder.name == name else folder / name)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from lagging.formats.registry import Format, format_by_ending, format_named
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import notes_about_files
 from lagging.formats.sniff import recognise
-from lagging.formats.source import Source, resolve_all
+from lagging.formats.source import Source, own_path, resolve_all
 from lagging.formats.spoken_words import with_word_times
 
 __all__ = [
@@ -246,7 +245,7 @@ def system_name(source: Source) -> str:
     if source.file is None:
         return "stdin"
     if source.file.name.startswith(("instances.", "metrics.json", "simulstream_output.")):
-        return Path(os.path.abspath(source.file)).parent.name  # a symbolic link is called by its own name
+        return own_path(source.file).parent.name  # a symbolic link is called by its own name
     name = source.file.name.removesuffix(".gz")
     known = format_by_ending(name)
     return name if known is None else next(name.removesuffix(end) for end in known.suffixes if name.endswith(end))

@@ -23,7 +23,7 @@ from lagging.errors import DataError, Fault, UsageError
 if TYPE_CHECKING:
     from lagging.formats.schema import LogSchema
 
-__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "resolve", "resolve_all"]
+__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "own_path", "resolve", "resolve_all"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -276,6 +276,11 @@ def longest_line() -> int:
     if not setting.isdecimal() or not 0 < len(setting) <= 18 or int(setting) == 0:
         raise UsageError(f"{VARIABLE} is a number of bytes, but is {setting!r}")
     return int(setting)
+
+
+def own_path(path: str | Path) -> Path:
+    """The absolute path of a file, with the names of symbolic links instead of what they lead to."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 (resolve would follow them)
 
 
 def first_line(head: bytes) -> bytes:

@@ -29,16 +29,15 @@ from lagging.data.columns import (
     misfits,
     no_times,
 )
+from lagging.data.endings import find_ends, find_lone, find_marked
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.spoken import Spoken
 from lagging.data.tokens import (
-    EOS,
     are_sounds,
     check_units,
     check_untimed_level,
     count_tokens,
     detect_level,
-    ends_in_eos,
     noun,
     resolve_level,
     text_level,
@@ -104,6 +103,7 @@ class Run:
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name, origin: the system's name; where it was read from.
         repaired, stripped: how many segments each repair has changed; how many tokens of each kind were stripped.
+        transcribed: whether the predictions are transcripts of output speech: quality is scored on them, latency not.
         given: what was given beside the log and enters its times, by its name in a signature.
         notes: what a reader of its scores must know.
     """
@@ -146,6 +146,7 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     stripped: tuple[tuple[str, int], ...] = ()
+    transcribed: bool = False
     given: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
@@ -307,22 +308,17 @@ class Run:
     @cached_property
     def speech_out(self) -> bool:
         """Whether the output is speech: it has durations, or its predictions are names of sound files."""
-        return self.durations is not None or (self.prediction is not None and are_sounds(self.prediction))
+        sounds = self.prediction is not None and are_sounds(self.prediction)
+        return self.transcribed or self.durations is not None or sounds
 
-    @cached_property
-    def marked(self) -> npt.NDArray[np.bool_]:
-        """Which predictions end in `</s>`, be it a token of its own or glued to the last word."""
-        texts = [] if self.prediction is None else self.prediction.tolist()
-        if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
+    @property
+    def has_text(self) -> bool:
+        """Whether there are predictions whose text can be judged: not the names of sound files."""
+        return self.prediction is not None and (self.transcribed or not self.speech_out)
 
-    @cached_property
-    def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens."""
-        if self.prediction is None or self.level == "token" or not self.marked.any():
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
+    marked = cached_property(find_marked)
+    lone = cached_property(find_lone)
+    eos = cached_property(find_ends)
 
     def __len__(self) -> int:
         """Number of segments."""

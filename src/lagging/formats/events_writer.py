@@ -96,6 +96,8 @@ class _Losses:
         held = {"delays", "source_length", "prediction", "elapsed", "first_times"}
         held |= {"id"} if names == [str(name) for name in run.id.tolist()] and run.id.dtype == object else set()
         held |= {"document"} if run.document is not None and names == run.document.tolist() else set()
+        if run.queue_times is not None and run.elapsed is not None:  # they are the times of showing again
+            held |= {"queue_times"} if np.array_equal(run.queue_times.values, run.elapsed.values) else set()
         held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.isnan(n).any()}
         more = ["source_length (read back as the last time, where that is beyond it)"] * self.short
         more += ["elapsed (read back as the time of an earlier token where it decreases)"] * self.late

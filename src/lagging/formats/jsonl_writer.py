@@ -20,7 +20,7 @@ from lagging.formats.omissions import elapsed_without_steps, lost
 from lagging.formats.schema import SAMPLE, configured_type, find_level, guess_unit, spoken_length
 from lagging.formats.source import Source
 
-__all__ = ["contradict_config", "speech_record", "write_jsonl", "write_omnisteval", "write_simuleval"]
+__all__ = ["contradict_config", "speech_record", "write_jsonl", "write_omnisteval", "write_s2s", "write_simuleval"]
 
 
 def _plain(values: Iterable[float]) -> list[int | float | None]:
@@ -151,3 +151,28 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
     numbered = [f"document ({instead})"] if [str(n) for n in documents.values()] != list(documents) else []
     unit = "none" if run.unit == "none" else "ms"
     return lost(run, kept, *numbered, *gone, *_no_text(run), unit=unit, level=_guessed_level(run), seg="given")
+
+
+def write_s2s(run: Run, file: TextIO) -> list[str]:
+    """Write segments of output speech as Speech-to-Speech-Latency does, as an array. Returns what it could not hold."""
+    elapsed, gone = elapsed_without_steps(run)
+    records: list[dict[str, Any]] = []
+    for row in range(len(run)):
+        end = math.nan if run.recording_end is None else float(run.recording_end[row])
+        record: dict[str, Any] = {
+            "index": run.id.item(row),
+            "doc_id": None if run.document is None else run.document[row],
+            "seg_id": row + 1,
+            "source": "" if run.source is None else run.source[row],
+            "reference": None if run.reference is None else run.reference[row],
+            "source_length": float(run.source_length[row]),
+            "delays": run.delays[row].tolist(),
+            **({} if elapsed is None else {"elapsed": elapsed[row].tolist()}),
+            **({} if math.isnan(end) else {"recording_end": end}),
+            "prediction": None if run.prediction is None else run.prediction[row],
+        }
+        records.append(record)
+    file.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
+    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "recording_end", "document"}
+    kept |= {"source"} if run.source is not None and all(run.source) else set()
+    return lost(run, kept, *gone, *_no_text(run), unit="ms", level=_guessed_level(run), seg="given")

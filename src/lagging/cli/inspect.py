@@ -34,7 +34,11 @@ __all__ = ["command"]
     "--top", type=click.IntRange(1), default=1, show_default=True, help="Number of segments that --worst shows."
 )
 @convention_option
-@click.option("--width", type=click.IntRange(40, 10_000), help="Columns to draw in; the terminal's if not given.")
+@click.option(
+    "--width",
+    type=click.IntRange(40, 10_000),
+    help="Width of the drawing, in columns; that of the terminal if not given.",
+)
 @output_option
 @word_options
 @read_options

@@ -287,8 +287,8 @@ class _Log:
 
     def _remark(self, run: Run, heard: bool) -> Iterator[Note]:
         dialect = self.dialect or "generic"
-        said = DIALECTS.get(dialect, "interim results replace each other until one is final")
-        yield Note("dialect", f"{dialect}: {said}")
+        description = DIALECTS.get(dialect, "interim results replace each other until one is final")
+        yield Note("dialect", f"{dialect}: {description}")
         if not heard:
             text = "no line says how much audio had been heard: delays are the times of showing, computing included"
             yield Note("no audio times", text)
@@ -313,8 +313,8 @@ def _lengths(axis: Ragged, given: float | None) -> Floats:
 
 def _first_times(recordings: list[_Recording], axis: Ragged, steps: Ragged, first: Ragged) -> Ragged:
     """When each token was first shown, by the updates themselves, or by what they say of earlier ones."""
-    said = Ragged.from_rows(
+    earlier = Ragged.from_rows(
         [[math.inf if event.first is None else event.first for event in recording.events] for recording in recordings]
     )
-    times = np.minimum(axis.pick(first).values, said.pick(steps).values)
+    times = np.minimum(axis.pick(first).values, earlier.pick(steps).values)
     return Ragged(times, steps.offsets)

@@ -105,12 +105,12 @@ def _pair(run: Run, times: WordTimes, report: ReadReport) -> tuple[list[list[Wor
     rows: list[list[Word] | None] = []
     for row in range(len(run)):
         labels = [str(run.id.item(row)), *_labels(run, row)]
-        found = next((n for label in labels for n in (label, by_stem.get(stem(label), "")) if n in by_name), None)
-        if found is not None and found in used:
-            first = run.id.item(used[found])
-            report.faults.add(Fault("recording-twice", f"{shown(found)}, as segment {first}", segment=run.id.item(row)))
-        used.setdefault(found or "", row)
-        rows.append(None if found is None else by_name[found])
+        name = next((n for label in labels for n in (label, by_stem.get(stem(label), "")) if n in by_name), None)
+        if name is not None and name in used:
+            first = run.id.item(used[name])
+            report.faults.add(Fault("recording-twice", f"{shown(name)}, as segment {first}", segment=run.id.item(row)))
+        used.setdefault(name or "", row)
+        rows.append(None if name is None else by_name[name])
     used.pop("", None)
     if not used:
         names, rows_named = (

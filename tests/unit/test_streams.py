@@ -16,6 +16,7 @@ import lagging
 from lagging.cli import cli
 from lagging.formats.stream import Stream
 from lagging.formats.subwords import find_joint, join
+from lagging.metrics.clocks import clock
 
 DATA = Path(os.environ.get("LAGGING_TEST_DATA", "nowhere")) / "streams"
 
@@ -388,6 +389,25 @@ def test_sltev_has_both_times(tmp_path):
     path.write_text("P 100 0 50 it is\nP 200 0 80 it was a\nC 300 0 90 it is a\n", "utf-8")
     run = lagging.read(path)
     assert (run.delays.tolist(), run.first_times.tolist()) == ([[100, 300, 300]], [[100, 100, 200]])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.text("ab ", max_size=6), st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_nothing_is_first_shown_after_it_is_stable(tmp_path_factory, updates):
+    """Appended and replaced texts in any order; where nothing was revised, nothing was erased."""
+    path = tmp_path_factory.mktemp("stream") / "talk.jsonl"
+    rows = [
+        event(100 * k, text, "replace" if replaces else "append", final=final)
+        for k, (text, replaces, final) in enumerate(updates, 1)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run = lagging.read(path)
+    first, stable = clock(run, "first"), clock(run, "stable")
+    assert (first.values <= stable.values).all()
+    if not any(replaces for _, replaces, _ in updates):
+        assert (run.erased.tolist(), first.values.tolist()) == ([0], stable.values.tolist())
+    for score in lagging.score(run, ["NormalizedErasure"]) if len(run.delays.values) else ():
+        assert (score.value == 0) == (run.revisions.tolist() == [0])
 
 
 # ---- what works on them -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.version import __version__
 
 if TYPE_CHECKING:
-    from lagging import agents, longform, metrics, policies, stats
+    from lagging import agents, longform, meter, metrics, policies, stats
     from lagging.comparison import Comparison, compare
     from lagging.comparison.published import PublishedScore, read_scores
     from lagging.data.ragged import Ragged
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
     from lagging.formats import read, scan, validate, write
     from lagging.formats.merge import merge
+    from lagging.meter import Meter
     from lagging.metrics import Metric, metric, register
     from lagging.metrics.atd import atd
     from lagging.metrics.conventions import CONVENTIONS, Convention, convention
@@ -54,6 +55,7 @@ _HOMES = {
     "lagging.formats": ("read", "scan", "validate", "write"),
     "lagging.formats.merge": ("merge",),
     "lagging.formats.spoken_words": ("with_word_times",),
+    "lagging.meter": ("Meter",),
     "lagging.metrics": ("Metric", "metric", "register"),
     "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
@@ -83,6 +85,7 @@ _HOMES = {
 _PACKAGES = {
     "agents": "lagging.agents",
     "longform": "lagging.longform",
+    "meter": "lagging.meter",
     "metrics": "lagging.metrics",
     "plots": "lagging.render.plots",
     "policies": "lagging.policies",
@@ -103,6 +106,9 @@ PUBLIC_MODULES = (
     "lagging.losses.torch.compat",
     "lagging.losses.jax",
     "lagging.losses.testing",
+    "lagging.meter",
+    "lagging.meter.opentelemetry",
+    "lagging.meter.prometheus",
     "lagging.metrics",
     "lagging.metrics.clocks",
     "lagging.policies",
@@ -130,6 +136,7 @@ __all__ = [
     "DataError",
     "Finding",
     "LaggingError",
+    "Meter",
     "Metric",
     "MetricError",
     "MissingExtraError",
@@ -157,6 +164,7 @@ __all__ = [
     "lags",
     "longform",
     "merge",
+    "meter",
     "metric",
     "metrics",
     "over_budget",

@@ -112,7 +112,7 @@ class _Log:
     def read(self) -> None:
         """Read all lines."""
         for batch in self.source.batches():
-            for line, raw in enumerate(batch.lines, batch.first):
+            for line, raw in zip(batch.numbers, batch.lines, strict=True):
                 if not raw.strip():
                     self._blank += 1
                 elif raw.lstrip().startswith((b"{", b"[")):

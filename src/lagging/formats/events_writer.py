@@ -54,6 +54,10 @@ def _check(run: Run) -> None:
     if written.any() and (silent or run.level not in ("word", "char")):
         what = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
         raise UsageError(f"a stream has the text itself, and {what}{instead}")
+    long = np.flatnonzero(run.source_length >= LATEST)
+    if len(long):
+        detail = f"source_length: {run.source_length[long[0]]:g} ms"
+        raise DataError(Fault("impossible-stream-time", detail, run.origin.path, segment=run.id.item(long[0])))
     for column in ("delays", "elapsed", "first_times"):
         times = getattr(run, column)
         flat = np.empty(0) if times is None else times.values

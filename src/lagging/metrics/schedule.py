@@ -130,7 +130,7 @@ class Schedule:
     @cached_property
     def predictions(self) -> list[str | None]:
         """Texts of the hypotheses, without a stripped `</s>`."""
-        if self.run.prediction is None or self.run.speech_out:
+        if self.run.prediction is None or not self.run.has_text:
             raise MetricError("there are no predictions whose text could be judged")
         texts: list[str | None] = self.run.prediction.tolist()
         return [text and without_eos(text) for text in texts] if self.strip else texts

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.cli import cli
-from lagging.formats.stream import Stream
 from lagging.formats.subwords import find_joint, join
+from lagging.formats.writing import Stream
 from lagging.metrics.clocks import clock
 
 DATA = Path(os.environ.get("LAGGING_TEST_DATA", "nowhere")) / "streams"
@@ -74,6 +74,10 @@ def test_seconds_are_never_guessed_without_a_note(log):
     older = log("2.6000 0.764 2.6  Hello", name="a.txt")
     assert lagging.read(older).delays.tolist() == [[2600]]
     assert "taken for s" in str(lagging.read(older).notes[0])
+    text = "Hello and welcome to this long talk about clouds"
+    talk = log("2.6000 0.764 2.6  Hello", f"311.2000 290.5 305.3  {text}", name="c.txt")
+    assert lagging.read(talk).delays.tolist() == [[2600] + [311200] * 9]
+    assert "nobody could have spoken so fast" in str(lagging.read(talk).notes[0])
     for lines in (["311.2000 0.764 305.3  Hello"], ["3.0000 1 2  Hello"]):
         unclear = log(*lines, name="b.txt")
         assert faults(unclear) == [("unclear-time-unit", 1)]

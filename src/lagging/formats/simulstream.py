@@ -34,8 +34,8 @@ from lagging.formats.line import Read, decode, explain, read_id, read_number, sh
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Batch, Source
-from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
+from lagging.formats.writing import Stream
 
 __all__ = ["file_name", "scan", "to_ms"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lagging.data.ragged import Ragged
+from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import Run
 from lagging.data.spoken import ALIGNED, Spoken
 from lagging.data.tokens import is_sound, tokens
@@ -76,7 +76,7 @@ def with_word_times(
     if report.faults:
         raise DataError(report.faults)
     spoken = Spoken.make([None if r is None else [(w.start, w.end, w.text) for w in r] for r in rows], file.digest)
-    for row, place, kind, detail in spoken.wrong_times(run.source_length):
+    for row, place, kind, detail in spoken.wrong_times(_lengths(run)):
         word = (rows[row] or ())[place]
         report.faults.add(Fault(kind, detail, word.path or None, word.line, run.id.item(row)))
     run = replace(run, spoken=spoken)
@@ -86,6 +86,12 @@ def with_word_times(
     if report.faults:
         raise DataError(report.faults)
     return replace(run, notes=merge_notes([*run.notes, *report.notes, *notes]))
+
+
+def _lengths(run: Run) -> Floats:
+    """How long the recordings are; NaN for a stream that does not say it, since its last time may be earlier."""
+    known = run.origin.format != "stream" or "x" in dict(run.given)
+    return run.source_length if known else np.full(len(run), np.nan)
 
 
 def _ms(seconds: float) -> float:

@@ -30,6 +30,7 @@ from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 __all__ = [
     "FormatName",
     "agent_options",
+    "check_unsigned",
     "column_options",
     "confidence_option",
     "convention_option",
@@ -46,6 +47,7 @@ __all__ = [
     "resample_option",
     "resampling_options",
     "schema_options",
+    "signature_option",
     "word_options",
 ]
 
@@ -399,6 +401,21 @@ format_option = click.option(
     show_default=True,
     help="Format of the result.",
 )
+signature_option = click.option(
+    "--no-signatures",
+    "unsigned",
+    is_flag=True,
+    help="Leave the signatures out of the table on the screen; a file and the other formats keep them.",
+)
+
+
+def check_unsigned(unsigned: bool, form: str, output: str | None) -> None:
+    """Refuse to leave signatures out of what is kept."""
+    if unsigned and (form != "table" or output not in (None, "-")):
+        what = f"-f {form}" if form != "table" else f"-o {output}"
+        raise UsageError(f"--no-signatures is for the table on the screen; {what} keeps the signatures")
+
+
 AGENT_OPTIONS = (
     click.option(
         "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
@@ -417,8 +434,8 @@ def agent_options(command: Command) -> Command:
 output_option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file, not to the terminal.")
 
 MESSAGE_OPTIONS = (
-    click.option("-q", "--quiet", is_flag=True, help="Print no notes on standard error."),
-    click.option("-v", "--verbose", is_flag=True, help="Print more notes on standard error."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no messages, but for notes that make a number doubtful."),
+    click.option("-v", "--verbose", is_flag=True, help="Print every note, system by system, and more of them."),
     click.option("--no-progress", is_flag=True, help="Show no progress bar."),
     click.option("--debug", is_flag=True, help="Print a traceback if something goes wrong."),
 )
@@ -429,6 +446,10 @@ def message_options(command: Command) -> Command:
 
     @wraps(command)
     def call(*args: Any, quiet: bool, verbose: bool, no_progress: bool, debug: bool, **rest: Any) -> Any:
-        return command(*args, messages=Messages(quiet, verbose, not no_progress), **rest)
+        messages = Messages(quiet, verbose, not no_progress)
+        try:
+            return command(*args, messages=messages, **rest)
+        finally:
+            messages.flush()
 
     return _apply(call, MESSAGE_OPTIONS)

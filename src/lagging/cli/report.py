@@ -110,8 +110,7 @@ def command(
     page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
-    for note in comparison.notes:
-        messages.print(f"note: {note}")
+    messages.print_notes(comparison.notes)
     if page.data["segments"]["note"]:
         messages.print(f"note: {page.data['segments']['note']}")
     quarantine.close()

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from lagging.cli.gates import gate_option, report_failed_gates
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
+    check_unsigned,
     column_options,
     convention_option,
     cutting_options,
@@ -24,6 +25,7 @@ from lagging.cli.options import (
     parse_metrics,
     quarantine_options,
     read_options,
+    signature_option,
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
@@ -57,6 +59,7 @@ __all__ = ["command"]
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
 @metric_option
 @format_option
+@signature_option
 @convention_option
 @click.option("--like", multiple=True, metavar="SIGNATURE", help="Score as the number with this signature was made.")
 @click.option("--ci", is_flag=True, help="Add bootstrap intervals at 95 %, by recording where there are several.")
@@ -89,6 +92,7 @@ def command(
     logs: tuple[str, ...],
     names: tuple[str, ...],
     form: str,
+    unsigned: bool,
     convention: str,
     like: tuple[str, ...],
     ci: bool,
@@ -122,6 +126,7 @@ def command(
     lagging score 's3a://lake/*.parquet' --by lang --unit ms --engine spark --master yarn
     """
     cutting.check()
+    check_unsigned(unsigned, form, output)
     _check_files(output, segment_scores)
     if resample is not None and not ci:
         raise UsageError("--resample says what --ci resamples; give --ci too")
@@ -158,6 +163,7 @@ def command(
     _name_and_describe(results, messages)
     every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
+    messages.print_notes(filter(None, (each.doubt(every) for each in gates)))
     if not plan.summary:
         _print_peers(results, messages)
         _print_shared(every, messages)
@@ -174,8 +180,10 @@ def command(
         verdicts=[result.verdict for result in results if result.verdict is not None],
         notes=[quarantine.summary] if quarantine.summary else [],
         fields={} if quarantine.record is None else {"quarantine": quarantine.record},
+        signed=not unsigned,
     )
     emit(text, output)
+    messages.flush()
     return report_failed_gates(broken)
 
 
@@ -280,7 +288,7 @@ def _print_peers(results: Sequence[_Result], messages: Messages) -> None:
     if len(values) > 4:
         values[3:] = ["…"]
     if values:
-        messages.print(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
+        messages.print_later(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
 
 
 def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:
@@ -290,7 +298,8 @@ def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:
         shared, n_first, n = first.shared(scores)
         if shared < max(n_first, n):
             both = f"{first.system} ({counted(n_first, 'segment')}) and {scores.system} ({counted(n, 'segment')})"
-            messages.print(f"note: {both} share {shared}: their scores are not about the same sentences")
+            text = f"{both} share {shared}: their scores are not about the same sentences"
+            messages.print_doubt(text)
 
 
 def _print_repeated(systems: Sequence[Scores], signatures: Sequence[Signature], messages: Messages) -> None:
@@ -302,6 +311,5 @@ def _print_repeated(systems: Sequence[Scores], signatures: Sequence[Signature], 
             for key in [*then, *(key for key in now if key not in then)]:
                 if now.get(key) != then.get(key):
                     here, there = now.get(key, "none"), then.get(key, "none")
-                    messages.print(
-                        f"note: {scores.system}: {score.metric} has {key}:{here}, the signature given has {there}"
-                    )
+                    text = f"{score.metric} has {key}:{here}, the signature given has {there}"
+                    messages.print_doubt(f"{scores.system}: {text}")

@@ -8,6 +8,7 @@ JSON and TSV are written from records, which are unrounded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lagging.comparison.regimes import Verdict
@@ -31,6 +32,7 @@ def render(
     verdicts: Sequence[Verdict] = (),
     notes: Sequence[str] = (),
     fields: Mapping[str, Any] | None = None,
+    signed: bool = True,
 ) -> str:
     """The scores of several systems in one of the formats.
 
@@ -42,6 +44,7 @@ def render(
         verdicts: the regime that each system is in, if systems were judged.
         notes: sentences below the table.
         fields: further fields of the JSON, by name.
+        signed: whether the table has the signatures; the other formats always have them.
 
     Example:
         >>> import lagging
@@ -64,7 +67,7 @@ def render(
     if format == "tsv":
         return write_tsv({"": score_records(scores)})
     regime_notes = [f"{verdict.regime.name}: {each.system}: {verdict}" for each, verdict in judged]
-    return write_sheet(score_sheet(scores, [*regime_notes, *notes]), format, width=width, colour=colour)
+    return write_sheet(score_sheet(scores, [*regime_notes, *notes]), format, width=width, colour=colour, signed=signed)
 
 
 def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
@@ -78,8 +81,10 @@ def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def write_sheet(sheet: Sheet, format: str, *, width: int | None = None, colour: bool = False) -> str:
-    """A sheet as text ("table"), Markdown or LaTeX."""
+def write_sheet(
+    sheet: Sheet, format: str, *, width: int | None = None, colour: bool = False, signed: bool = True
+) -> str:
+    """A sheet as text ("table"), Markdown or LaTeX; text may be without signatures."""
     if format == "markdown":
         from lagging.render.markdown import write_markdown
 
@@ -90,7 +95,7 @@ def write_sheet(sheet: Sheet, format: str, *, width: int | None = None, colour: 
         return write_latex(sheet)
     from lagging.render.text import write_text
 
-    return write_text(sheet, width=width, colour=colour)
+    return write_text(sheet if signed else replace(sheet, signatures=()), width=width, colour=colour)
 
 
 def check_format(format: str) -> None:

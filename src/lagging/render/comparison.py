@@ -42,6 +42,7 @@ def render_comparison(
     colour: bool = False,
     every: bool = False,
     sentences: Sequence[str] = (),
+    signed: bool = True,
 ) -> str:
     """A comparison in one of the formats.
 
@@ -52,13 +53,15 @@ def render_comparison(
         colour: whether the table may use terminal colours.
         every: whether all pairs are listed; else, of many systems, those with the base, or the first.
         sentences: notes below the pairs.
+        signed: whether the table has the signatures; the other formats always have them.
     """
     check_format(format)
     if format == "json":
         return write_json(_json_fields(comparison))
     if format == "tsv":
         return write_tsv({"": _tsv_records(comparison)})
-    return write_sheet(comparison_sheet(comparison, every, sentences), format, width=width, colour=colour)
+    sheet = comparison_sheet(comparison, every, sentences)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed)
 
 
 # ---- for people -------------------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Seq
         notes.append(f"{counted(c.n, 'segment')} that all systems have; left out: {', '.join(left_out)}")
     results = list(c.scores.values())
     published = [f"{row.signature}  ({row.system})" for row in c.published if row.signature]
-    signatures = [*signature_lines(results), *published, *([str(c.signature)] if c.pairs else [])]
+    signatures = [*signature_lines(results, brief=True), *published, *([str(c.signature)] if c.pairs else [])]
     caption = ". ".join(text[:1].upper() + text[1:] for text in (c.description, c.key) if text)
     tables = [system_table(c), *([_pair_table(c, pairs)] if pairs else [])]
     return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption)

@@ -41,6 +41,7 @@ def render_curves(
     correction: str = "holm",
     width: int | None = None,
     colour: bool = False,
+    signed: bool = True,
 ) -> str:
     """Curves, what they have at fixed latencies and qualities, and the areas between them."""
     fronts = curves.front()
@@ -83,7 +84,7 @@ def render_curves(
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
     settings = interval_record(curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
+    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour, signed=signed)
 
 
 # ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
@@ -99,6 +100,7 @@ def render_tables(
     *,
     width: int | None,
     colour: bool,
+    signed: bool,
 ) -> str:
     """Tables and notes for people, records for programs; `settings` are those of the intervals."""
     check_format(format)
@@ -107,8 +109,8 @@ def render_tables(
     if format == "tsv":
         return write_tsv({**records, "made": [settings]})
     below = [*notes, *undefined_notes(results)]
-    sheet = Sheet(tables, below, signature_lines(results), stacked=True)
-    return write_sheet(sheet, format, width=width, colour=colour)
+    sheet = Sheet(tables, below, signature_lines(results, brief=True), stacked=True)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed)
 
 
 def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1, texts: int = 1) -> Table:

@@ -42,7 +42,7 @@ def score_sheet(results: Sequence[Scores], notes: Sequence[str] = ()) -> Sheet:
         rows.append([scores.system, *(MISSING if label is None else label for label in labels), *cells, count])
     columns = [SYSTEM, *(Column(name, number=False) for name in groups)]
     columns += [*(metric_column(metric, unit) for metric, unit in metrics), COUNT]
-    return Sheet([Table(columns, rows)], [*notes, *undefined_notes(results)], signature_lines(results))
+    return Sheet([Table(columns, rows)], [*notes, *undefined_notes(results)], signature_lines(results, brief=True))
 
 
 def score_cell(scores: Scores, metric: Metric, unit: str, best: str | None, mark: str = "") -> Cell:
@@ -84,10 +84,15 @@ def _group_columns(results: Sequence[Scores]) -> list[str]:
     return list(dict.fromkeys(name for scores in results for name in scores.group))
 
 
-def signature_lines(results: Sequence[Scores], segments: bool = False) -> list[str]:
+def signature_lines(results: Sequence[Scores], segments: bool = False, brief: bool = False) -> list[str]:
     """One line per metric if all systems agree, else one per metric and system; of corpus values, or of segments.
 
     Groups of one system differ in the number of segments, and have one signature: n is then that of all.
+
+    Args:
+        results: the scores.
+        segments: whether the signatures are those of segments.
+        brief: whether, of systems that do not agree, the first is written whole, and of the others what differs.
     """
     lines = []
     for metric, _ in metrics_and_units(results):
@@ -98,9 +103,24 @@ def signature_lines(results: Sequence[Scores], segments: bool = False) -> list[s
         texts = [(name, str(signature)) for name, _, signature in signed]
         if len({text for _, text in texts}) == 1:
             lines.append(texts[0][1])
+        elif brief:
+            lines += _brief_lines([(name, signature) for name, _, signature in signed])
         else:
             lines += [f"{text}  ({name})" for name, text in texts]
     return lines
+
+
+def _brief_lines(signed: Sequence[tuple[str, Signature]]) -> Iterator[str]:
+    """The signature of the first system, and what differs in those of the others; alike ones share a line."""
+    (first, signature), *others = signed
+    yield f"{signature}  ({first})"
+    base = dict(signature.fields)
+    names: dict[str, list[str]] = {}
+    for name, other in others:
+        own = dict(other.fields)
+        differs = [key for key in {**base, **own} if base.get(key) != own.get(key)]
+        names.setdefault("|".join(f"{key}:{own.get(key, 'none')}" for key in differs), []).append(name)
+    yield from (f"  {', '.join(alike)}: {text or 'the same'}" for text, alike in names.items())
 
 
 def _join_groups(signed: Sequence[tuple[str, str, Signature]]) -> list[tuple[str, str, Signature]]:

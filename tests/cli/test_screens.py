@@ -116,3 +116,16 @@ def test_one_can_move_in_a_long_segment(run, talk) -> None:
         assert "tokens 49–53 of 300" in out
     assert run("inspect", talk, "-q", "--all").out.count("●") == 301
     assert "--at takes a number" in run("inspect", talk, "--at", "soon").err
+
+
+def test_score_and_compare_say_what_is_degenerate(run, logs) -> None:
+    Path("offline.rw").write_text("RRRRRWWWWW\nRRRRWWWW\n")
+    Path("wait.rw").write_text("RRWRWRWRWW\nRRWRWRWW\n")
+    out = run("score", "wait.rw", "offline.rw", "--audit", "-m", "DAL", "-q", "--no-signatures").out
+    assert "\nwait: sound\noffline: degenerate: 100 % of the segments are written after" in out
+    out = run("score", "offline.rw", "--audit", "-m", "DAL", "-v", "--no-signatures").out
+    assert "(HiddenShare 0, Offline 1, SWF 0)" in out
+    out = run("compare", "wait.rw", "offline.rw", "-m", "DAL", "-q", "--resamples", 100).out
+    assert "\noffline: degenerate: " in out
+    assert "wait: sound" not in out
+    assert "--audit judges whole systems" in run("score", "wait.rw", "--audit", "--by", "id").err

@@ -30,16 +30,19 @@ from lagging.cli.quarantine import Quarantine
 from lagging.cli.systems import make_names_distinct, parse_system, parse_systems, refuse_overwrite
 from lagging.comparison import Comparison, compare
 from lagging.comparison.comparison import find_metric
+from lagging.comparison.degeneracy import audit, audit_plan
 from lagging.comparison.gates import check_names, failed, gate, worse
 from lagging.comparison.published import read_scores
 from lagging.data.units import Amount
 from lagging.errors import UsageError
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
+from lagging.metrics.conventions import convention as named_convention
 from lagging.render.comparison import render_comparison
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
+from lagging.scoring.scores import Scores
 
 __all__ = ["command"]
 
@@ -125,11 +128,15 @@ def command(
     columns.check_number(len(systems))
     computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
     plan, results = Plan.make(computed, convention), []
+    audited: list[Scores | None] = []
     for name, path in systems:
         with progress_bar(name or path, path, messages) as progress:
             log = Log(path, options, name, cutting, progress, quarantine.add)
-            (accumulator,) = log.score(plan, on_first=messages.announce)
+            accumulator, *more = log.score(
+                plan, lambda first: audit_plan(first, named_convention(convention)), on_first=messages.announce
+            )
         results.append(accumulator.scores(accumulator.system))
+        audited.append(more[0].scores() if more else None)
     make_names_distinct(results, [path for _, path in systems])
     comparison = compare(
         {scores.system: scores for scores in results},
@@ -151,6 +158,12 @@ def command(
         for name, amount in margin_amounts.items()
     }
     sentences = _summarise(comparison, margin_values)
+    verdicts = [audit(scores, result.system) for scores, result in zip(audited, results, strict=True) if scores]
+    sentences += [
+        f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict)
+        for verdict in verdicts
+        if verdict.verdict != "sound" or messages.verbose
+    ]
     messages.print_notes(filter(None, (each.doubt(list(comparison.scores.values())) for each in gates)))
     # a gate about what was not scored is refused before anything is printed
     broken = failed(gates, list(comparison.scores.values()))

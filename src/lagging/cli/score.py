@@ -33,10 +33,11 @@ from lagging.cli.request import Request, parse_columns
 from lagging.cli.segments import segments_file, write_segments
 from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
 from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
+from lagging.comparison.degeneracy import audit, audit_plan
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, apply_regime
 from lagging.data.run import Run
-from lagging.data.units import COUNTED
+from lagging.data.units import SHOWN, scale
 from lagging.errors import UsageError, counted
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
@@ -74,6 +75,12 @@ __all__ = ["command"]
     "--segment-scores", metavar="FILE", help="Write the scores of every segment to a TSV file, or to FILE.parquet."
 )
 @click.option(
+    "--audit",
+    "audited",
+    is_flag=True,
+    help="Say of each system whether its latency is sound, suspicious or degenerate.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(1, MOST),
     metavar="N",
@@ -100,6 +107,7 @@ def command(
     by: tuple[str, ...],
     task: str | None,
     segment_scores: str | None,
+    audited: bool,
     jobs: int | None,
     columns: Columns,
     conditions: tuple[str, ...],
@@ -153,13 +161,15 @@ def command(
     )
     files = [*request.cutting.files, *options.word_files, *columns.files]
     refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=files)
+    if audited and (engine.spark or request.group_by):
+        raise UsageError("--audit judges whole systems on this machine; leave out --by and --engine spark")
     if engine.spark:
         paths, groups = score_on_spark(
             systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
         )
         results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
-        results = _score_logs(systems, request, plan, columns, segment_scores, jobs, quarantine, messages)
+        results = _score_logs(systems, request, plan, columns, segment_scores, audited, jobs, quarantine, messages)
     _name_and_describe(results, messages)
     every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -178,7 +188,7 @@ def command(
         width=terminal_width(),
         colour=has_colour() and output is None,
         verdicts=[result.verdict for result in results if result.verdict is not None],
-        notes=[quarantine.summary] if quarantine.summary else [],
+        notes=[*_audit_lines(results, messages), *([quarantine.summary] if quarantine.summary else [])],
         fields={} if quarantine.record is None else {"quarantine": quarantine.record},
         signed=not unsigned,
     )
@@ -195,12 +205,14 @@ class _Result:
         path: its log, or the first of several.
         groups: the Scores of each group of its segments; one without groups.
         peer: AL as SimulEval counts it, where that is known.
+        audited: the scores that a verdict on degeneracy is made of, where one is requested and there are delays.
         verdict: that of a shared task.
     """
 
     path: str
     groups: list[Scores]
     peer: Score | None = None
+    audited: Scores | None = None
     verdict: Verdict | None = None
 
 
@@ -210,6 +222,7 @@ def _score_logs(
     plan: Plan,
     columns: Columns,
     segment_scores: str | None,
+    audited: bool,
     jobs: int | None,
     quarantine: Quarantine,
     messages: Messages,
@@ -225,14 +238,17 @@ def _score_logs(
         for name, paths in logs:
             with progress_bar(name or paths[0], paths, messages) as progress:
                 log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, (paths[0],))
-                scored, *peer = log.score(
+                scored, *more = log.score(
                     plan,
+                    lambda first: audit_plan(first, request.convention) if audited else None,
                     lambda first: None if messages.quiet else _peer_plan(plan, first),
                     jobs=jobs,
                     on_first=messages.announce,
                     on_part=None if table is None else table.add_part,
                 )
-            result = _Result(paths[0], [], peer[0].scores()["AL"] if peer else None)
+            by_metric = {score.metric.name: scores for scores in (each.scores() for each in more) for score in scores}
+            peer, audit_scores = by_metric.get("AL"), by_metric.get("HiddenShare")
+            result = _Result(paths[0], [], None if peer is None else peer["AL"], audit_scores)
             if request.task is None:
                 result.groups = finish_scores(scored, scored.system, request.interval)
             else:
@@ -260,6 +276,16 @@ def _peer_plan(plan: Plan, first: Run) -> Plan | None:
     return Plan.make(["AL"], "simuleval", keep="sums") if metric("AL") in metrics else None
 
 
+def _audit_lines(results: Sequence[_Result], messages: Messages) -> list[str]:
+    """A verdict on each system; with -v, the numbers behind it."""
+    lines = []
+    for result in results:
+        if result.audited is not None:
+            verdict = audit(result.audited, result.groups[0].system)
+            lines.append(f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict))
+    return lines
+
+
 # ---- messages ---------------------------------------------------------------------------------------------------
 
 
@@ -282,9 +308,9 @@ def _print_peers(results: Sequence[_Result], messages: Messages) -> None:
         # nothing to print where it is undefined, or no reference could be counted, or it is the same
         if al is None or math.isnan(al.value) or al.signature.get("noref"):
             continue
-        value = f"{al.value:.6g}"
-        if value != f"{scores['AL'].value:.6g}":
-            values.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
+        value = f"{al.value / scale(al.unit):.6g}"
+        if value != f"{scores['AL'].value / scale(al.unit):.6g}":
+            values.append(f"{value} {SHOWN[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
     if len(values) > 4:
         values[3:] = ["…"]
     if values:

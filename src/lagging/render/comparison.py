@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lagging.comparison import Comparison
@@ -23,6 +24,7 @@ from lagging.render.table import (
     Sheet,
     Table,
     format_interval,
+    format_p,
     format_value,
     metric_column,
 )
@@ -94,17 +96,19 @@ def system_table(comparison: Comparison) -> Table:
     results = list(c.scores.values())
     metrics = _metrics_and_units(c)
     marks = c.letters or c.marks
-    best = {metric: best_value(results, metric) for metric, _ in metrics}
+    best = {metric: c.best(metric) for metric, _ in metrics}
+    values = {metric: best_value(results, metric) for metric, _ in metrics}
     rows: list[list[str | Cell]] = []
     for name, scores in c.scores.items():
-        cells = [score_cell(scores, m, unit, best[m], marks.get(m, {}).get(name, "")) for m, unit in metrics]
+        cells = [score_cell(scores, m, unit, values[m], marks.get(m, {}).get(name, "")) for m, unit in metrics]
+        cells = [replace(cell, best=name in best[m]) for cell, (m, _) in zip(cells, metrics, strict=True)]
         rows.append([name, *cells, str(c.n)])
     published: dict[tuple[str, str], list[PublishedScore]] = {}
     for row in c.published:
         published.setdefault((row.system, row.path), []).append(row)
     for (name, _), scores_of_file in published.items():
-        values = {row.metric: row.score for row in scores_of_file}
-        cells = [Cell(format_value(values.get(repr(metric)), unit)) for metric, unit in metrics]
+        shown = {row.metric: row.score for row in scores_of_file}
+        cells = [Cell(format_value(shown.get(repr(metric)), unit)) for metric, unit in metrics]
         rows.append([f"{name} ({scores_of_file[0].tool or 'published'})", *cells, MISSING])
     return Table([SYSTEM, *(metric_column(metric, unit, split=True) for metric, unit in metrics), COUNT], rows)
 
@@ -124,6 +128,7 @@ def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)
+    alpha = comparison.alpha
     rows: list[list[str | Cell | Difference]] = []
     for pair in pairs:
         unit = units[pair.metric]
@@ -134,13 +139,14 @@ def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
                 repr(pair.metric),
                 Difference(pair.b, pair.a),
                 " ".join(filter(None, (format_value(pair.difference, unit), interval, UNITS[unit]))),
-                MISSING if pair.p_adjusted != pair.p_adjusted else f"{pair.p_adjusted:.4f}",
-                WORDS.get(verdict, verdict),
+                format_p(pair.p),
+                *([format_p(pair.p_adjusted)] if corrected else []),
+                "not after correction" if pair.p < alpha <= pair.p_adjusted else WORDS.get(verdict, verdict),
                 MISSING if pair.wins is None else f"{pair.wins}/{pair.ties}/{pair.losses}",
             ]
         )
-    heads = [("metric", ""), ("pair", ""), ("difference", ""), ("p", "(corrected)" if corrected else "")]
-    heads += [("", ""), ("wins/ties/losses", "")]
+    heads = [("metric", ""), ("pair", ""), ("difference", ""), ("p", "")]
+    heads += [*([("p", "(corrected)")] if corrected else []), ("", ""), ("wins/ties/losses", "")]
     return Table([Column(name, unit=unit, number=False) for name, unit in heads], rows, pairs=True)
 
 

@@ -22,6 +22,7 @@ from lagging.render.table import (
     Estimate,
     Sheet,
     Table,
+    format_p,
     format_value,
     make_cell,
     metric_title,
@@ -128,11 +129,6 @@ def format_share(share: float | None) -> str:
     if share is None:
         return MISSING
     return "< 1 %" if 0 < share < 0.01 else "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
-
-
-def format_p(p: float) -> str:
-    """A p-value, to the four digits that some thousand resamples support."""
-    return MISSING if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
 def interval_record(draws: Draws | None, correction: str | None = None, method: str | None = None) -> Record:

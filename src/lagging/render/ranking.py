@@ -12,7 +12,6 @@ from lagging.curves.slopes import Lines
 from lagging.metrics import Metric
 from lagging.render.curves import (
     describe_test,
-    format_p,
     format_share,
     interval_record,
     make_table,
@@ -22,7 +21,7 @@ from lagging.render.curves import (
     with_interval,
 )
 from lagging.render.records import Record, estimate_record, finite
-from lagging.render.table import MISSING, UNITS, format_value, metric_title
+from lagging.render.table import MISSING, UNITS, format_p, format_value, metric_title
 
 __all__ = ["render_lines", "render_ranking"]
 

@@ -22,6 +22,7 @@ __all__ = [
     "Sheet",
     "Table",
     "format_interval",
+    "format_p",
     "format_value",
     "make_cell",
     "metric_column",
@@ -171,6 +172,11 @@ def format_value(value: float | None, unit: str) -> str:
 def format_interval(low: float | None, high: float | None, unit: str) -> str:
     """`[1.880, 1.960]`; nothing where there is no interval."""
     return "" if low is None else f"[{format_value(low, unit)}, {format_value(high, unit)}]"
+
+
+def format_p(p: float) -> str:
+    """A p-value, to the four digits that some thousand resamples support."""
+    return MISSING if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
 def make_cell(estimate: Estimate, unit: str, mark: str = "") -> Cell:

@@ -16,6 +16,7 @@ from lagging.cli.options import (
     convention_option,
     cutting_options,
     format_option,
+    layout_options,
     message_options,
     metric_option,
     output_option,
@@ -39,6 +40,7 @@ from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render.comparison import render_comparison
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
@@ -54,6 +56,7 @@ __all__ = ["command"]
 @confidence_option("Confidence level of the intervals, in percent; a p-value below 100 − this is significant.")
 @format_option
 @signature_option
+@layout_options
 @convention_option
 @click.option(
     "--published",
@@ -90,6 +93,7 @@ def command(
     confidence: float,
     form: str,
     unsigned: bool,
+    layout: Layout,
     convention: str,
     published: tuple[str, ...],
     columns: Columns,
@@ -181,6 +185,7 @@ def command(
         every=messages.verbose,
         sentences=sentences,
         signed=not unsigned,
+        layout=layout,
     )
     quarantine.close()
     emit(text, output)

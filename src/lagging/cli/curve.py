@@ -13,6 +13,7 @@ import click
 
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
+    caption_options,
     check_unsigned,
     column_options,
     confidence_option,
@@ -42,6 +43,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
 from lagging.render.curves import render_curves
 from lagging.render.ranking import render_lines, render_ranking
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
@@ -98,6 +100,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @column_options
 @format_option
 @signature_option
+@caption_options
 @convention_option
 @click.option(
     "--bands", type=click.Choice(list(REGIMES)), help="Draw the latency bands of a shared task in the figure."
@@ -128,6 +131,7 @@ def command(
     columns: Columns,
     form: str,
     unsigned: bool,
+    layout: Layout,
     convention: str,
     bands: str | None,
     figure: str | None,
@@ -203,6 +207,7 @@ def command(
         "width": terminal_width(),
         "colour": has_colour() and output is None,
         "signed": not unsigned,
+        "layout": layout,
     }
     draw: Callable[[str], None] | None = None
     if ranks is not None:

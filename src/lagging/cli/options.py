@@ -23,6 +23,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
 from lagging.render import RENDERERS
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.signature import ALIGNERS
 from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
@@ -30,6 +31,7 @@ from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 __all__ = [
     "FormatName",
     "agent_options",
+    "caption_options",
     "check_unsigned",
     "column_options",
     "confidence_option",
@@ -37,6 +39,7 @@ __all__ = [
     "correction_option",
     "cutting_options",
     "format_option",
+    "layout_options",
     "message_options",
     "metric_option",
     "output_option",
@@ -401,6 +404,36 @@ format_option = click.option(
     show_default=True,
     help="Format of the result.",
 )
+CAPTION_OPTIONS = (
+    click.option("--caption", metavar="TEXT", help="Caption of the table in LaTeX, instead of ours."),
+    click.option("--label", metavar="NAME", help="Label of the table in LaTeX, such as tab:latency."),
+)
+LAYOUT_OPTIONS = (
+    click.option("--digits", type=click.IntRange(0, 15), metavar="N", help="Digits after the decimal point in tables."),
+    click.option("--transpose", is_flag=True, help="Make a row of each metric, and a column of each system."),
+    *CAPTION_OPTIONS,
+)
+
+
+def layout_options(command: Command) -> Command:
+    """How tables are laid out; they arrive as `layout`."""
+    return _apply(_with_layout(command), LAYOUT_OPTIONS)
+
+
+def caption_options(command: Command) -> Command:
+    """Caption and label of a table in LaTeX; they arrive in `layout`."""
+    return _apply(_with_layout(command), CAPTION_OPTIONS)
+
+
+def _with_layout(command: Command) -> Command:
+    @wraps(command)
+    def call(*args: Any, digits: int | None = None, transpose: bool = False, **rest: Any) -> Any:
+        layout = Layout(digits, transpose, rest.pop("caption"), rest.pop("label"))
+        return command(*args, layout=layout, **rest)
+
+    return call
+
+
 signature_option = click.option(
     "--no-signatures",
     "unsigned",

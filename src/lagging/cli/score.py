@@ -19,6 +19,7 @@ from lagging.cli.options import (
     convention_option,
     cutting_options,
     format_option,
+    layout_options,
     message_options,
     metric_option,
     output_option,
@@ -45,6 +46,7 @@ from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
 from lagging.render.scores import signature_lines
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
@@ -61,6 +63,7 @@ __all__ = ["command"]
 @metric_option
 @format_option
 @signature_option
+@layout_options
 @convention_option
 @click.option("--like", multiple=True, metavar="SIGNATURE", help="Score as the number with this signature was made.")
 @click.option("--ci", is_flag=True, help="Add bootstrap intervals at 95 %, by recording where there are several.")
@@ -100,6 +103,7 @@ def command(
     names: tuple[str, ...],
     form: str,
     unsigned: bool,
+    layout: Layout,
     convention: str,
     like: tuple[str, ...],
     ci: bool,
@@ -191,6 +195,7 @@ def command(
         notes=[*_audit_lines(results, messages), *([quarantine.summary] if quarantine.summary else [])],
         fields={} if quarantine.record is None else {"quarantine": quarantine.record},
         signed=not unsigned,
+        layout=layout,
     )
     emit(text, output)
     messages.flush()

@@ -16,7 +16,7 @@ from lagging.errors import UsageError, did_you_mean
 from lagging.scoring.scores import Scores
 
 if TYPE_CHECKING:
-    from lagging.render.table import Sheet
+    from lagging.render.table import Layout, Sheet
 
 __all__ = ["RENDERERS", "check_format", "render", "write_sheet"]
 
@@ -33,6 +33,7 @@ def render(
     notes: Sequence[str] = (),
     fields: Mapping[str, Any] | None = None,
     signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """The scores of several systems in one of the formats.
 
@@ -44,6 +45,7 @@ def render(
         verdicts: the regime that each system is in, if systems were judged.
         notes: sentences below the table.
         fields: further fields of the JSON, by name.
+        layout: digits, direction, caption and label of the table.
         signed: whether the table has the signatures; the other formats always have them.
 
     Example:
@@ -67,7 +69,8 @@ def render(
     if format == "tsv":
         return write_tsv({"": score_records(scores)})
     regime_notes = [f"{verdict.regime.name}: {each.system}: {verdict}" for each, verdict in judged]
-    return write_sheet(score_sheet(scores, [*regime_notes, *notes]), format, width=width, colour=colour, signed=signed)
+    sheet = score_sheet(scores, [*regime_notes, *notes], None if layout is None else layout.digits)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
@@ -82,9 +85,16 @@ def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
 
 
 def write_sheet(
-    sheet: Sheet, format: str, *, width: int | None = None, colour: bool = False, signed: bool = True
+    sheet: Sheet,
+    format: str,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """A sheet as text ("table"), Markdown or LaTeX; text may be without signatures."""
+    sheet = sheet if layout is None else layout.apply(sheet)
     if format == "markdown":
         from lagging.render.markdown import write_markdown
 

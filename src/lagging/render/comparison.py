@@ -21,6 +21,7 @@ from lagging.render.table import (
     Cell,
     Column,
     Difference,
+    Layout,
     Sheet,
     Table,
     format_interval,
@@ -45,6 +46,7 @@ def render_comparison(
     every: bool = False,
     sentences: Sequence[str] = (),
     signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """A comparison in one of the formats.
 
@@ -55,6 +57,7 @@ def render_comparison(
         colour: whether the table may use terminal colours.
         every: whether all pairs are listed; else, of many systems, those with the base, or the first.
         sentences: notes below the pairs.
+        layout: digits, direction, caption and label of the table.
         signed: whether the table has the signatures; the other formats always have them.
     """
     check_format(format)
@@ -62,14 +65,16 @@ def render_comparison(
         return write_json(_json_fields(comparison))
     if format == "tsv":
         return write_tsv({"": _tsv_records(comparison)})
-    sheet = comparison_sheet(comparison, every, sentences)
-    return write_sheet(sheet, format, width=width, colour=colour, signed=signed)
+    sheet = comparison_sheet(comparison, every, sentences, None if layout is None else layout.digits)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 # ---- for people -------------------------------------------------------------------------------------------------
 
 
-def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Sequence[str] = ()) -> Sheet:
+def comparison_sheet(
+    comparison: Comparison, every: bool = False, sentences: Sequence[str] = (), digits: int | None = None
+) -> Sheet:
     """The systems and the pairs; notes and signatures below."""
     c = comparison
     pairs = _listed_pairs(c, every)
@@ -86,21 +91,21 @@ def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Seq
     published = [f"{row.signature}  ({row.system})" for row in c.published if row.signature]
     signatures = [*signature_lines(results, brief=True), *published, *([str(c.signature)] if c.pairs else [])]
     caption = ". ".join(text[:1].upper() + text[1:] for text in (c.description, c.key) if text)
-    tables = [system_table(c), *([_pair_table(c, pairs)] if pairs else [])]
-    return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption)
+    tables = [system_table(c, digits), *([_pair_table(c, pairs, digits)] if pairs else [])]
+    return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption, "tab:comparison")
 
 
-def system_table(comparison: Comparison) -> Table:
+def system_table(comparison: Comparison, digits: int | None = None) -> Table:
     """A row per system, a column per metric; then the systems whose scores were published."""
     c = comparison
     results = list(c.scores.values())
     metrics = _metrics_and_units(c)
     marks = c.letters or c.marks
     best = {metric: c.best(metric) for metric, _ in metrics}
-    values = {metric: best_value(results, metric) for metric, _ in metrics}
+    values = {metric: best_value(results, metric, digits) for metric, _ in metrics}
     rows: list[list[str | Cell]] = []
     for name, scores in c.scores.items():
-        cells = [score_cell(scores, m, unit, values[m], marks.get(m, {}).get(name, "")) for m, unit in metrics]
+        cells = [score_cell(scores, m, unit, values[m], marks.get(m, {}).get(name, ""), digits) for m, unit in metrics]
         cells = [replace(cell, best=name in best[m]) for cell, (m, _) in zip(cells, metrics, strict=True)]
         rows.append([name, *cells, str(c.n)])
     published: dict[tuple[str, str], list[PublishedScore]] = {}
@@ -108,7 +113,7 @@ def system_table(comparison: Comparison) -> Table:
         published.setdefault((row.system, row.path), []).append(row)
     for (name, _), scores_of_file in published.items():
         shown = {row.metric: row.score for row in scores_of_file}
-        cells = [Cell(format_value(shown.get(repr(metric)), unit)) for metric, unit in metrics]
+        cells = [Cell(format_value(shown.get(repr(metric)), unit, digits)) for metric, unit in metrics]
         rows.append([f"{name} ({scores_of_file[0].tool or 'published'})", *cells, MISSING])
     return Table([SYSTEM, *(metric_column(metric, unit, split=True) for metric, unit in metrics), COUNT], rows)
 
@@ -124,7 +129,7 @@ def _listed_pairs(comparison: Comparison, every: bool) -> list[Pair]:
     return [pair for pair in c.pairs if pair.a == c.systems[0]]
 
 
-def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
+def _pair_table(comparison: Comparison, pairs: Iterable[Pair], digits: int | None = None) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)
@@ -132,13 +137,13 @@ def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
     rows: list[list[str | Cell | Difference]] = []
     for pair in pairs:
         unit = units[pair.metric]
-        interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit)
+        interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit, digits)
         verdict = comparison.verdict(pair)
         rows.append(
             [
                 repr(pair.metric),
                 Difference(pair.b, pair.a),
-                " ".join(filter(None, (format_value(pair.difference, unit), interval, UNITS[unit]))),
+                " ".join(filter(None, (format_value(pair.difference, unit, digits), interval, UNITS[unit]))),
                 format_p(pair.p),
                 *([format_p(pair.p_adjusted)] if corrected else []),
                 "not after correction" if pair.p < alpha <= pair.p_adjusted else WORDS.get(verdict, verdict),

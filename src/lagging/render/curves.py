@@ -20,6 +20,7 @@ from lagging.render.table import (
     Column,
     Difference,
     Estimate,
+    Layout,
     Sheet,
     Table,
     format_p,
@@ -43,6 +44,7 @@ def render_curves(
     width: int | None = None,
     colour: bool = False,
     signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """Curves, what they have at fixed latencies and qualities, and the areas between them."""
     fronts = curves.front()
@@ -85,7 +87,9 @@ def render_curves(
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
     settings = interval_record(curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour, signed=signed)
+    return render_tables(
+        format, tables, notes, scores, records, settings, width=width, colour=colour, signed=signed, layout=layout
+    )
 
 
 # ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
@@ -102,6 +106,8 @@ def render_tables(
     width: int | None,
     colour: bool,
     signed: bool,
+    layout: Layout | None = None,
+    caption: str = "Quality and latency of the systems at their settings",
 ) -> str:
     """Tables and notes for people, records for programs; `settings` are those of the intervals."""
     check_format(format)
@@ -110,8 +116,8 @@ def render_tables(
     if format == "tsv":
         return write_tsv({**records, "made": [settings]})
     below = [*notes, *undefined_notes(results)]
-    sheet = Sheet(tables, below, signature_lines(results, brief=True), stacked=True)
-    return write_sheet(sheet, format, width=width, colour=colour, signed=signed)
+    sheet = Sheet(tables, below, signature_lines(results, brief=True), caption, "tab:curve", stacked=True)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1, texts: int = 1) -> Table:

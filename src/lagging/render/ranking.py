@@ -21,13 +21,21 @@ from lagging.render.curves import (
     with_interval,
 )
 from lagging.render.records import Record, estimate_record, finite
-from lagging.render.table import MISSING, UNITS, format_p, format_value, metric_title
+from lagging.render.table import MISSING, UNITS, Layout, format_p, format_value, metric_title
 
 __all__ = ["render_lines", "render_ranking"]
 
+CAPTION = "The systems by each of the metrics"
+
 
 def render_ranking(
-    ranking: Ranking, format: str = "table", *, width: int | None = None, colour: bool = False, signed: bool = True
+    ranking: Ranking,
+    format: str = "table",
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """The ranks of systems by each metric, the flips, and Kendall's τ."""
     first = ranking.ranks[:, 0]
@@ -92,6 +100,7 @@ def render_lines(
     width: int | None = None,
     colour: bool = False,
     signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """One metric over another: the line of each system, and who is steeper."""
     unit, upward = lines.curves.unit, lines.curves.quality_unit
@@ -152,7 +161,19 @@ def render_lines(
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
     settings = interval_record(lines.curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour, signed=signed)
+    return render_tables(
+        format,
+        tables,
+        notes,
+        scores,
+        records,
+        settings,
+        width=width,
+        colour=colour,
+        signed=signed,
+        layout=layout,
+        caption=CAPTION,
+    )
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:

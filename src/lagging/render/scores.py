@@ -21,7 +21,7 @@ SYSTEM = Column("system", number=False, latex="System")
 COUNT = Column("n", latex="$n$")
 
 
-def score_sheet(results: Sequence[Scores], notes: Sequence[str] = ()) -> Sheet:
+def score_sheet(results: Sequence[Scores], notes: Sequence[str] = (), digits: int | None = None) -> Sheet:
     """The scores, the notes, what is undefined, and the signatures.
 
     Example:
@@ -33,24 +33,41 @@ def score_sheet(results: Sequence[Scores], notes: Sequence[str] = ()) -> Sheet:
     """
     metrics = metrics_and_units(results)
     groups = _group_columns(results)
-    best = {metric: best_value(results, metric) for metric, _ in metrics}
+    best = {metric: best_value(results, metric, digits) for metric, _ in metrics}
     rows: list[list[str | Cell]] = []
     for scores in results:
         labels = [scores.group.get(name) for name in groups]
-        cells = [score_cell(scores, metric, unit, best[metric]) for metric, unit in metrics]
+        cells = [score_cell(scores, metric, unit, best[metric], digits=digits) for metric, unit in metrics]
         count = str(max(score.n for score in scores))
         rows.append([scores.system, *(MISSING if label is None else label for label in labels), *cells, count])
     columns = [SYSTEM, *(Column(name, number=False) for name in groups)]
     columns += [*(metric_column(metric, unit) for metric, unit in metrics), COUNT]
-    return Sheet([Table(columns, rows)], [*notes, *undefined_notes(results)], signature_lines(results, brief=True))
+    return Sheet(
+        [Table(columns, rows)],
+        [*notes, *undefined_notes(results)],
+        signature_lines(results, brief=True),
+        _caption(results),
+    )
 
 
-def score_cell(scores: Scores, metric: Metric, unit: str, best: str | None, mark: str = "") -> Cell:
+def _caption(results: Sequence[Scores]) -> str:
+    """What a table of scores shows, for its caption."""
+    counts = {max(score.n for score in scores) for scores in results}
+    segments = f" of {counts.pop()} segments" if len(counts) == 1 else ""
+    ends = [score.signature.get("ci") for scores in results for score in scores if score.low is not None]
+    interval = f", with {ends[0]} % intervals" if ends else ""
+    best = "; the best values are bold" if len(results) > 1 else ""
+    return f"Latency and quality{segments}{interval}{best}"
+
+
+def score_cell(
+    scores: Scores, metric: Metric, unit: str, best: str | None, mark: str = "", digits: int | None = None
+) -> Cell:
     """The value of a metric in its column; with its unit, if the column has none."""
     score = _find(scores, metric)
     if score is None:
         return Cell(MISSING)
-    cell = make_cell(score, score.unit, mark)
+    cell = make_cell(score, score.unit, mark, digits)
     return replace(cell, unit="" if unit else UNITS[score.unit], best=cell.value == best)
 
 
@@ -68,7 +85,7 @@ def _find(scores: Scores, metric: Metric) -> Score | None:
     return next((score for score in scores if score.metric == metric), None)
 
 
-def best_value(results: Sequence[Scores], metric: Metric) -> str | None:
+def best_value(results: Sequence[Scores], metric: Metric, digits: int | None = None) -> str | None:
     """The best value of a column as it is written; None if there is nothing to choose from."""
     scores = [score for each in results if (score := _find(each, metric)) is not None and not math.isnan(score.value)]
     if len(scores) < 2 or len({score.unit for score in scores}) > 1 or metric.higher_is_better is None:
@@ -76,7 +93,7 @@ def best_value(results: Sequence[Scores], metric: Metric) -> str | None:
     if any(results[0].shared(other) != (scores[0].n,) * 3 for other in results[1:]):
         return None  # not the same sentences, so no system is the best
     best = (max if metric.higher_is_better else min)(scores, key=lambda score: score.value)
-    return format_value(best.value, best.unit)
+    return format_value(best.value, best.unit, digits)
 
 
 def _group_columns(results: Sequence[Scores]) -> list[str]:

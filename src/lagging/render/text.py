@@ -77,7 +77,7 @@ def write_text(sheet: Sheet, *, width: int | None = None, colour: bool = False) 
     notes = [terminal_text(note) for note in sheet.notes]
     if sheet.stacked:
         notes = [line for note in notes for line in _wrap(note, width)]
-    gap = [] if sheet.caption is None else [""]
+    gap = [""] if any(table.pairs for table in sheet.tables) or sheet.label == "tab:comparison" else []
     signatures = [f"{DIM}{line}{PLAIN}" if colour else line for line in sheet.signatures]
     return "\n".join([*lines, *notes, *gap, *signatures]).rstrip()
 

@@ -129,3 +129,19 @@ def test_score_and_compare_say_what_is_degenerate(run, logs) -> None:
     assert "\noffline: degenerate: " in out
     assert "wait: sound" not in out
     assert "--audit judges whole systems" in run("score", "wait.rw", "--audit", "--by", "id").err
+
+
+def test_a_metric_of_ones_own(run, logs) -> None:
+    Path("mine.py").write_text(
+        'import lagging\n\n\n@lagging.register("FIRST_SHARE", unit="ratio", per_sentence=True)\n'
+        "def first_share(delays, source_length, *, power=1.0):\n    return (delays[0] / source_length) ** power\n"
+    )
+    out = run("score", "--plugin", "mine.py", "wait", "-m", "FIRST_SHARE,FIRST_SHARE(power=2)", "-f", "json").out
+    one, two = json.loads(out)["scores"]
+    assert one["score"] == pytest.approx((4 / 5 + 3 / 4) / 2)
+    assert two["score"] == pytest.approx((16 / 25 + 9 / 16) / 2)
+    assert one["undefined"] == 1
+    Path("bad.py").write_text("1 / 0\n")
+    code, _, err = run("score", "--plugin", "bad.py", "wait")
+    assert code == 2
+    assert "bad.py cannot be run: ZeroDivisionError" in err

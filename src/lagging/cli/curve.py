@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
+from lagging.cli.layout import caption_options, check_unsigned, signature_option
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
-    caption_options,
-    check_unsigned,
     column_options,
     confidence_option,
     convention_option,
@@ -23,10 +22,10 @@ from lagging.cli.options import (
     format_option,
     message_options,
     output_option,
+    plugin_option,
     read_options,
     resample_option,
     resampling_options,
-    signature_option,
     word_options,
 )
 from lagging.cli.systems import group_settings, parse_system, refuse_overwrite
@@ -110,6 +109,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],

@@ -11,7 +11,14 @@ import click
 import numpy as np
 
 from lagging.cli.messages import Messages, emit
-from lagging.cli.options import convention_option, message_options, output_option, read_options, word_options
+from lagging.cli.options import (
+    convention_option,
+    message_options,
+    output_option,
+    plugin_option,
+    read_options,
+    word_options,
+)
 from lagging.cli.systems import parse_system
 from lagging.data.run import Run
 from lagging.data.units import SHOWN, Amount, scale
@@ -52,6 +59,7 @@ LONG = 100
 @output_option
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     log: str,

@@ -22,8 +22,8 @@ from lagging.formats import FORMATS, ReadOptions, outside_formats
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
+from lagging.metrics.registry import load_file
 from lagging.render import RENDERERS
-from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.signature import ALIGNERS
 from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
@@ -31,26 +31,23 @@ from lagging.stats import CORRECTIONS, MAX_RESAMPLES, RESAMPLES, SEED, TESTS
 __all__ = [
     "FormatName",
     "agent_options",
-    "caption_options",
-    "check_unsigned",
     "column_options",
     "confidence_option",
     "convention_option",
     "correction_option",
     "cutting_options",
     "format_option",
-    "layout_options",
     "message_options",
     "metric_option",
     "output_option",
     "pair_options",
     "parse_metrics",
+    "plugin_option",
     "quarantine_options",
     "read_options",
     "resample_option",
     "resampling_options",
     "schema_options",
-    "signature_option",
     "word_options",
 ]
 
@@ -281,6 +278,15 @@ def _beside(output: str | None) -> str:
 
 # ---- what is scored ---------------------------------------------------------------------------------------------
 
+plugin_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="FILE.py",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, parameter, files: [load_file(file) for file in files] and None,
+    help="Python file that registers metrics of your own, with @lagging.register. May be repeated.",
+)
 metric_option = click.option(
     "-m",
     "--metric",
@@ -404,51 +410,6 @@ format_option = click.option(
     show_default=True,
     help="Format of the result.",
 )
-CAPTION_OPTIONS = (
-    click.option("--caption", metavar="TEXT", help="Caption of the table in LaTeX, instead of ours."),
-    click.option("--label", metavar="NAME", help="Label of the table in LaTeX, such as tab:latency."),
-)
-LAYOUT_OPTIONS = (
-    click.option("--digits", type=click.IntRange(0, 15), metavar="N", help="Digits after the decimal point in tables."),
-    click.option("--transpose", is_flag=True, help="Make a row of each metric, and a column of each system."),
-    *CAPTION_OPTIONS,
-)
-
-
-def layout_options(command: Command) -> Command:
-    """How tables are laid out; they arrive as `layout`."""
-    return _apply(_with_layout(command), LAYOUT_OPTIONS)
-
-
-def caption_options(command: Command) -> Command:
-    """Caption and label of a table in LaTeX; they arrive in `layout`."""
-    return _apply(_with_layout(command), CAPTION_OPTIONS)
-
-
-def _with_layout(command: Command) -> Command:
-    @wraps(command)
-    def call(*args: Any, digits: int | None = None, transpose: bool = False, **rest: Any) -> Any:
-        layout = Layout(digits, transpose, rest.pop("caption"), rest.pop("label"))
-        return command(*args, layout=layout, **rest)
-
-    return call
-
-
-signature_option = click.option(
-    "--no-signatures",
-    "unsigned",
-    is_flag=True,
-    help="Leave the signatures out of the table on the screen; a file and the other formats keep them.",
-)
-
-
-def check_unsigned(unsigned: bool, form: str, output: str | None) -> None:
-    """Refuse to leave signatures out of what is kept."""
-    if unsigned and (form != "table" or output not in (None, "-")):
-        what = f"-f {form}" if form != "table" else f"-o {output}"
-        raise UsageError(f"--no-signatures is for the table on the screen; {what} keeps the signatures")
-
-
 AGENT_OPTIONS = (
     click.option(
         "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."

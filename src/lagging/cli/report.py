@@ -16,6 +16,7 @@ from lagging.cli.options import (
     metric_option,
     pair_options,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
     word_options,
@@ -50,6 +51,7 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],

@@ -12,21 +12,20 @@ import click
 from click.core import ParameterSource
 
 from lagging.cli.gates import gate_option, report_failed_gates
+from lagging.cli.layout import check_unsigned, layout_options, signature_option
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
-    check_unsigned,
     column_options,
     convention_option,
     cutting_options,
     format_option,
-    layout_options,
     message_options,
     metric_option,
     output_option,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
-    signature_option,
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
@@ -97,6 +96,7 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],

@@ -30,7 +30,7 @@ from lagging.render.table import (
     metric_column,
 )
 
-__all__ = ["comparison_sheet", "render_comparison", "system_table"]
+__all__ = ["comparison_sheet", "pair_table", "render_comparison", "system_table"]
 
 WORDS = {"alike": "not significant", "untested": "not tested"}
 PAIR = ("metric", "a", "b", "difference", "low", "high", "p", "p_adjusted")
@@ -91,7 +91,7 @@ def comparison_sheet(
     published = [f"{row.signature}  ({row.system})" for row in c.published if row.signature]
     signatures = [*signature_lines(results, brief=True), *published, *([str(c.signature)] if c.pairs else [])]
     caption = ". ".join(text[:1].upper() + text[1:] for text in (c.description, c.key) if text)
-    tables = [system_table(c, digits), *([_pair_table(c, pairs, digits)] if pairs else [])]
+    tables = [system_table(c, digits), *([pair_table(c, pairs, digits)] if pairs else [])]
     return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption, "tab:comparison")
 
 
@@ -129,7 +129,7 @@ def _listed_pairs(comparison: Comparison, every: bool) -> list[Pair]:
     return [pair for pair in c.pairs if pair.a == c.systems[0]]
 
 
-def _pair_table(comparison: Comparison, pairs: Iterable[Pair], digits: int | None = None) -> Table:
+def pair_table(comparison: Comparison, pairs: Iterable[Pair], digits: int | None = None) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)

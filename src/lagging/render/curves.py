@@ -71,7 +71,7 @@ def render_curves(
         ]
         over = f"over {curves.latency!r} {UNITS[curves.unit]}".rstrip()
         tables.append(make_table(["difference", metric_title(*y), over, "p", "p adjusted"], rows))
-    notes = [_front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
+    notes = [front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
     if curves.draws is not None and curves.draws.too_few:
         notes.append(f"{curves.draws.too_few} for intervals")
     notes += [f"{area.b} − {area.a}: {area.reason}" for area in areas if area.reason not in ("", NO_LOG)]
@@ -181,6 +181,11 @@ def signature_text(scores: Scores | None, metric: Metric) -> str | None:
 # ---- cells ---------------------------------------------------------------------------------------------------------
 
 
+def point_tables(curves: Curves) -> list[Table]:
+    """The settings of all curves, for a notebook."""
+    return [_point_table(curves, curves.front())]
+
+
 def _point_table(curves: Curves, fronts: Iterable[OnFront]) -> Table:
     front = iter(fronts)
     rows = []
@@ -198,7 +203,7 @@ def _front_cell(front: OnFront) -> str:
     return mark if front.share is None else f"{mark} {format_share(front.share)}".strip()
 
 
-def _front_note(fronts: Iterable[OnFront]) -> str:
+def front_note(fronts: Iterable[OnFront]) -> str:
     resampled = any(front.share is not None for front in fronts)
     share = "; in which share of the resamples it is so" if resampled else ""
     return f"front: ● no other setting is as early and as good, and earlier or better{share}"

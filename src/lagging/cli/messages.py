@@ -117,6 +117,11 @@ class Messages:
                 counts = f"{_range([each.count for _, each in alike], note.noun)}: " if note.count else ""
                 yield f"{_list_systems(names)}: {note.kind}: {counts}{note.text}"
 
+    def print_notes_of(self, systems: Sequence[Scores]) -> None:
+        """Print below the result the notes about several systems."""
+        for scores in systems:
+            self.print_notes(scores.notes, scores.system)
+
     def print_undefined(self, scores: Scores) -> None:
         """With -v, print which segments have no score, and why."""
         for score in scores if self.verbose else ():

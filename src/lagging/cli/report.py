@@ -16,6 +16,7 @@ from lagging.cli.options import (
     metric_option,
     pair_options,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
     rename_option,
@@ -52,6 +53,7 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],
@@ -113,8 +115,7 @@ def command(
     page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
-    for note in comparison.notes:
-        messages.print(f"note: {note}")
+    messages.print_notes(comparison.notes)
     if page.data["segments"]["note"]:
         messages.print(f"note: {page.data['segments']['note']}")
     quarantine.close()

@@ -5,9 +5,9 @@
     python bench/quality.py --segments 20000
     python bench/quality.py --quick            # shows that it runs, the numbers mean nothing
 
-CPU time of this process, best of `--rounds`, for 100 000 segments: TER is measured on fewer, and scaled. Segments have 25
-words on average; a hypothesis is its reference with words left out, replaced and moved, and with punctuation. The texts
-are in memory: those of lagging in a Run, those of the others in lists. The values are compared.
+CPU time of this process, best of `--rounds`, for 100 000 segments: TER is measured on fewer, and scaled. Segments have
+25 words on average; a hypothesis is its reference with words left out, replaced and moved, and with punctuation. The
+texts are in memory: those of lagging in a Run, those of the others in lists. The values are compared.
 """
 
 from __future__ import annotations
@@ -102,10 +102,8 @@ def main() -> None:
         same = "equal" if abs(value - peer) < 1e-9 else f"DIFFERENT: {value} and {peer}"
         tool = "jiwer" if name == "WER" else "sacreBLEU"
         scale = COUNT / n
-        print(
-            f"{name:8}{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×  {tool:10}{goal:>6}  {same}{missed}",
-            flush=True,
-        )
+        costs = f"{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×"
+        print(f"{name:8}{costs}  {tool:10}{goal:>6}  {same}{missed}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.cli import cli
+from lagging.formats.revisions import Stream
 from lagging.formats.subwords import find_joint, join
-from lagging.formats.writing import Stream
 from lagging.metrics.clocks import clock
 
 DATA = Path(os.environ.get("LAGGING_TEST_DATA", "nowhere")) / "streams"

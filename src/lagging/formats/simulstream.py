@@ -33,9 +33,9 @@ from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, surrogate_fault
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.revisions import Stream
 from lagging.formats.source import Batch, Source
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
-from lagging.formats.writing import Stream
 
 __all__ = ["file_name", "scan", "to_ms"]
 

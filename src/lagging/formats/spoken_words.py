@@ -22,7 +22,7 @@ from lagging.data.spoken import ALIGNED, Spoken
 from lagging.data.tokens import is_sound, tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
-from lagging.formats.pairing import pair_lines
+from lagging.formats.line_pairs import pair_lines
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 from lagging.formats.word_times import Word, WordTimes, digest, read_word_times, stem

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -14,10 +15,12 @@ from lagging.data.ragged import Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import text_level
 from lagging.data.units import is_too_fast
+from lagging.errors import UsageError
 from lagging.formats.omissions import elapsed_without_steps, lost
-from lagging.formats.schema import SAMPLE, find_level, guess_unit, spoken_length
+from lagging.formats.schema import SAMPLE, configured_type, find_level, guess_unit, spoken_length
+from lagging.formats.source import Source
 
-__all__ = ["speech_record", "write_jsonl", "write_omnisteval", "write_s2s", "write_simuleval"]
+__all__ = ["contradict_config", "speech_record", "write_jsonl", "write_omnisteval", "write_s2s", "write_simuleval"]
 
 
 def _plain(values: Iterable[float]) -> list[int | float | None]:
@@ -55,6 +58,19 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     if unit == "ms" and is_too_fast(*spoken, level or run.level):
         unit = ""  # a reader would take the times for seconds
     return lost(run, kept, *gone, *_no_text(run), unit=unit, level=level, seg="none")
+
+
+def contradict_config(run: Run, path: Path) -> list[str]:
+    """A loss if the unit of a SimulEval log will be taken from a config.yaml beside it that says otherwise."""
+    if run.unit == "none":
+        return []
+    try:
+        configured = configured_type(Source(str(path), path))
+    except UsageError:
+        return [f"unit (config.yaml beside it is not readable; read it with --unit {run.unit})"]
+    if configured is None or configured == ("speech" if run.unit == "ms" else "text"):
+        return []
+    return [f"unit (config.yaml beside it says {configured}; read it with --unit {run.unit})"]
 
 
 def _no_text(run: Run) -> list[str]:

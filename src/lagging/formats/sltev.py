@@ -47,6 +47,9 @@ __all__ = ["recognise", "scan", "write"]
 PART = 1024
 """Segments per part."""
 
+ROUNDING = 1e-7
+"""In ms: what may be lost when a time is added to the offset of its segment."""
+
 UNKNOWN = Note("time unit", "SLTev's files do not name theirs: taken for ms (those of elitr-testset are 10 ms each)")
 
 Tokenize = Callable[[str], list[str]]
@@ -253,10 +256,9 @@ def _run(
         "gone": np.array([float(segment.gone) for segment in segments]),
         "revisions": np.array([float(segment.revisions) for segment in segments]),
         "offset": np.array([final.start for final in finals]),
+        "first_times": Ragged.from_rows([segment.first for segment in segments]),
         **more,
     }
-    if any(segment.revisions for segment in segments):
-        columns["first_times"] = Ragged.from_rows([segment.first for segment in segments])
     name = None if source.file is None else Path(source.file.name.removesuffix(".gz")).stem
     return Run(
         delays=Ragged.from_rows([segment.delays for segment in segments]),
@@ -295,6 +297,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         DataError: a prediction whose tokens are not known, or none.
     """
     tokenize, late = _tokenizer(run.level), 0
+    rounded = set[str]()
     for row in range(len(run)):
         text = None if run.prediction is None else run.prediction[row]
         g, words = run.delays[row], tokenize(text or "")
@@ -303,6 +306,8 @@ def write(run: Run, file: TextIO) -> list[str]:
             raise DataError(Fault(kind, detail, run.origin.path, segment=run.id.item(row)))
         start = 0.0 if run.offset is None or math.isnan(run.offset[row]) else float(run.offset[row])
         end = start + float(run.source_length[row])
+        for column, times in (("delays", g), ("source_length", run.source_length[row])):
+            rounded |= {column} if np.any(np.abs(start + times - start - times) > ROUNDING) else set()
         for k in np.flatnonzero(np.diff(g)) + 1:
             shown = start + float(g[k - 1])
             part = _joined(words[:k], run.level)
@@ -316,6 +321,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
     kept |= {"first_times"} if run.first_times == run.delays else set()
     losses = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    losses += [f"{column} (rounded, since offsets are large)" for column in sorted(rounded)]
     texts = [] if run.prediction is None else run.prediction.tolist()
     losses += ["prediction (none, read back as empty)"] if None in texts else []
     changed = sum(text != " ".join(text.split()) for text in texts if text)

@@ -418,5 +418,3 @@ def test_the_names_of_policies_load_no_framework() -> None:
     code = "import lagging.agents.hf, sys, json; print(json.dumps(list(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert not {"torch", "transformers"} & set(json.loads(out.stdout))
-
-

@@ -601,7 +601,7 @@ def test_an_error_says_what_where_and_how(read):
 def test_more_tools_and_text_after_a_table(text, expected, tool, tmp_path):
     file = tmp_path / "file.txt"
     file.write_text(text)
-    scores = read_scores(file)
+    scores = lagging.read_scores(file)
     assert [(s.metric, s.score, s.unit) for s in scores] == expected
     assert {s.tool for s in scores} == {tool}
 
@@ -610,12 +610,12 @@ def test_more_tools_and_text_after_a_table(text, expected, tool, tmp_path):
 def test_what_simulstream_prints_must_be_numbers(text, tmp_path):
     file = tmp_path / "file.txt"
     file.write_text(text)
-    with pytest.raises(DataError, match=r"file\.txt:1"):
-        read_scores(file)
+    with pytest.raises(lagging.DataError, match=r"file\.txt:1"):
+        lagging.read_scores(file)
 
 
 def test_a_row_that_is_no_pair_is_still_a_fault(tmp_path):
     file = tmp_path / "scores.tsv"
     file.write_text("metric\tvalue\nBLEU\t20.1\nnonsense\n")
-    with pytest.raises(DataError, match="not a name and a value"):
-        read_scores(file)
+    with pytest.raises(lagging.DataError, match="not a name and a value"):
+        lagging.read_scores(file)

@@ -350,3 +350,11 @@ def test_a_folder_without_a_log(tmp_path):
     (tmp_path / "readme.md").write_text("nothing\n")
     with pytest.raises(UsageError, match="holds no log"):
         lagging.read(tmp_path)
+
+
+def test_a_trajectory_holds_whole_tokens_of_its_source_alone(tmp_path):
+    columns = {"source_length": [2], "prediction": ["x"], "source": ["a b"], "seg": "given"}
+    for delays in ([[-1.0]], [[1.5]], [[3.0]]):
+        run = lagging.Run.from_delays(delays, **columns)
+        with pytest.raises(DataError, match="not a whole number of source tokens"):
+            write(run, tmp_path / "a.trajectory.jsonl")

@@ -61,7 +61,7 @@ def test_a_folder_without_a_log_is_named_too(run, runs, tmp_path):
     (tmp_path / "runs" / "step-length_9.9").mkdir()
     result = run("score", *runs, "runs/step-length_9.9")
     assert result.code == 1
-    assert "NOT SCORED (2 of 2, of 41 logs): 9.9: runs/step-length_9.9 holds no log" in result.err
+    assert "NOT SCORED (2 of 2, of 41 logs): 9.9: runs/step-length_9.9 holds no instances.log" in result.err
 
 
 def test_where_nothing_can_be_scored_the_error_is_that_of_the_first(run, runs, tmp_path):

@@ -50,6 +50,13 @@ def printed(name, *options, cwd):
     return ran.stdout
 
 
+def test_the_benchmark_of_quality_prints_its_table(tmp_path):
+    out = printed("quality.py", "--quick", cwd=tmp_path)
+    for row in ("BLEU", "chrF", "chrF++", "TER", "WER", "≥ 5×", "jiwer", "equal"):
+        assert row in out
+    assert "DIFFERENT" not in out
+
+
 def test_the_benchmark_of_kernels_prints_its_table(tmp_path):
     out = printed("kernels.py", "--quick", cwd=tmp_path)
     for row in ("rows into rectangles", "ATD", "six averages", "the six together", "≤ 50", "together ÷ np.sum"):

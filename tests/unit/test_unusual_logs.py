@@ -348,7 +348,7 @@ def test_any_known_log_of_a_folder_is_found(tmp_path):
 
 def test_a_folder_without_a_log(tmp_path):
     (tmp_path / "readme.md").write_text("nothing\n")
-    with pytest.raises(UsageError, match="holds no instances.log, and nothing else"):
+    with pytest.raises(UsageError, match=r"holds no instances\.log, and nothing else"):
         lagging.read(tmp_path)
 
 

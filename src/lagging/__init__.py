@@ -95,6 +95,7 @@ PUBLIC_MODULES = (
     "lagging",
     "lagging.agents",
     "lagging.agents.criteria",
+    "lagging.agents.hf",
     "lagging.agents.simuleval",
     "lagging.scoring.columns",
     "lagging.comparison.pairs",

@@ -83,7 +83,9 @@ class Spec:
     def current_modules(self, modules: Mapping[str, str]) -> dict[str, str | None]:
         """Hashes of modules in the folder of the agent's file, as they are now; None for a missing one."""
         if self.kind == "hf" and (hashes := folder_hashes(self.name)):
-            others: dict[str, str | None] = {name: text for name, text in modules.items() if not name.endswith(MODEL_FILES)}
+            others: dict[str, str | None] = {
+                name: text for name, text in modules.items() if not name.endswith(MODEL_FILES)
+            }
             return others | hashes
         if self.file is None:
             return dict(modules)  # a remote agent reports its identity when it is made

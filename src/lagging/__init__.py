@@ -94,6 +94,7 @@ PUBLIC_MODULES = (
     "lagging.agents",
     "lagging.agents.criteria",
     "lagging.agents.simuleval",
+    "lagging.agents.simulstream",
     "lagging.scoring.columns",
     "lagging.comparison.pairs",
     "lagging.curves",

@@ -64,6 +64,11 @@ BAR_COLUMNS = 90
     help="Folder of log and scores; an unfinished run in it is resumed.",
 )
 @agent_options
+@click.option(
+    "--simulstream",
+    is_flag=True,
+    help="AGENT is a speech processor of simulstream, as module:Class or file.py:Class; -a gives its configuration.",
+)
 @click.option("--remote", metavar="URL", help="Use the agent that `lagging serve` serves at this address.")
 @click.option(
     "--chunk",
@@ -137,6 +142,7 @@ def command(
     output: str,
     options: tuple[str, ...],
     simuleval: bool,
+    simulstream: bool,
     remote: str | None,
     strict: bool,
     retry_failed: bool,
@@ -165,14 +171,18 @@ def command(
     lagging run my_agent.py --source test.de --reference test.en -o out/
     lagging run my_agent.py:WaitK -a k=5 --source test.de --reference test.en -o out/ --workers 4
     lagging run --simuleval agent.py -a waitk=3 --source wavs.txt --reference test.en -o out/
+    lagging run --simulstream processor.py:Mine -a speech_chunk_size=1 --source wavs.txt -o out/
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
     """
     metrics = parse_metrics(names)
     if not output:
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
+    spec = agent_spec(agent, simuleval, remote, options, simulstream)
+    if simulstream and settings["chunk"] is None:
+        settings["chunk"] = chunk_of_processor(spec)
     job = Job(
-        agent_spec(agent, simuleval, remote, options), source, reference, output,
+        spec, source, reference, output,
         Settings(limits=limits, times=not no_times, **settings),
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM is handled like Ctrl-C
@@ -209,7 +219,18 @@ def _above_0(seconds: float) -> float:
     return seconds
 
 
-def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
+def chunk_of_processor(spec: Spec) -> float | None:
+    """The size of a read, in ms, that the configuration of a speech processor names; None if it names none."""
+    text = next((text for name, text in spec.options if name.replace("-", "_") == "speech_chunk_size"), None)
+    try:
+        return None if text is None else float(text) * 1000
+    except ValueError:
+        raise UsageError(f"speech_chunk_size is a number of seconds, not {text!r}") from None
+
+
+def agent_spec(
+    agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...], simulstream: bool = False
+) -> Spec:
     """The agent that the command line describes."""
     pairs = []
     for text in options:
@@ -220,11 +241,17 @@ def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: 
     if remote is not None:
         if agent is not None:
             raise UsageError("--remote already names the agent\n  fix: leave out the file.")
+        if simulstream:
+            raise UsageError("--simulstream does not go with --remote\n  fix: leave out one of them.")
         if simuleval:
             raise UsageError("--simuleval does not go with --remote\n  fix: give --simuleval to lagging serve instead.")
         return Spec("remote", remote, tuple(pairs))
     if agent is None:
         raise UsageError("no agent was given\n  fix: give the file of an agent, the name of a policy, or --remote.")
+    if simulstream and simuleval:
+        raise UsageError("--simulstream does not go with --simuleval\n  fix: leave out one of them.")
+    if simulstream:
+        return Spec("simulstream", agent, tuple(pairs))
     if simuleval:
         return Spec("simuleval", agent, tuple(pairs))
     if agent.partition(":")[0].endswith(".py") or Path(agent).exists():

@@ -185,25 +185,39 @@ def test_a_processor_that_fails_costs_its_recordings_alone(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "options", "message"),
     [
-        (["processors.py:Count", "-a", "speech_chunk_size=1"], "Counting"),
-        (["processors.py"], "give module:Class"),
-        (["no_such_module:Class"], "no_such_module cannot be imported"),
-        (["processors.py:Counting", "-a", "speech_chunk_size=x"], "a number of seconds"),
-        (["processors.py:Counting", "-a", "mark=?"], "speech_chunk_size=1"),
-        (["processors.py:Counting", "--simuleval"], "does not go with --simuleval"),
+        ("processors.py:Count", {"speech_chunk_size": "1"}, "Did you mean Counting"),
+        ("processors.py", {}, "give module:Class"),
+        ("no_such_module:Class", {}, "no_such_module cannot be imported"),
+        ("processors.py:Counting", {"mark": "?"}, "-a speech_chunk_size=1"),
+        ("processors.py:Counting", {"mark": "?", "speech_chunk_size": "0"}, "-a speech_chunk_size=1"),
     ],
 )
-def test_bad_arguments_are_refused_before_the_first_recording(folder, arguments, message):
-    done, log = ours(folder, "--simulstream", *arguments)
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
-    assert not log.exists() or not log.read_text()
+def test_bad_names_and_options_are_refused(folder, monkeypatch, name, options, message):
+    from lagging.agents.simulstream import from_name
+
+    monkeypatch.chdir(folder)
+    with peer.importable(PEER), pytest.raises(lagging.UsageError, match=message):
+        from_name(name, options)
+
+
+def test_options_of_the_command_line_that_contradict_each_other():
+    from lagging.cli.run import agent_spec, chunk_of_processor
+
+    assert chunk_of_processor(agent_spec("m:C", False, None, ("speech-chunk-size=0.5",), True)) == 500
+    assert chunk_of_processor(agent_spec("m:C", False, None, (), True)) is None
+    with pytest.raises(lagging.UsageError, match="a number of seconds"):
+        chunk_of_processor(agent_spec("m:C", False, None, ("speech_chunk_size=x",), True))
+    with pytest.raises(lagging.UsageError, match="does not go with --simuleval"):
+        agent_spec("m:C", True, None, (), True)
+    with pytest.raises(lagging.UsageError, match="does not go with --remote"):
+        agent_spec(None, False, "ws://127.0.0.1:1", (), True)
 
 
 def test_without_simulstream_it_says_what_to_install(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "simulstream", None)
+    for name in ("simulstream", "simulstream.server.speech_processors"):
+        monkeypatch.setitem(sys.modules, name, None)
     from lagging.agents.simulstream import for_simulstream, from_name
 
     with pytest.raises(lagging.UsageError, match="pip install --no-deps simulstream"):

@@ -131,8 +131,9 @@ def from_name(name: str, options: Mapping[str, str]) -> Wrapped:
     given = {key.replace("-", "_"): text for key, text in options.items()}
     languages = {key: given.pop(key) for key in LANGUAGES if key in given}
     config = SimpleNamespace(type=name, **{key: parse_value(text) for key, text in given.items()})
-    chosen.load_model(config)
-    processor = chosen(config)
+    processor_class: Any = chosen
+    processor_class.load_model(config)
+    processor = processor_class(config)
     try:
         size = float(processor.speech_chunk_size)
     except (AttributeError, TypeError, ValueError):

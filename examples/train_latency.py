@@ -41,17 +41,31 @@ class Translator(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor, how: str) -> tuple[Tensor, Tensor]:
         """Logits and alignment: `offline`, `soft` (expected, for training) or `hard` (as when it translates)."""
-        keys, _ = self.encoder(self.embed(source) + self.place.weight)
-        queries, _ = self.decoder(self.embed(pad(target, (1, -1))) + self.place.weight)
-        energies, stop = (part(queries) @ keys.mT / SIZE**0.5 for part in (self.attend, self.stop))
-        # noise makes half-hearted stops costly, so that p becomes 0 or 1 (Arivazhagan et al. 2019)
-        p = torch.sigmoid(stop - 1 + NOISE * torch.randn_like(stop) * self.training)
+        keys, queries = self.states(source, target)
+        p = self.stops(keys, queries)
         if how == "hard":
             alignment = one_hot(hard_alignment(p, LENGTH) - 1, LENGTH).float()
         else:
             alignment = expected_alignment(p * (how == "soft"), LENGTH)
-        context = infinite_lookback(alignment, energies, LENGTH) @ keys
-        return self.write(torch.cat([context, queries], -1)), alignment
+        return self.logits(keys, queries, alignment), alignment
+
+    def states(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """What is made of the source, and of the target before each token."""
+        keys, _ = self.encoder(self.embed(source) + self.place.weight)
+        queries, _ = self.decoder(self.embed(pad(target, (1, -1))) + self.place.weight)
+        return keys, queries
+
+    def stops(self, keys: Tensor, queries: Tensor) -> Tensor:
+        """The probability p to stop reading."""
+        stop = self.stop(queries) @ keys.mT / SIZE**0.5
+        # noise makes half-hearted stops costly, so that p becomes 0 or 1 (Arivazhagan et al. 2019)
+        return torch.sigmoid(stop - 1 + NOISE * torch.randn_like(stop) * self.training)
+
+    def logits(self, keys: Tensor, queries: Tensor, alignment: Tensor) -> Tensor:
+        """Of each target token, given what was read before it."""
+        context = infinite_lookback(alignment, self.attend(queries) @ keys.mT / SIZE**0.5, LENGTH) @ keys
+        written: Tensor = self.write(torch.cat([context, queries], -1))
+        return written
 
 
 def train(model: Translator, weight: float, steps: int, generator: torch.Generator, how: str = "soft") -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         yaal,
     )
     from lagging.render.report import Report, report
+    from lagging.scoring.audit import Finding, audit
     from lagging.scoring.column_files import read_column
     from lagging.scoring.columns import Column
     from lagging.scoring.log import score
@@ -75,6 +76,7 @@ _HOMES = {
     "lagging.render.report": ("Report", "report"),
     "lagging.data.run": ("Run",),
     "lagging.scoring.scores": ("Score", "Scores"),
+    "lagging.scoring.audit": ("Finding", "audit"),
     "lagging.scoring.column_files": ("read_column",),
     "lagging.scoring.columns": ("Column",),
     "lagging.scoring.log": ("score",),
@@ -133,6 +135,7 @@ __all__ = [
     "Comparison",
     "Convention",
     "DataError",
+    "Finding",
     "LaggingError",
     "Meter",
     "Metric",
@@ -152,6 +155,7 @@ __all__ = [
     "al_y",
     "ap",
     "atd",
+    "audit",
     "compare",
     "convention",
     "cw",

@@ -205,14 +205,14 @@ def test_bad_names_and_options_are_refused(folder, monkeypatch, name, options, m
 def test_options_of_the_command_line_that_contradict_each_other():
     from lagging.cli.run import agent_spec, chunk_of_processor
 
-    assert chunk_of_processor(agent_spec("m:C", False, None, ("speech-chunk-size=0.5",), True)) == 500
-    assert chunk_of_processor(agent_spec("m:C", False, None, (), True)) is None
+    assert chunk_of_processor(agent_spec("m:C", False, None, ("speech-chunk-size=0.5",), simulstream=True)) == 500
+    assert chunk_of_processor(agent_spec("m:C", False, None, (), simulstream=True)) is None
     with pytest.raises(lagging.UsageError, match="a number of seconds"):
-        chunk_of_processor(agent_spec("m:C", False, None, ("speech_chunk_size=x",), True))
+        chunk_of_processor(agent_spec("m:C", False, None, ("speech_chunk_size=x",), simulstream=True))
     with pytest.raises(lagging.UsageError, match="does not go with --simuleval"):
-        agent_spec("m:C", True, None, (), True)
+        agent_spec("m:C", True, None, (), simulstream=True)
     with pytest.raises(lagging.UsageError, match="does not go with --remote"):
-        agent_spec(None, False, "ws://127.0.0.1:1", (), True)
+        agent_spec(None, False, "ws://127.0.0.1:1", (), simulstream=True)
 
 
 def test_without_simulstream_it_says_what_to_install(folder, monkeypatch):

@@ -84,6 +84,37 @@ def hard(p: Floats, length: int, threshold: float = 0.5) -> list[int]:
     return out
 
 
+def paths(p: Floats, length: int) -> dict[tuple[int, ...], float]:
+    """The probability of every sequence of delays of one sentence (T, S), for a policy that stops by chance."""
+    out = {(): 1.0}
+    for row in preserved(p, length):
+        longer: dict[tuple[int, ...], float] = {}
+        for before, mass in out.items():
+            for j in range(max((*before, 1)) - 1, length):
+                longer[*before, j + 1] = mass * float(row[j])
+                mass *= 1.0 - float(row[j])
+        out = longer
+    return out
+
+
+def expected_dal(p: Floats, length: int) -> float:
+    """E[DAL] of one sentence (T, S), exactly, for whole d = |x|/|y|: the states are position and largest lag so far."""
+    p, steps = preserved(p, length), len(p)
+    d, rest = divmod(length, steps)
+    assert not rest, "only for whole d"
+    states, total = {(0, -length): 1.0}, 0.0
+    for t, row in enumerate(p):
+        after: dict[tuple[int, int], float] = {}
+        for (start, top), mass in states.items():
+            for j in range(start, length):
+                key = (j, max(top, j + 1 - t * d))
+                after[key] = after.get(key, 0.0) + mass * float(row[j])
+                mass *= 1.0 - float(row[j])
+        states = after
+        total += sum(top * mass for (_, top), mass in states.items())
+    return total / steps
+
+
 def fires(weights: Sequence[float], tokens: int, step: float, threshold: float = 1.0) -> list[float]:
     """When the cumulated weights of one sentence reach 1, 2, … times the threshold; the end if they never do."""
     out: list[float] = []

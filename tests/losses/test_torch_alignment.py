@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import importlib
 import math
 
 import numpy as np
@@ -15,6 +16,8 @@ from lagging.losses.torch import (
     expected_delays,
     hard_alignment,
     infinite_lookback,
+    recurrences,
+    sample_alignment,
 )
 from losses import reference
 
@@ -410,12 +413,146 @@ def test_operators_are_what_they_declare(shape):
     beta, w = operators.lookback(alpha, gradient)
     calls = {
         operators.wavefront: (p, start),
-        operators.wavefront_backward: (gradient, p, q),
+        operators.wavefront_backward: (gradient, p, q, True),
         operators.lookback: (alpha, gradient),
         operators.lookback_backward: (gradient, alpha, beta, w),
     }
+    named = {name for name in vars(operators) if isinstance(getattr(operators, name), torch._ops.OpOverloadPacket)}
+    assert {operator._qualified_op_name.split("::")[1] for operator in calls} == named, "all there are"
     for operator, arguments in calls.items():
-        torch.library.opcheck(operator.default, arguments, test_utils=("test_schema", "test_faketensor"))
+        torch.library.opcheck(operator.default, arguments)
+    torch.library.opcheck(operators.wavefront_backward.default, (gradient, p, q, False))
+
+
+def test_loading_the_module_again_registers_no_operator_twice():
+    module = importlib.reload(recurrences)
+    p = policy()
+    start = torch.eye(1, 6, dtype=torch.float64).expand(3, 6)
+    torch.testing.assert_close(module.wavefront(p, start), expected_alignment(p))
+
+
+def test_no_cumulative_sum_of_floats_in_backward_where_the_start_has_no_gradient():
+    """CUDA has none in deterministic mode, and raises an error."""
+    p = policy().requires_grad_()
+    alpha = expected_alignment(p, LENGTHS)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        alpha.sum().backward()
+    called = {event.key for event in profile.key_averages()}
+    assert "lagging::wavefront_backward" in called
+    assert "aten::cumsum" not in called
+
+
+def test_rows_that_are_nan_and_unused_give_no_nan_gradient():
+    alpha, u = policy(seed=1), torch.randn(3, 4, 6, dtype=torch.float64)
+    alpha[0, 1, 2], u[1, 3, 0], u[2, 0] = math.nan, math.nan, math.nan
+    alpha.requires_grad_()
+    u.requires_grad_()
+    beta = infinite_lookback(alpha, u)
+    known = ~beta.isnan().any(-1)
+    assert known.sum() == 9
+    slopes = torch.autograd.grad(beta[known].square().sum(), (alpha, u))
+    for slope in slopes:
+        assert slope.isfinite().all()
+        assert not slope[~known].any()
+        assert slope[known].any()
+
+
+# ---- shapes and masks -------------------------------------------------------------------------------------------
+
+
+def test_lengths_of_sentences_need_a_dimension_for_heads():
+    p = policy(shape=(6, 4, 5)).view(3, 2, 4, 5)
+    lengths = torch.tensor([5, 4, 1])
+    for function in (expected_alignment, hard_alignment, sample_alignment):
+        with pytest.raises(UsageError, match=r"source_lengths of shape \(3,\) .*lengths\[:, None\]"):
+            function(p, lengths)
+        with pytest.raises(UsageError, match="mask"):
+            function(p, mask=torch.ones(3, 5, dtype=torch.bool))
+    for function in (infinite_lookback, expected_alignment_step):
+        with pytest.raises(UsageError, match="does not broadcast"):
+            function(p, p, torch.tensor([5, 4, 1, 2, 2]))
+    assert torch.equal(expected_alignment(p, lengths[:, None])[1, 1], expected_alignment(p[1, 1], 4))
+
+
+def test_masks_that_are_added_to_energies_are_refused():
+    added = torch.tensor([0.0, 0.0, -math.inf])
+    p = torch.full((2, 3), 0.5)
+    for call in (
+        lambda: expected_alignment(p, mask=added),
+        lambda: hard_alignment(p, mask=added),
+        lambda: infinite_lookback(p, p, mask=added),
+        lambda: dal([1.0, 2.0, 3.0], 3, mask=added),
+        lambda: expected_alignment(p, target_mask=[0.0, 0.0]),
+    ):
+        with pytest.raises(UsageError, match="of booleans, True where real, but is of floats"):
+            call()
+    assert torch.equal(expected_alignment(p, mask=[1, 1, 0]), expected_alignment(p, 2))
+
+
+def test_targets_padded_on_the_left():
+    p = policy(shape=(2, 5, 6)).requires_grad_()
+    rows = torch.tensor([[False, False, True, True, True], [False, True, True, True, True]])
+    dirty = torch.where(rows[..., None], p, math.nan)
+    alpha = expected_alignment(dirty, [6, 4], target_mask=rows)
+    hard = hard_alignment(dirty, [6, 4], target_mask=rows)
+    for b, n, skip in ((0, 6, 2), (1, 4, 1)):
+        want = expected_alignment(p[b, skip:], n)
+        torch.testing.assert_close(alpha[b, skip:], want, rtol=1e-14, atol=0)
+        assert not alpha[b, :skip].any()
+        assert hard[b].tolist() == [0] * skip + hard_alignment(p[b, skip:], n).tolist()
+        slope, also = (torch.autograd.grad(a.square().sum(), p, retain_graph=True)[0][b] for a in (alpha[b], want))
+        torch.testing.assert_close(slope, also, rtol=1e-12, atol=1e-15)
+    drawn = sample_alignment(dirty.detach(), [6, 4], target_mask=rows)
+    assert not drawn.delays[~rows].any()
+    assert not drawn.log_probability[~rows].any()
+    assert (drawn.delays[rows] > 0).all()
+    for wrong in (torch.ones(4, dtype=torch.bool), torch.ones(3, 5, dtype=torch.bool)):
+        with pytest.raises(UsageError, match="target_mask"):
+            expected_alignment(p, target_mask=wrong)
+
+
+# ---- sampling ---------------------------------------------------------------------------------------------------
+
+
+def test_log_probabilities_are_those_of_the_paths():
+    p = policy(shape=(1, 3, 4), seed=3)
+    chances = reference.paths(p[0].numpy(), 4)
+    assert sum(chances.values()) == pytest.approx(1, rel=1e-12)
+    drawn = sample_alignment(p.expand(2000, 3, 4), 4, torch.Generator().manual_seed(0))
+    seen = {}
+    for delays, log in zip(drawn.delays.tolist(), drawn.log_probability.sum(-1).tolist(), strict=True):
+        assert math.exp(log) == pytest.approx(chances[tuple(delays)], rel=1e-12)
+        seen[tuple(delays)] = seen.get(tuple(delays), 0) + 1
+    for path, chance in chances.items():
+        assert abs(seen.get(path, 0) / 2000 - chance) < 5 * math.sqrt(chance / 2000)
+    mean = sum(chance * np.array(path) for path, chance in chances.items())
+    np.testing.assert_allclose(expected_delays(expected_alignment(p, 4))[0], mean, rtol=1e-12)
+
+
+def test_the_score_of_a_sample_is_the_gradient_of_its_probability():
+    p = policy(shape=(2, 3, 4), seed=3).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda p: sample_alignment(p, [4, 2], torch.Generator().manual_seed(0)).log_probability, p
+    )
+    sharp = torch.tensor([[0.0, 1.0, 0.5], [0.5, 1.0, 0.0]], requires_grad=True)
+    drawn = sample_alignment(sharp, 3)
+    assert drawn.delays.tolist() == [2, 2]
+    (slope,) = torch.autograd.grad(drawn.log_probability.sum(), sharp)
+    assert drawn.log_probability.tolist() == [0, 0]
+    assert slope.isfinite().all()
+
+
+@pytest.mark.parametrize(("steps", "width"), [(6, 6), (3, 6)])
+def test_dal_of_the_expected_delays_is_below_the_expected_dal(steps, width):
+    p = policy(shape=(1, steps, width), seed=4)
+    exact = reference.expected_dal(p[0].numpy(), width)
+    by_paths = sum(
+        chance * lagging.dal(path, source_length=width) for path, chance in reference.paths(p[0].numpy(), width).items()
+    )
+    assert exact == pytest.approx(by_paths, rel=1e-12)
+    assert dal(expected_delays(expected_alignment(p, width)), width).item() < exact
+    drawn = dal(sample_alignment(p.expand(4000, -1, -1), width, torch.Generator().manual_seed(0)).delays, width)
+    assert abs(drawn.mean().item() - exact) < 4 * drawn.std().item() / math.sqrt(4000)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 import lagging.losses.jax as in_jax  # noqa: E402
 import lagging.losses.torch as in_torch  # noqa: E402
+from lagging.errors import UsageError  # noqa: E402
 
 TOLERANCE = 1e-9  # asked for: 1e-6
 FILLS = (math.nan, math.inf, -math.inf, 1e30)
@@ -70,6 +71,9 @@ CASES = {
     "expected_alignment, left": Case("expected_alignment", [ROLLED], {"mask": LEFT}),
     "expected_alignment, mass may be lost": Case("expected_alignment", [P[:1]]),
     "expected_alignment_step": Case("expected_alignment_step", [ALPHA[:, 1], P[:, 2]], {"source_lengths": SOURCE}),
+    "expected_alignment, targets on the left": Case(
+        "expected_alignment", [P], {"source_lengths": SOURCE, "target_mask": np.arange(5) >= np.array([[2], [0], [4]])}
+    ),
     "expected_delays": Case("expected_delays", [ALPHA]),
     "expected_delays, in time": Case("expected_delays", [ALPHA], {"times": np.arange(1, 8) * 40.0}),
     "infinite_lookback": Case("infinite_lookback", [ALPHA, ENERGIES], {"source_lengths": SOURCE}),
@@ -174,7 +178,7 @@ def test_attention_agrees(hard: bool, lookback: bool, wide: None) -> None:
         assert mine.dtype == theirs.dtype
 
 
-@pytest.mark.parametrize("heads", [None, "mean", "softmax", "max"])
+@pytest.mark.parametrize("heads", [None, "slowest", "mean", "softmax", "max"])
 def test_the_loss_agrees(heads: str | None, wide: None) -> None:
     options: dict[str, Any] = {"weight": 0.3, "heads": heads, "start": 4, "steps": 10, "ties": "split"}
     options["variance_weight"] = 0.7 if heads else 0.0
@@ -202,6 +206,33 @@ def test_controllers_agree() -> None:
     for latency in (6.0, 9.0, 3.0, 1.0, 1.0, 4.5):
         state = state.update(latency)
         assert float(module.update(latency)) == pytest.approx(float(state.weight), abs=1e-6)
+
+
+def test_samples_have_their_probability_in_jax(wide: None) -> None:
+    p = reference.probabilities("uniform", (1, 3, 4), seed=3)
+    chances = reference.paths(p[0], 4)
+    drawn = in_jax.sample_alignment(np.broadcast_to(p, (500, 3, 4)), 4, jax.random.key(0))
+    for delays, log in zip(drawn.delays.tolist(), drawn.log_probability.sum(-1).tolist(), strict=True):
+        assert math.exp(log) == pytest.approx(chances[tuple(delays)], rel=1e-9)
+    assert len({tuple(delays) for delays in drawn.delays.tolist()}) > 10
+
+
+def test_unused_rows_of_nan_give_no_nan_gradient_in_jax() -> None:
+    energies = np.zeros((2, 3), np.float32)
+    energies[1] = math.nan
+    alpha = np.full((2, 3), 0.3, np.float32)
+    slope = jax.grad(lambda a, u: in_jax.infinite_lookback(a, u)[0, 0], argnums=(0, 1))(alpha, energies)
+    assert all(np.isfinite(one).all() for one in slope)
+    assert np.isnan(in_jax.infinite_lookback(alpha, energies)[1]).all()
+
+
+def test_shapes_and_masks_are_refused_alike() -> None:
+    p = np.full((3, 2, 4, 5), 0.5)
+    for package in (in_jax, in_torch):
+        with pytest.raises(UsageError, match=r"lengths\[:, None\]"):
+            package.expected_alignment(p, np.array([5, 4, 1]))
+        with pytest.raises(UsageError, match="of booleans"):
+            package.expected_alignment(p, mask=np.zeros(5))
 
 
 SAME = [

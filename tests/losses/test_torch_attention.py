@@ -179,6 +179,60 @@ def test_a_size_that_the_heads_cannot_share():
         MonotonicAttention(8, heads=3)
 
 
+@pytest.mark.parametrize("lookback", [True, False])
+def test_step_by_step_equals_whole(lookback):
+    """Sentences of a batch read one token at a time, each as its own heads want."""
+    model = attention(lookback=lookback, bias=0.5).eval()
+    queries, keys = sentences()
+    whole = model(queries, keys, LENGTHS)
+    state = model.start(3)
+    read, token = [0, 0, 0], [0, 0, 0]
+    delays: list[list[int]] = [[], [], []]
+    for _ in range(40):
+        new = torch.stack([keys[b, min(n, 5)] for b, n in enumerate(read)])[:, None]
+        fresh = torch.tensor([[(not delays[b] and n == 0) or n < LENGTHS[b]] for b, n in enumerate(read)])
+        wants = fresh & torch.tensor([[n == 0 or not bool(state.written[b])] for b, n in enumerate(read)])
+        read = [n + int(w) for n, w in zip(read, wants[:, 0], strict=True)]
+        query = torch.stack([queries[b, min(t, 3)] for b, t in enumerate(token)])
+        finished = torch.tensor([n == LENGTHS[b] for b, n in enumerate(read)])
+        context, state = model.step(query, new, state, mask=wants, finished=finished)
+        for b in range(3):
+            if state.written[b] and token[b] < 4:
+                torch.testing.assert_close(context[b], whole.context[b, token[b]], rtol=1e-9, atol=1e-12)
+                delays[b].append(int(state.delays[b]))
+                token[b] += 1
+            elif not state.written[b]:
+                assert not context[b].any()
+    assert token == [4, 4, 4]
+    assert delays == whole.delays.amax(-2).int().tolist()
+
+
+def test_one_sentence_by_chunks_equals_whole():
+    model = attention().eval()
+    queries, keys = (part[0] for part in sentences())
+    whole, state = model(queries, keys), model.start()
+    context, state = model.step(queries[0], keys[:0], state)
+    assert not state.written
+    assert not context.any()
+    for t in range(4):
+        context, state = model.step(queries[t], keys[state.size : state.size + 2], state, finished=state.size + 2 >= 6)
+        while not state.written:
+            context, state = model.step(queries[t], keys[state.size : state.size + 2], state, finished=state.size >= 4)
+        torch.testing.assert_close(context, whole.context[t], rtol=1e-9, atol=1e-12)
+
+
+def test_targets_padded_on_the_left():
+    queries, keys = sentences()
+    rows = torch.tensor([[False, False, True, True], [True] * 4, [False, True, True, True]])
+    for hard in (False, True):
+        model = attention(noise=0.0)
+        seen = model(queries, keys, LENGTHS, target_mask=rows, hard=hard)
+        alone = model(queries[0, 2:], keys[0], 6, hard=hard)
+        torch.testing.assert_close(seen.context[0, 2:], alone.context)
+        torch.testing.assert_close(seen.delays[0, :, 2:], alone.delays)
+        assert not seen.delays[0, :, :2].any()
+
+
 # ---- heads ------------------------------------------------------------------------------------------------------
 
 

@@ -119,6 +119,40 @@ def test_a_cast_of_the_module_leaves_the_weight_in_float32(dtype):
     assert weight.item() == pytest.approx(0.0101, rel=1e-4)
 
 
+def test_the_loss_owns_its_controller():
+    controller = LatencyController(target=4.0, rate=0.5, weight=1.0)
+    loss = LatencyLoss(weight=controller, start=10, steps=10)
+    terms = loss(0.0, torch.tensor([[6.0, 6.0]]), 6, step=15)
+    assert terms.weight.item() == 0.5
+    assert loss.update(terms).item() == controller.weight.item() == 1.5, "half in force: half the step"
+    assert loss.state_dict().keys() == {"weight.weight"}
+    assert loss(0.0, torch.tensor([[6.0, 6.0]]), 6, weight=2.0).weight.item() == 2
+    assert LatencyLoss()(0.0, torch.tensor([[6.0, 6.0]]), 6, weight=controller).weight.item() == 1.5
+    with pytest.raises(UsageError, match="fixed weight"):
+        LatencyLoss().update(terms)
+
+
+def test_a_decoder_waits_for_its_slowest_head():
+    """Two heads of DAL 4 each: which of them is slower changes, so that the decoder has 4.75."""
+    delays = torch.tensor([[[4.0, 4, 8, 8], [1.0, 7, 7, 7]]], dtype=torch.float64).requires_grad_()
+    want = lagging.dal(delays[0].amax(0).tolist(), source_length=8)
+    each = [lagging.dal(head.tolist(), source_length=8) for head in delays[0]]
+    assert (each, want) == ([4, 4], 4.75)
+    terms = LatencyLoss(heads="slowest", variance_weight=0.5)(0.0, delays, 8)
+    assert terms.latency.item() == terms.system.item() == pytest.approx(want, rel=1e-12)
+    (slope,) = torch.autograd.grad(terms.latency, delays)
+    assert slope.sum().item() == pytest.approx(1)
+    assert not terms.system.requires_grad
+    for how in ("mean", "softmax", "max"):
+        terms = LatencyLoss(heads=how)(0.0, delays, 8)
+        assert terms.latency.item() < want
+        assert terms.system.item() == pytest.approx(want, rel=1e-12)
+        controller = LatencyController(target=0.0, rate=1e-3)
+        assert controller.update(terms).item() == pytest.approx(1e-3 * want, rel=1e-5), "it aims at the system"
+    dirty = torch.cat([delays, torch.full_like(delays[..., :1], math.nan)], -1)
+    assert LatencyLoss(heads="slowest")(0.0, dirty, 8, 4).latency.item() == pytest.approx(want, rel=1e-12)
+
+
 def test_the_weight_waits_while_the_warm_up_keeps_it_out_of_force():
     """Otherwise it grows without any effect, and then ruins the model at once."""
     loss, controller = LatencyLoss(start=100, steps=100), LatencyController(target=4.0, rate=0.01)

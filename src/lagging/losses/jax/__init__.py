@@ -10,12 +10,14 @@ from lagging.errors import optional
 optional("jax", "jax")
 
 from lagging.losses.jax.alignment import (  # noqa: E402
+    Sampled,
     cif_delays,
     expected_alignment,
     expected_alignment_step,
     expected_delays,
     hard_alignment,
     infinite_lookback,
+    sample_alignment,
 )
 from lagging.losses.jax.attention import (  # noqa: E402
     Attended,
@@ -33,6 +35,7 @@ __all__ = [
     "LatencyLoss",
     "LossTerms",
     "MonotonicAttention",
+    "Sampled",
     "aggregate_heads",
     "al",
     "ap",
@@ -46,6 +49,7 @@ __all__ = [
     "infinite_lookback",
     "lags",
     "multipath",
+    "sample_alignment",
     "wait_k_mask",
     "warm_up",
 ]

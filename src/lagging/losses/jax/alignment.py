@@ -7,6 +7,8 @@ returned, in float32 at least.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,25 +16,51 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
-from lagging.losses.jax.arrays import compiled, floats, position, real, recurrence, shift
+from lagging.losses.jax.arrays import boolean, compiled, fitting, floats, position, real, recurrence, shift
 
 _Pair = tuple[jax.Array, jax.Array]
 
 __all__ = [
+    "Sampled",
     "cif_delays",
     "expected_alignment",
     "expected_alignment_step",
     "expected_delays",
     "hard_alignment",
     "infinite_lookback",
+    "sample_alignment",
 ]
 
 
-def _flags(size: int, source_lengths: ArrayLike | None, mask: ArrayLike | None) -> jax.Array | None:
+class Sampled(NamedTuple):
+    """Delays that were drawn, and how probable they were: the fields of `lagging.losses.torch.Sampled`."""
+
+    delays: jax.Array
+    log_probability: jax.Array
+
+
+def _flags(
+    rows: tuple[int, ...], size: int, source_lengths: ArrayLike | None, mask: ArrayLike | None
+) -> jax.Array | None:
     """Which source tokens are real, shape (..., S); None if neither is given."""
     if source_lengths is None and mask is None:
         return None
-    return real(size, source_lengths, mask, "source_lengths")
+    return real(size, source_lengths, mask, "source_lengths", rows)
+
+
+def _rows(p: jax.Array, target_mask: ArrayLike | None) -> jax.Array | None:
+    """Which target tokens are real, shape (..., T, 1); None if all are.
+
+    Raises:
+        UsageError: the shape does not fit, or the mask is of floats.
+    """
+    if target_mask is None:
+        return None
+    flags = boolean(target_mask, "target_mask")
+    if flags.shape[-1:] != p.shape[-2:-1]:
+        raise UsageError(f"target_mask must have the shape (..., {p.shape[-2]}), but has {flags.shape}")
+    fitting(flags.shape[:-1], p.shape[:-2], "target_mask without its last dimension,")
+    return flags[..., None]
 
 
 def _last(flags: jax.Array) -> jax.Array:
@@ -122,7 +150,11 @@ _wavefront.defvjp(_forward, _backward)
 
 @compiled()
 def expected_alignment(
-    p: ArrayLike, source_lengths: ArrayLike | None = None, *, mask: ArrayLike | None = None
+    p: ArrayLike,
+    source_lengths: ArrayLike | None = None,
+    *,
+    mask: ArrayLike | None = None,
+    target_mask: ArrayLike | None = None,
 ) -> jax.Array:
     """Where a monotonic policy stops, in expectation, exactly (Raffel et al., 2017).
 
@@ -139,12 +171,14 @@ def expected_alignment(
                [0.25, 0.25, 0.5 ]], dtype=float32)
     """
     p = floats(p)
-    flags = _flags(p.shape[-1], source_lengths, mask)
+    rows, flags = _rows(p, target_mask), _flags(p.shape[:-2], p.shape[-1], source_lengths, mask)
     flags = flags if flags is None else flags[..., None, :]
     if 0 in p.shape:
         return jnp.zeros_like(p)
     start = jnp.broadcast_to((jnp.arange(p.shape[-1]) == 0).astype(p.dtype), (*p.shape[:-2], p.shape[-1]))
-    return _within(flags, _wavefront(_preserved(p, flags), start))
+    p = _preserved(p, flags)
+    p = p if rows is None else jnp.where(rows, p, 1)  # who stops at once stays where it is
+    return _within(rows, _within(flags, _wavefront(p, start)))
 
 
 def _within(flags: jax.Array | None, values: jax.Array) -> jax.Array:
@@ -169,7 +203,7 @@ def expected_alignment_step(
         (Array([0.5 , 0.25, 0.25], dtype=float32), Array([0.25, 0.25, 0.5 ], dtype=float32))
     """
     p, start = floats(p), floats(previous)
-    flags = _flags(p.shape[-1], source_lengths, mask)
+    flags = _flags(jnp.broadcast_shapes(p.shape, start.shape)[:-1], p.shape[-1], source_lengths, mask)
     p, start = jnp.broadcast_arrays(_preserved(p, flags), _within(flags, start).astype(p.dtype))
     return _within(flags, _wavefront(p[..., None, :], start)[..., 0, :])
 
@@ -217,17 +251,19 @@ def infinite_lookback(
                [0.75      , 0.25      , 0.        ]], dtype=float32)
     """
     alpha, u = jnp.broadcast_arrays(floats(alignment), floats(energies))
-    flags = _flags(alpha.shape[-1], source_lengths, mask)
+    flags = _flags(alpha.shape[:-2], alpha.shape[-1], source_lengths, mask)
     flags = flags if flags is None else flags[..., None, :]
     alpha = _within(flags, alpha)
     least = np.finfo(u.dtype).min
     u = jnp.maximum(u if flags is None else jnp.where(flags, u, least), least)
+    unknown = jnp.any(jnp.isnan(alpha) | jnp.isnan(u), axis=-1, keepdims=True)
+    alpha, u = jnp.where(unknown, 0, alpha), jnp.where(unknown, 0, u)  # NaN in a row reaches no gradient
     highest = lax.stop_gradient(lax.cummax(u, axis=u.ndim - 1))  # the value does not depend on it
     new = _within(flags, jnp.exp(u - highest))
     faded = jnp.exp(jnp.concatenate([highest[..., :1], highest[..., :-1]], axis=-1) - highest)
     z = recurrence(faded, new)
     v = recurrence(shift(faded, -1, 0), alpha / jnp.where(z > 0, z, 1), reverse=True)
-    return _within(flags, new * v)
+    return jnp.where(unknown, jnp.nan, _within(flags, new * v))
 
 
 def cif_delays(
@@ -280,35 +316,89 @@ def hard_alignment(
     threshold: float = 0.5,
     *,
     mask: ArrayLike | None = None,
+    target_mask: ArrayLike | None = None,
 ) -> jax.Array:
     """Delays of the greedy policy: read on while p < threshold, stop at the last source token at the latest.
 
     The formula and the arguments are those of `lagging.losses.torch.hard_alignment`.
 
     Raises:
-        UsageError: source_lengths and mask are both given.
+        UsageError: source_lengths and mask are both given, a shape does not fit, or a mask is of floats.
 
     Example:
         >>> hard_alignment(jnp.array([[0.1, 0.9, 0.2], [0.9, 0.6, 0.9], [0.1, 0.1, 0.1]]))
         Array([2, 2, 3], dtype=int32)
     """
     p = floats(p)
-    flags = _flags(p.shape[-1], source_lengths, mask)
-    flags = jnp.ones(p.shape[-1], dtype=bool) if flags is None else flags
+    rows, flags = _rows(p, target_mask), _everywhere(p, source_lengths, mask)
+    stop = p >= threshold
+    return _read(stops(stop if rows is None else stop | ~rows, flags), flags, rows, p)
+
+
+def _everywhere(p: jax.Array, source_lengths: ArrayLike | None, mask: ArrayLike | None) -> jax.Array:
+    """Which source tokens are real, shape (..., S)."""
+    flags = _flags(p.shape[:-2], p.shape[-1], source_lengths, mask)
+    return jnp.ones(p.shape[-1], dtype=bool) if flags is None else flags
+
+
+def _read(places: jax.Array, flags: jax.Array, rows: jax.Array | None, p: jax.Array) -> jax.Array:
+    """Positions as numbers of source tokens that were read; 0 at padding of the target."""
     read = jnp.broadcast_to(position(flags), (*p.shape[:-2], p.shape[-1]))
-    return jnp.take_along_axis(read, stops(p, flags, threshold), axis=-1)
+    delays = jnp.take_along_axis(read, places, axis=-1)
+    return delays if rows is None else jnp.where(rows[..., 0], delays, 0)
 
 
-def stops(p: jax.Array, flags: jax.Array, threshold: float) -> jax.Array:
-    """Columns, from 0, at which the greedy policy stops, shape (..., T); `flags`, (..., S), are True where real."""
-    last = p.shape[-1] - 1
-    here = _preserved(p, flags[..., None, :]) >= threshold
-    following = lax.cummin(jnp.where(here, jnp.arange(last + 1), last), axis=p.ndim - 1, reverse=True)
+@compiled()
+def sample_alignment(
+    p: ArrayLike,
+    source_lengths: ArrayLike | None = None,
+    key: jax.Array | None = None,
+    *,
+    mask: ArrayLike | None = None,
+    target_mask: ArrayLike | None = None,
+) -> Sampled:
+    """Delays of a policy that stops by chance, with their log-probabilities.
+
+    The formula and the arguments are those of `lagging.losses.torch.sample_alignment`, with a random key instead of a
+    generator.
+
+    Raises:
+        UsageError: there is no key; source_lengths and mask are both given, a shape does not fit, or a mask is of
+            floats.
+
+    Example:
+        >>> drawn = sample_alignment(jnp.full((2, 3), 0.5), 3, jax.random.key(0))
+        >>> drawn.delays.shape, drawn.log_probability.shape
+        ((2,), (2,))
+    """
+    if key is None:
+        raise UsageError("sample_alignment needs a random key: give key=jax.random.key(…)")
+    p = floats(p)
+    rows, flags = _rows(p, target_mask), _everywhere(p, source_lengths, mask)
+    stop = jax.random.uniform(key, p.shape, p.dtype) < p
+    places = stops(stop if rows is None else stop | ~rows, flags)
+    j, each = jnp.arange(p.shape[-1]), flags[..., None, :]
+    before, here = shift(places, 1, 0)[..., None], places[..., None]
+    passed, stopped = (j >= before) & (j < here) & each, (j == here) & ~_last(each)
+    if rows is not None:
+        passed, stopped = passed & rows, stopped & rows
+    share = jnp.where(stopped, p, jnp.where(passed, 1 - p, 1))
+    return Sampled(_read(places, flags, rows, p), jnp.sum(jnp.log(share), axis=-1))
+
+
+def stops(stop: jax.Array, flags: jax.Array) -> jax.Array:
+    """Columns, from 0, at which a policy stops, shape (..., T); `flags`, (..., S), are True where real.
+
+    `stop`, (..., T, S), is True where it would stop; at the last real source token it stops in any case.
+    """
+    last, each = stop.shape[-1] - 1, flags[..., None, :]
+    here = (stop & each) | _last(each)
+    following = lax.cummin(jnp.where(here, jnp.arange(last + 1), last), axis=here.ndim - 1, reverse=True)
 
     def step(place: jax.Array, following: jax.Array) -> tuple[jax.Array, jax.Array]:
         place = jnp.take_along_axis(following, place, axis=-1)
         return place, place
 
-    start = jnp.zeros((*p.shape[:-2], 1), dtype=following.dtype)
+    start = jnp.zeros((*stop.shape[:-2], 1), dtype=following.dtype)
     _, places = lax.scan(step, start, jnp.moveaxis(following, -2, 0))
     return jnp.moveaxis(places[..., 0], 0, -1)

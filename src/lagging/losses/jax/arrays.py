@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
 
-__all__ = ["column", "compiled", "count", "floats", "position", "real", "recurrence", "shift"]
+__all__ = ["boolean", "column", "compiled", "count", "fitting", "floats", "position", "real", "recurrence", "shift"]
 
 
 P = ParamSpec("P")
@@ -38,31 +38,67 @@ def column(values: ArrayLike, like: jax.Array, name: str) -> jax.Array:
     Raises:
         UsageError: the values do not broadcast to the rows.
     """
-    array, rows = jnp.asarray(values).astype(like.dtype), like.shape[:-1]
-    try:
-        fits = jnp.broadcast_shapes(array.shape, rows) == rows
-    except ValueError:
-        fits = False
-    if not fits:
-        raise UsageError(f"{name} of shape {array.shape} does not broadcast to {rows}")
+    array = jnp.asarray(values).astype(like.dtype)
+    fitting(array.shape, like.shape[:-1], name)
     return array[..., None]
 
 
-def real(size: int, lengths: ArrayLike | None, mask: ArrayLike | None, name: str) -> jax.Array:
-    """Which of `size` positions are not padding: shape (..., size), or (size,) if all are real.
+def fitting(shape: tuple[int, ...], rows: tuple[int, ...], name: str) -> None:
+    """Check that one number per row, of this shape, broadcasts to the rows.
 
     Raises:
-        UsageError: both lengths and a mask are given, or a mask of another size.
+        UsageError: it does not.
+    """
+    short = len(rows) - len(shape)
+    if short < 0 or any(a not in (1, b) for a, b in zip(shape, rows[short:], strict=True)):
+        many = (
+            "; one number per sentence, for several heads of each, is `lengths[:, None]`"
+            if 0 < len(shape) < len(rows)
+            else ""
+        )
+        raise UsageError(f"{name} of shape {shape} does not broadcast to {rows}{many}")
+
+
+def real(
+    size: int, lengths: ArrayLike | None, mask: ArrayLike | None, name: str, rows: tuple[int, ...] | None = None
+) -> jax.Array:
+    """Which of `size` positions are not padding: shape (..., size), or (size,) if all are real.
+
+    The arguments are those of `lagging.losses.torch.tensors.real`.
+
+    Raises:
+        UsageError: both lengths and a mask are given, a shape does not fit, or the mask is of floats.
     """
     if mask is None:
         places = jnp.arange(size)
-        return places < places + 1 if lengths is None else places < jnp.asarray(lengths)[..., None]
+        if lengths is None:
+            return places < places + 1
+        limits = jnp.asarray(lengths)
+        if rows is not None:
+            fitting(limits.shape, rows, name)
+        return places < limits[..., None]
     if lengths is not None:
         raise UsageError(f"give {name} or mask, not both: the mask says how many are real, and where")
-    flags = jnp.asarray(mask, dtype=bool)
+    flags = boolean(mask, "mask")
     if flags.shape[-1:] != (size,):
         raise UsageError(f"mask must have the shape (..., {size}), but has {flags.shape}")
+    if rows is not None:
+        fitting(flags.shape[:-1], rows, "mask without its last dimension,")
     return flags
+
+
+def boolean(mask: ArrayLike, name: str) -> jax.Array:
+    """A mask as booleans.
+
+    Raises:
+        UsageError: it is of floats, as masks are that are added to energies: there, 0 is real and −∞ is padding.
+    """
+    flags = jnp.asarray(mask)
+    if jnp.issubdtype(flags.dtype, jnp.floating):
+        raise UsageError(
+            f"{name} must be of booleans, True where real, but is of floats: give `{name} == 0`, if 0 is real"
+        )
+    return flags.astype(bool)
 
 
 def position(flags: jax.Array) -> jax.Array:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
 from lagging.losses.jax.alignment import expected_alignment, expected_delays, infinite_lookback, stops
-from lagging.losses.jax.arrays import compiled, floats, position, real
+from lagging.losses.jax.arrays import boolean, compiled, floats, position, real
 
 __all__ = ["Attended", "Heads", "MonotonicAttention", "aggregate_heads", "multipath", "wait_k_mask"]
 
@@ -53,8 +53,8 @@ class MonotonicAttention:
         >>> lengths = jnp.array([5, 5, 4, 3])
         >>> def loss(params, key):
         ...     seen = attention.apply(params, queries, keys, lengths, key=key)
-        ...     latency = dal(seen.delays, lengths[:, None], lengths[:, None])    # one per head
-        ...     return jnp.mean(seen.context**2) + 0.1 * jnp.mean(aggregate_heads(latency))
+        ...     latency = dal(seen.delays.max(-2), lengths, lengths)              # of the slowest head
+        ...     return jnp.mean(seen.context**2) + 0.1 * jnp.mean(latency)
         >>> gradient = jax.jit(jax.grad(loss))(params, jax.random.key(2))
         >>> params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient)
         >>> attention.apply(params, queries, keys, lengths, hard=True).delays.shape
@@ -93,6 +93,7 @@ class MonotonicAttention:
         source_lengths: ArrayLike | None = None,
         *,
         mask: ArrayLike | None = None,
+        target_mask: ArrayLike | None = None,
         key: jax.Array | None = None,
         hard: bool = False,
     ) -> Attended:
@@ -100,22 +101,27 @@ class MonotonicAttention:
 
         Args:
             params: from `init`.
-            queries, keys, source_lengths, mask: as in `lagging.losses.torch.MonotonicAttention.forward`.
+            queries, keys, source_lengths, mask, target_mask: as in `lagging.losses.torch.MonotonicAttention.forward`.
             key: random key of the noise, in training; no noise if not given.
             hard: stop where p is at least 0.5, as in translating, instead of in expectation; static under `jit`.
         """
         queries, keys = jnp.asarray(queries), jnp.asarray(keys)
-        flags = jnp.broadcast_to(real(keys.shape[-2], source_lengths, mask, "source_lengths"), keys.shape[:-1])
+        flags = real(keys.shape[-2], source_lengths, mask, "source_lengths", keys.shape[:-2])
+        flags = jnp.broadcast_to(flags, keys.shape[:-1])
         keys = jnp.where(flags[..., None], keys, 0)
         energies = self._energies(params, "stop", queries, keys) + floats(params["bias"])[:, None, None]
         if key is not None:
             energies = energies + self.noise * jax.random.normal(key, energies.shape, energies.dtype)
         p = jax.nn.sigmoid(energies)
-        each = flags[..., None, :]
+        each, rows = flags[..., None, :], None
+        if target_mask is not None:
+            rows = jnp.broadcast_to(boolean(target_mask, "target_mask"), queries.shape[:-1])[..., None, :]
         if hard:
-            alignment = jax.nn.one_hot(stops(p, each, 0.5), p.shape[-1], dtype=p.dtype)
+            stop = p >= 0.5 if rows is None else (p >= 0.5) | ~rows[..., None]
+            alignment = jax.nn.one_hot(stops(stop, each), p.shape[-1], dtype=p.dtype)
+            alignment = alignment if rows is None else alignment * rows[..., None]
         else:
-            alignment = expected_alignment(p, mask=each)
+            alignment = expected_alignment(p, mask=each, target_mask=rows)
         weights = alignment
         if self.lookback:
             weights = infinite_lookback(alignment, self._energies(params, "attend", queries, keys), mask=each)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,12 @@ from jax.typing import ArrayLike
 
 from lagging.errors import UsageError
 from lagging.losses.jax.arrays import compiled, count, floats, real
-from lagging.losses.jax.attention import Heads, aggregate_heads
+from lagging.losses.jax.attention import aggregate_heads
 from lagging.losses.jax.latency import Ties, dal
 
 __all__ = ["LatencyController", "LatencyLoss", "LossTerms", "warm_up"]
+
+HeadLatency = Literal["slowest", "mean", "softmax", "max"]
 
 
 class LossTerms(NamedTuple):
@@ -27,6 +29,7 @@ class LossTerms(NamedTuple):
     variance: jax.Array
     weight: jax.Array
     factor: jax.Array
+    system: jax.Array
 
 
 def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
@@ -46,7 +49,8 @@ def warm_up(step: ArrayLike, start: int = 0, steps: int = 0) -> jax.Array:
 class LatencyLoss:
     r"""Likelihood and latency in one loss: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk), a pure function.
 
-    The attributes are the arguments of `lagging.losses.torch.LatencyLoss`; they are static under `jit`.
+    The attributes are the arguments of `lagging.losses.torch.LatencyLoss`; they are static under `jit`. A
+    `LatencyController` is a part of the state of training, so it is given to the call, as its `weight`.
 
     Raises:
         UsageError: `heads` has another value, or there is a variance_weight without heads.
@@ -59,15 +63,17 @@ class LatencyLoss:
     """
 
     weight: float = 1.0
-    heads: Heads | None = None
+    heads: HeadLatency | None = None
     variance_weight: float = 0.0
     start: int = 0
     steps: int = 0
     ties: Ties = "last"
 
     def __post_init__(self) -> None:
-        if self.heads not in (None, "mean", "softmax", "max"):
-            raise UsageError(f"heads must be one of mean, softmax, max, or None, but got {self.heads!r}")
+        if self.heads is not None and self.heads not in get_args(HeadLatency):
+            raise UsageError(
+                f"heads must be one of {', '.join(get_args(HeadLatency))}, or None, but got {self.heads!r}"
+            )
         if self.heads is None and self.variance_weight:
             raise UsageError("variance_weight needs heads: it weighs how far the delays of the heads are apart")
 
@@ -82,29 +88,34 @@ class LatencyLoss:
         mask: ArrayLike | None = None,
         write_cost: ArrayLike | None = None,
         step: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
+        weight: ArrayLike | LatencyController | None = None,
     ) -> LossTerms:
         """The loss and its parts; the arguments are those of `lagging.losses.torch.LatencyLoss.forward`."""
-        g, many = floats(delays), self.heads is not None
-        flags = real(g.shape[-1], target_lengths, mask, "target_lengths")
-        flags = jnp.broadcast_to(flags, g.shape[:-2] + g.shape[-1:] if many else g.shape)
+        g = floats(delays)
+        shape = g.shape if self.heads is None else g.shape[:-2] + g.shape[-1:]
+        flags = jnp.broadcast_to(real(g.shape[-1], target_lengths, mask, "target_lengths", shape[:-1]), shape)
         x, cost = jnp.asarray(source_lengths), None if write_cost is None else jnp.asarray(write_cost)
         variance = jnp.zeros((), g.dtype)
         if self.heads is None:
             latency = dal(g, x, mask=flags, write_cost=cost, ties=self.ties)
         else:
-            cost = cost if cost is None else cost[..., None]
-            each = dal(g, x[..., None], mask=flags[..., None, :], write_cost=cost, ties=self.ties)
-            latency = aggregate_heads(each, self.heads)
-            spread = aggregate_heads(jnp.where(flags[..., None, :], g, 0), "variance", axis=-2)
-            variance = jnp.sum(spread) / jnp.maximum(jnp.sum(flags), 1)
-        written = count(flags) > 0
-        latency = jnp.sum(latency) / jnp.maximum(jnp.sum(written), 1)
-        price = jnp.asarray(self.weight if weight is None else weight).astype(g.dtype)
+            g = jnp.where(flags[..., None, :], g, 0)
+            slowest = dal(jnp.max(g, axis=-2), x, mask=flags, write_cost=cost, ties=self.ties)
+            latency = slowest
+            if self.heads != "slowest":
+                cost = cost if cost is None else cost[..., None]
+                each = dal(g, x[..., None], mask=flags[..., None, :], write_cost=cost, ties=self.ties)
+                latency = aggregate_heads(each, self.heads)
+            variance = jnp.sum(aggregate_heads(g, "variance", axis=-2)) / jnp.maximum(jnp.sum(flags), 1)
+        sentences = jnp.maximum(jnp.sum(count(flags) > 0), 1)
+        system = jax.lax.stop_gradient(jnp.sum(latency if self.heads is None else slowest)) / sentences
+        latency = jnp.sum(latency) / sentences
+        given = self.weight if weight is None else weight
+        price = jnp.asarray(given.weight if isinstance(given, LatencyController) else given).astype(g.dtype)
         factor = jnp.ones_like(price) if step is None else warm_up(step, self.start, self.steps).astype(price.dtype)
         price, nll = price * factor, floats(likelihood)
         loss = nll + price * latency + self.variance_weight * variance
-        return LossTerms(loss, nll, latency, variance, price, factor)
+        return LossTerms(loss, nll, latency, variance, price, factor, system)
 
 
 class LatencyController(NamedTuple):
@@ -132,7 +143,7 @@ class LatencyController(NamedTuple):
     def update(self, latency: LossTerms | ArrayLike) -> LatencyController:
         """The controller after a batch, given the terms of its loss, or a latency; neither gets a gradient."""
         terms = latency if isinstance(latency, LossTerms) else None
-        late = jax.lax.stop_gradient(jnp.asarray(terms.latency if terms else latency)) - jnp.asarray(self.target)
+        late = jax.lax.stop_gradient(jnp.asarray(terms.system if terms else latency)) - jnp.asarray(self.target)
         step = self.rate * jnp.where(jnp.isfinite(late), late, 0) * (1 if terms is None else terms.factor)
         weight = jnp.asarray(self.weight, jnp.float32)
         return self._replace(weight=jnp.clip(weight + step, 0, self.highest).astype(jnp.float32))

@@ -6,12 +6,14 @@ from lagging.errors import optional
 optional("torch", "torch")
 
 from lagging.losses.torch.alignment import (  # noqa: E402
+    Sampled,
     cif_delays,
     expected_alignment,
     expected_alignment_step,
     expected_delays,
     hard_alignment,
     infinite_lookback,
+    sample_alignment,
 )
 from lagging.losses.torch.attention import (  # noqa: E402
     Attended,
@@ -29,6 +31,7 @@ __all__ = [
     "LatencyLoss",
     "LossTerms",
     "MonotonicAttention",
+    "Sampled",
     "aggregate_heads",
     "al",
     "ap",
@@ -42,6 +45,7 @@ __all__ = [
     "infinite_lookback",
     "lags",
     "multipath",
+    "sample_alignment",
     "wait_k_mask",
     "warm_up",
 ]

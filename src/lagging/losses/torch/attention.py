@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from lagging.errors import UsageError
 from lagging.losses.torch.alignment import expected_alignment, expected_delays, infinite_lookback, stops
-from lagging.losses.torch.tensors import TensorLike, floats, position, real
+from lagging.losses.torch.tensors import TensorLike, boolean, floats, last, position, real
 
-__all__ = ["Attended", "Heads", "MonotonicAttention", "aggregate_heads", "multipath", "wait_k_mask"]
+__all__ = ["Attended", "Heads", "MonotonicAttention", "Reading", "aggregate_heads", "multipath", "wait_k_mask"]
 
 Heads = Literal["mean", "softmax", "max", "variance"]
 
@@ -34,6 +34,34 @@ class Attended(NamedTuple):
     alignment: Tensor
     weights: Tensor
     p: Tensor
+
+
+class Reading(NamedTuple):
+    """How far `MonotonicAttention.step` is: what was read of each sentence, and where its heads are.
+
+    Attributes:
+        stop_keys, attend_keys, values: what the attention makes of the keys so far, shape (..., heads, S, size/heads);
+            attend_keys are None without lookback.
+        real: which keys are real, shape (..., S).
+        places: the position, from 0, of each head, shape (..., heads).
+        stopped: whether the head has stopped there for the token that is to be written, shape (..., heads).
+        written: whether the last step gave a context, as all heads had stopped, shape (...,).
+        delays: how many source tokens had been read at that, by the slowest head, shape (...,); 0 where it gave none.
+    """
+
+    stop_keys: Tensor
+    attend_keys: Tensor | None
+    values: Tensor
+    real: Tensor
+    places: Tensor
+    stopped: Tensor
+    written: Tensor
+    delays: Tensor
+
+    @property
+    def size(self) -> int:
+        """The number of keys so far, padding included."""
+        return self.real.shape[-1]
 
 
 class MonotonicAttention(nn.Module):
@@ -64,10 +92,21 @@ class MonotonicAttention(nn.Module):
         >>> queries, keys = torch.randn(2, 4, 5, 8)                                 # 4 sentences of 5 tokens
         >>> lengths = torch.tensor([5, 5, 4, 3])
         >>> seen = attention(queries, keys, lengths)
-        >>> latency = dal(seen.delays, lengths[:, None], lengths[:, None])          # one per head
-        >>> (seen.context.square().mean() + 0.1 * aggregate_heads(latency).mean()).backward()
+        >>> latency = dal(seen.delays.amax(-2), lengths, lengths)                   # of the slowest head
+        >>> (seen.context.square().mean() + 0.1 * latency.mean()).backward()
         >>> attention.eval()(queries, keys, lengths).delays.shape
         torch.Size([4, 2, 5])
+
+        Translating: `start`, then `step` with the query of the next target token and the keys that are new.
+
+        >>> state = attention.start(4)
+        >>> context, state = attention.step(queries[:, 0], keys[:, :2], state)
+        >>> while not state.written.all():                                          # a head wants to read on
+        ...     more = keys[:, state.size : state.size + 1]
+        ...     finished = state.size + 1 == keys.shape[1]
+        ...     context, state = attention.step(queries[:, 0], more, state, finished=finished)
+        >>> context.shape
+        torch.Size([4, 8])
 
     References:
         Arivazhagan et al. (2019), arXiv:1906.05218; Ma et al. (2020), Monotonic Multihead Attention, arXiv:1909.12406.
@@ -100,21 +139,23 @@ class MonotonicAttention(nn.Module):
         source_lengths: TensorLike | None = None,
         *,
         mask: TensorLike | None = None,
+        target_mask: TensorLike | None = None,
         hard: bool | None = None,
         generator: torch.Generator | None = None,
     ) -> Attended:
         """Attend.
 
         Args:
-            queries: of the target tokens, shape (..., T, size); their padding, if any, is on the right.
+            queries: of the target tokens, shape (..., T, size).
             keys: of the source tokens, shape (..., S, source_size).
             source_lengths: how many source tokens are real, padding on the right; broadcasts to (...,).
             mask: shape (..., S), True where a source token is real; instead of source_lengths.
+            target_mask: shape (..., T), True where a target token is real; needed where targets are padded on the left.
             hard: stop where p is at least 0.5, as in translating, instead of in expectation; if not given, True in
                 `eval()` mode.
             generator: generator of the noise.
         """
-        flags = real(keys.shape[-2], source_lengths, mask, keys, "source_lengths")
+        flags = real(keys.shape[-2], source_lengths, mask, keys, "source_lengths", keys.shape[:-2])
         flags = torch.ones_like(keys[..., 0], dtype=torch.bool) if flags is None else flags.expand(keys.shape[:-1])
         keys = torch.where(flags.unsqueeze(-1), keys, 0.0)
         energies = self._energies(self.stop_query(queries), self.stop_key(keys)) + floats(self.bias)[:, None, None]
@@ -122,12 +163,15 @@ class MonotonicAttention(nn.Module):
             noise = torch.randn(energies.shape, generator=generator, dtype=energies.dtype, device=energies.device)
             energies = energies + self.noise * noise
         p = torch.sigmoid(energies)
-        each = flags.unsqueeze(-2)
+        each, rows = flags.unsqueeze(-2), None
+        if target_mask is not None:
+            rows = boolean(target_mask, queries, "target_mask").expand(queries.shape[:-1]).unsqueeze(-2)
         if hard or (hard is None and not self.training):
-            places = stops(p, each.unsqueeze(-2), 0.5)
-            alignment = nn.functional.one_hot(places, p.shape[-1]).to(p.dtype)
+            stop = p >= 0.5 if rows is None else (p >= 0.5) | ~rows.unsqueeze(-1)
+            alignment = nn.functional.one_hot(stops(stop, each.unsqueeze(-2)), p.shape[-1]).to(p.dtype)
+            alignment = alignment if rows is None else alignment * rows.unsqueeze(-1)
         else:
-            alignment = expected_alignment(p, mask=each)
+            alignment = expected_alignment(p, mask=each, target_mask=rows)
         weights = alignment
         if self.lookback:
             soft = self._energies(self.attend_query(queries), self.attend_key(keys))
@@ -136,13 +180,89 @@ class MonotonicAttention(nn.Module):
         context = self.output((weights.to(values.dtype) @ values).transpose(-2, -3).flatten(-2))
         return Attended(context, expected_delays(alignment, position(each)), alignment, weights, p)
 
+    def start(self, *batch: int) -> Reading:
+        """The state before anything was read, for sentences of these leading dimensions: `start()` for one."""
+        like = self.value.weight
+        none = like.new_zeros((*batch, self.heads, 0, like.shape[0] // self.heads))
+        at = torch.zeros((*batch, self.heads), dtype=torch.int64, device=like.device)
+        flags = torch.zeros((*batch, 0), dtype=torch.bool, device=like.device)
+        no = torch.zeros(batch, dtype=torch.bool, device=like.device)
+        return Reading(none, none if self.lookback else None, none, flags, at, at.bool(), no, no.long())
+
+    def step(
+        self,
+        query: Tensor,
+        new_keys: Tensor,
+        state: Reading,
+        *,
+        mask: TensorLike | None = None,
+        finished: TensorLike = False,
+    ) -> tuple[Tensor, Reading]:
+        """Read new keys, and attend with the query of the next target token, if all heads have stopped by then.
+
+        Step by step it gives what `forward(…, hard=True)` gives for the whole sentence. Keys are projected once, when
+        they are read.
+
+        Args:
+            query: of the next target token, shape (..., size). Where the last step gave no context, it is the same
+                token's again.
+            new_keys: of the source tokens read since the last step, shape (..., n, source_size); n may be 0.
+            state: from `start`, or from the last step.
+            mask: which of the new keys are real, shape (..., n), as sentences of a batch may read different numbers.
+            finished: whether there is no more source, one for all or shape (...,): then heads stop at the last token.
+
+        Returns:
+            The context, shape (..., size), and the state. `state.written` says where a context was given; elsewhere a
+            head wants to read on, and the context is 0.
+        """
+        flags = boolean(mask, new_keys, "mask") if mask is not None else new_keys.new_ones(new_keys.shape[:-1]).bool()
+        flags = flags.expand(new_keys.shape[:-1])
+        new_keys = torch.where(flags.unsqueeze(-1), new_keys, 0.0)
+        real_keys = torch.cat([state.real, flags], -1)
+        stop_keys = torch.cat([state.stop_keys, self._split(self.stop_key(new_keys))], -2)
+        values = torch.cat([state.values, self._split(self.value(new_keys))], -2)
+        attend_keys = state.attend_keys
+        if attend_keys is not None:
+            attend_keys = torch.cat([attend_keys, self._split(self.attend_key(new_keys))], -2)
+        if not real_keys.shape[-1]:
+            read = state._replace(written=torch.zeros_like(state.written), delays=torch.zeros_like(state.delays))
+            return torch.zeros_like(query), read
+        j = torch.arange(real_keys.shape[-1], device=query.device)
+        done = torch.as_tensor(finished, device=query.device).expand(real_keys.shape[:-1]).unsqueeze(-1)
+        energies = self._one(self.stop_query(query), stop_keys) + floats(self.bias)[:, None]
+        can = (torch.sigmoid(energies) >= 0.5) & real_keys.unsqueeze(-2) | (last(real_keys) & done).unsqueeze(-2)
+        can = (can & (j >= state.places.unsqueeze(-1))) | (
+            state.stopped.unsqueeze(-1) & (j == state.places.unsqueeze(-1))
+        )
+        stopped = can.any(-1)
+        first = torch.where(can, j, j[-1] + 1).amin(-1)
+        places = torch.where(stopped, first, state.places)
+        written = stopped.all(-1)
+        seen = real_keys.unsqueeze(-2) & (j <= places.unsqueeze(-1))
+        if attend_keys is None:
+            weights = (j == places.unsqueeze(-1)).to(values.dtype)
+        else:
+            soft = self._one(self.attend_query(query), attend_keys)
+            weights = torch.where(seen, soft, torch.finfo(soft.dtype).min).softmax(-1).to(values.dtype)
+        context = self.output((weights.unsqueeze(-2) @ values).squeeze(-2).flatten(-2))
+        delays = torch.where(written, seen.sum(-1).amax(-1), 0)
+        after = Reading(
+            stop_keys, attend_keys, values, real_keys, places, stopped & ~written.unsqueeze(-1), written, delays
+        )
+        return torch.where(written.unsqueeze(-1), context, 0.0), after
+
+    def _one(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Energies of one query, (..., heads, S), for keys that are split already."""
+        q = query.reshape(*query.shape[:-1], self.heads, 1, -1)
+        return floats(q @ keys.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
+
     def _energies(self, queries: Tensor, keys: Tensor) -> Tensor:
         q, k = self._split(queries), self._split(keys)
         return floats(q @ k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
 
     def _split(self, wide: Tensor) -> Tensor:
         """(..., T, size) as (..., heads, T, size/heads)."""
-        return wide.reshape(*wide.shape[:-1], self.heads, -1).transpose(-2, -3)
+        return wide.unflatten(-1, (self.heads, wide.shape[-1] // self.heads)).transpose(-2, -3)
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
@@ -157,8 +277,9 @@ def aggregate_heads(values: TensorLike, how: Heads = "mean", *, dim: int = -1) -
     Args:
         values: the latency of each head, or any other value of heads.
         how: "mean"; "softmax", the mean with the weights $\exp v_h / \sum_h \exp v_h$, which are larger for slow heads;
-            "max", the slowest head, for which a decoder has to wait; "variance", the spread of the heads: as a
-            penalty on delays, with `dim=-2`, it keeps heads together.
+            "max", the largest; "variance", the spread of the heads: as a penalty on delays, with `dim=-2`, it keeps
+            heads together. A decoder waits for its slowest head at every token: its delays are `"max"` of the delays,
+            with `dim=-2`, and their DAL is not below the largest DAL of a head.
         dim: the dimension of the heads.
 
     Returns:

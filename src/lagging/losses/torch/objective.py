@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 import torch
 import torch.distributed
 from torch import Tensor, nn
 
 from lagging.errors import UsageError
-from lagging.losses.torch.attention import Heads, aggregate_heads
+from lagging.losses.torch.attention import aggregate_heads
 from lagging.losses.torch.latency import Ties, dal
 from lagging.losses.torch.tensors import TensorLike, floats, real
 
+HeadLatency = Literal["slowest", "mean", "softmax", "max"]
 HIGHEST = 10.0
 """The default upper bound of λ, for a likelihood per token: with 1 already, a token of delay costs more than a word
 whose probability falls from 1 to 0.37."""
@@ -28,10 +29,12 @@ class LossTerms(NamedTuple):
     Attributes:
         loss: what to minimize.
         likelihood: the argument.
-        latency: mean DAL of the sentences that have tokens.
+        latency: mean DAL of the sentences that have tokens; of heads, as `heads` says.
         variance: of the delays over the heads, mean of all tokens; 0 without heads.
         weight: the λ in force: λ times the factor of the warm-up.
         factor: the factor of the warm-up, from 0 to 1; 1 without a step.
+        system: mean DAL of a decoder that waits for its slowest head, without a gradient: what a controller aims at.
+            The same as `latency` without heads, and with heads="slowest".
     """
 
     loss: Tensor
@@ -40,6 +43,7 @@ class LossTerms(NamedTuple):
     variance: Tensor
     weight: Tensor
     factor: Tensor
+    system: Tensor
 
 
 def warm_up(step: TensorLike, start: int = 0, steps: int = 0) -> Tensor:
@@ -58,12 +62,16 @@ def warm_up(step: TensorLike, start: int = 0, steps: int = 0) -> Tensor:
 class LatencyLoss(nn.Module):
     r"""Likelihood and latency in one loss: $-\log p(y \mid x) + \lambda \cdot \mathrm{DAL}$ (MILk).
 
-    With several heads, the DAL of each head is computed, and then they are aggregated; the variance of the delays is
-    taken over the heads at each real token.
+    DAL is that of the expected delays, DAL(E[g]), a lower bound of the expected DAL; see `sample_alignment`. |y| counts
+    the target tokens without the end token, as in the evaluation: leave it out of `target_lengths` or `mask`. The
+    variance of the delays is taken over the heads at each real token.
 
     Args:
-        weight: λ, where the call does not give one.
-        heads: how the DAL of several heads becomes one ("mean", "softmax", "max"); None if the delays have no heads.
+        weight: λ, where the call does not give one; or a `LatencyController`, which then is a part of this module:
+            its λ is used, and `update` adjusts it.
+        heads: how several heads become one latency; None if the delays have no heads. "slowest": DAL of the delays
+            max_h g_h(t), as a decoder waits for its slowest head: the latency of the system, which `lagging score`
+            prints. "mean", "softmax" and "max" aggregate the DAL of each head, and are never above it.
         variance_weight: weight of the variance of the delays over the heads, which keeps them together.
         start, steps: first step and number of steps of the warm-up, see `warm_up`.
         ties: as for `dal`.
@@ -76,6 +84,9 @@ class LatencyLoss(nn.Module):
         >>> terms = loss(2.5, torch.tensor([[3.0, 4, 4, 4]]), 4, step=150)
         >>> terms.loss, terms.latency, terms.weight
         (tensor(2.6500), tensor(3.), tensor(0.0500))
+        >>> heads = torch.tensor([[[1.0, 4, 4, 4], [3.0, 3, 3, 4]]])  # one sentence, two heads
+        >>> [LatencyLoss(heads=how)(0.0, heads, 4).latency.item() for how in ("mean", "max", "slowest")]
+        [2.75, 3.0, 3.0]
 
     References:
         Arivazhagan et al. (2019), arXiv:1906.05218; heads and variance: Ma et al. (2020), arXiv:1909.12406.
@@ -83,19 +94,20 @@ class LatencyLoss(nn.Module):
 
     def __init__(
         self,
-        weight: float = 1.0,
-        heads: Heads | None = None,
+        weight: float | LatencyController = 1.0,
+        heads: HeadLatency | None = None,
         variance_weight: float = 0.0,
         start: int = 0,
         steps: int = 0,
         ties: Ties = "last",
     ) -> None:
         super().__init__()
-        if heads not in (None, "mean", "softmax", "max"):
-            raise UsageError(f"heads must be one of mean, softmax, max, or None, but got {heads!r}")
+        if heads is not None and heads not in get_args(HeadLatency):
+            raise UsageError(f"heads must be one of {', '.join(get_args(HeadLatency))}, or None, but got {heads!r}")
         if heads is None and variance_weight:
             raise UsageError("variance_weight needs heads: it weighs how far the delays of the heads are apart")
-        self.weight, self.heads, self.variance_weight = weight, heads, variance_weight
+        self.weight = weight  # a controller becomes a submodule
+        self.heads, self.variance_weight = heads, variance_weight
         self.start, self.steps, self.ties = start, steps, ties
 
     def forward(
@@ -108,7 +120,7 @@ class LatencyLoss(nn.Module):
         mask: TensorLike | None = None,
         write_cost: TensorLike | None = None,
         step: TensorLike | None = None,
-        weight: TensorLike | None = None,
+        weight: TensorLike | LatencyController | None = None,
     ) -> LossTerms:
         """The loss and its parts.
 
@@ -117,11 +129,11 @@ class LatencyLoss(nn.Module):
             delays: g, shape (..., T); (..., heads, T) if there are heads.
             source_lengths, target_lengths, mask, write_cost: of the sentences, as for `dal`.
             step: the training step, for the warm-up; without it, the full λ counts.
-            weight: λ, if it comes from a `LatencyController`.
+            weight: λ of this call, a number or a `LatencyController`, instead of that of this module.
         """
         g = floats(delays)
         shape = g.shape if self.heads is None else g.shape[:-2] + g.shape[-1:]
-        flags = real(g.shape[-1], target_lengths, mask, g, "target_lengths")
+        flags = real(g.shape[-1], target_lengths, mask, g, "target_lengths", shape[:-1])
         flags = g.new_ones(shape, dtype=torch.bool) if flags is None else flags.expand(shape)
         x = torch.as_tensor(source_lengths, device=g.device)
         cost = None if write_cost is None else torch.as_tensor(write_cost, device=g.device)
@@ -129,16 +141,34 @@ class LatencyLoss(nn.Module):
         if self.heads is None:
             latency = dal(g, x, mask=flags, write_cost=cost, ties=self.ties)
         else:
-            x, cost, each = x[..., None], None if cost is None else cost[..., None], flags.unsqueeze(-2)
-            latency = aggregate_heads(dal(g, x, mask=each, write_cost=cost, ties=self.ties), self.heads)
-            spread = aggregate_heads(torch.where(each, g, 0.0), "variance", dim=-2)
-            variance = spread.sum() / flags.sum().clamp(min=1)
-        latency = latency.sum() / flags.any(-1).sum().clamp(min=1)
-        price = torch.as_tensor(self.weight if weight is None else weight, dtype=g.dtype, device=g.device)
+            g = torch.where(flags.unsqueeze(-2), g, 0.0)
+            slowest = dal(g.amax(-2), x, mask=flags, write_cost=cost, ties=self.ties)
+            latency = slowest
+            if self.heads != "slowest":
+                each, price = flags.unsqueeze(-2), None if cost is None else cost[..., None]
+                latency = aggregate_heads(dal(g, x[..., None], mask=each, write_cost=price, ties=self.ties), self.heads)
+            variance = aggregate_heads(g, "variance", dim=-2).sum() / flags.sum().clamp(min=1)
+        sentences = flags.any(-1).sum().clamp(min=1)
+        system = (latency if self.heads is None else slowest).detach().sum() / sentences
+        latency = latency.sum() / sentences
+        given = self.weight if weight is None else weight
+        if isinstance(given, LatencyController):
+            given = given.weight
+        price = torch.as_tensor(given, dtype=g.dtype, device=g.device)
         factor = torch.ones_like(price) if step is None else warm_up(step, self.start, self.steps).to(price)
         price, nll = price * factor, floats(likelihood)
         loss = nll + price * latency + self.variance_weight * variance
-        return LossTerms(loss, nll, latency, variance, price, factor)
+        return LossTerms(loss, nll, latency, variance, price, factor, system)
+
+    def update(self, terms: LossTerms) -> Tensor:
+        """Let the controller adjust λ after a step, by the terms of that step, and return λ.
+
+        Raises:
+            UsageError: there is no controller: `weight` is a number.
+        """
+        if not isinstance(self.weight, LatencyController):
+            raise UsageError("this LatencyLoss has a fixed weight: give it a controller, weight=LatencyController(…)")
+        return self.weight.update(terms)
 
 
 class LatencyController(nn.Module):
@@ -148,8 +178,9 @@ class LatencyController(nn.Module):
 
     While the model is slower than the target, λ grows; while it is faster, λ falls. Where λ stays constant, the latency
     is the target, or λ is 0 and the model is fast enough without it. f is the factor of the warm-up: while a λ has no
-    effect on the model, the latency says nothing about it, and λ stays as it is. Give `update` the terms of the loss,
-    which hold both.
+    effect on the model, the latency says nothing about it, and λ stays as it is. The loss owns the controller,
+    `LatencyLoss(weight=controller)`, and its terms hold both. With several heads, the latency is that of the slowest,
+    whatever the loss aggregates: the number that the evaluation prints.
 
     λ is a buffer of float32, whatever type the module is cast to: it is in the `state_dict`, and moves with the module
     to other devices. Where `torch.distributed` is initialised, the latency is the mean over all processes, so all of
@@ -169,9 +200,9 @@ class LatencyController(nn.Module):
         0.50
         0.70
         0.60
-        >>> objective, delays = LatencyLoss(start=100, steps=100), torch.tensor([[9.0, 9.0]])
-        >>> terms = objective(2.5, delays, 9, step=50, weight=controller.weight)
-        >>> print(f"{controller.update(terms):.2f}")  # the warm-up has not begun
+        >>> objective, delays = LatencyLoss(controller, start=100, steps=100), torch.tensor([[9.0, 9.0]])
+        >>> terms = objective(2.5, delays, 9, step=50)
+        >>> print(f"{objective.update(terms):.2f}")  # the warm-up has not begun
         0.60
     """
 
@@ -199,7 +230,7 @@ class LatencyController(nn.Module):
                 nothing.
         """
         terms = latency if isinstance(latency, LossTerms) else None
-        late = torch.as_tensor(terms.latency if terms else latency).to(self.weight) - self.target
+        late = torch.as_tensor(terms.system if terms else latency).to(self.weight) - self.target
         known = late.isfinite().to(late)
         sums = torch.stack([torch.nan_to_num(late, 0.0, 0.0, 0.0), known])
         if torch.distributed.is_available() and torch.distributed.is_initialized():

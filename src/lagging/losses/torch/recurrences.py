@@ -64,12 +64,13 @@ def wavefront_forward(p: Tensor, start: Tensor) -> _Pair:
     return p * arrived, arrived
 
 
-def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor) -> _Pair:
-    """∂p = q r and ∂α(0), from G = ∂α, where r is the gain of stopping at j over reading on.
+def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _Pair:
+    """∂p = q r, and ∂α(0) if `start`, from G = ∂α, where r is the gain of stopping at j over reading on.
 
     r(t, j) = G(t, j) − G(t, j+1) + (1−p(t, j+1)) r(t, j+1) + p(t+1, j) r(t+1, j). It equals the difference of the
     adjoints of α(t, j) and q(t, j+1), but is not computed as that difference, which may cancel. Where r is 0, as at
-    target tokens that the loss does not use, p and q may be anything.
+    target tokens that the loss does not use, p and q may be anything. ∂α(0) is a cumulative sum of floats, which CUDA
+    does not have in deterministic mode: where α(0) needs no gradient, it is not computed, and is 0.
     """
     diagonals = _skew(torch.nan_to_num(p, nan=0.0, posinf=0.0, neginf=0.0))
     worth = _skew(gradient - torch.nn.functional.pad(gradient[..., 1:], (0, 1)))
@@ -80,12 +81,12 @@ def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor) -> _Pair:
         torch.sub(one, stop[n + 1], out=read)
         here[n].addcmul_(read, here[n + 1])
         above[n].addcmul_(stops[n + 1], below[n + 1])
-    width = p.shape[-1]
+    cells, width = _unskew(worth, p), p.shape[-1]
+    slope = torch.where(cells == 0, 0.0, q * cells)
+    if not start:
+        return slope, slope.new_zeros((*p.shape[:-2], width))
     first = (diagonals[:width, 0] * worth[:width, 0]).flip(0).cumsum(0).flip(0)
-    cells = _unskew(worth, p)
-    return torch.where(cells == 0, 0.0, q * cells), first.t().contiguous().to(p.dtype).reshape(
-        p.shape[:-2] + p.shape[-1:]
-    )
+    return slope, first.t().contiguous().to(p.dtype).reshape((*p.shape[:-2], width))
 
 
 # ---- infinite lookback ------------------------------------------------------------------------------------------
@@ -124,13 +125,18 @@ def lookback_forward(alpha: Tensor, energies: Tensor) -> _Pair:
 
 
 def lookback_backward(gradient: Tensor, alpha: Tensor, beta: Tensor, w: Tensor) -> _Pair:
-    """∂α(k) = M(k), the mean of G = ∂β over l ≤ k with the weights exp u(l), and ∂u = β G − lookback(α M)."""
+    """∂α(k) = M(k), the mean of G = ∂β over l ≤ k with the weights exp u(l), and ∂u = β G − lookback(α M).
+
+    In rows that the loss does not use, where G is 0, α and u may be anything, NaN too.
+    """
     mean, weights = _columns(gradient), _columns(w)
     here, each = mean.unbind(), weights.unbind()
     for k in range(1, len(here)):
         torch.lerp(here[k - 1], here[k], each[k], out=here[k])
     seen = _look(_columns(alpha).mul_(mean), weights)
-    return _cells(mean, alpha), beta * gradient - _cells(seen, alpha)
+    used = (gradient != 0).any(-1, keepdim=True)
+    slope = beta * gradient - _cells(seen, alpha)
+    return torch.where(used, _cells(mean, alpha), 0.0), torch.where(used, slope, 0.0)
 
 
 # ---- registration with torch ------------------------------------------------------------------------------------
@@ -138,18 +144,23 @@ def lookback_backward(gradient: Tensor, alpha: Tensor, beta: Tensor, w: Tensor) 
 
 def _operator(schema: str, forward: Callable[..., _Pair], shapes: Callable[..., _Pair]) -> Callable[..., _Pair]:
     """Register a function as an operator that `torch.compile` does not trace; `vmap` adds one leading dimension."""
-    name = "lagging::" + schema.split("(")[0]
+    short = schema.split("(")[0]
+    name = f"lagging::{short}"
 
-    def batched(info: Any, dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[_Pair, tuple[int, int]]:
+    def batched(info: Any, dims: tuple[int | None, ...], *values: Any) -> tuple[_Pair, tuple[int, int]]:
         size = info.batch_size
-        front = (x.expand(size, *x.shape) if d is None else x.movedim(d, 0) for x, d in zip(tensors, dims, strict=True))
+        front = (
+            x if not isinstance(x, Tensor) else x.expand(size, *x.shape) if d is None else x.movedim(d, 0)
+            for x, d in zip(values, dims, strict=True)
+        )
         return operator(*front), (0, 0)
 
-    torch.library.define(name, schema.removeprefix(schema.split("(")[0]))
-    torch.library.impl(name, "default", torch.no_grad()(forward))
-    torch.library.register_fake(name, shapes)
-    torch.library.register_vmap(name, batched)
-    operator: Callable[..., _Pair] = getattr(torch.ops.lagging, schema.split("(")[0]).default
+    if not hasattr(torch.ops.lagging, short):  # a module that is loaded again finds its operators there
+        torch.library.define(name, schema.removeprefix(short))
+        torch.library.impl(name, "default", torch.no_grad()(forward))
+        torch.library.register_fake(name, shapes)
+        torch.library.register_vmap(name, batched)
+    operator: Callable[..., _Pair] = getattr(torch.ops.lagging, short).default
     return operator
 
 
@@ -157,13 +168,15 @@ def _two(first: Tensor, *_: Tensor) -> _Pair:
     return first.new_empty(first.shape), first.new_empty(first.shape)
 
 
-def _two_of_wavefront(gradient: Tensor, *_: Tensor) -> _Pair:
+def _two_of_wavefront(gradient: Tensor, *_: Tensor | bool) -> _Pair:
     return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[:-2] + gradient.shape[-1:])
 
 
 _wavefront = _operator("wavefront(Tensor p, Tensor start) -> (Tensor, Tensor)", wavefront_forward, _two)
 _wavefront_backward = _operator(
-    "wavefront_backward(Tensor gradient, Tensor p, Tensor q) -> (Tensor, Tensor)", wavefront_backward, _two_of_wavefront
+    "wavefront_backward(Tensor gradient, Tensor p, Tensor q, bool start) -> (Tensor, Tensor)",
+    wavefront_backward,
+    _two_of_wavefront,
 )
 _lookback = _operator("lookback(Tensor alpha, Tensor energies) -> (Tensor, Tensor)", lookback_forward, _two)
 _lookback_backward = _operator(
@@ -190,8 +203,8 @@ class _Once(torch.autograd.Function):
 
 class _WavefrontBack(_Once):
     @staticmethod
-    def forward(gradient: Tensor, p: Tensor, q: Tensor) -> _Pair:
-        return _wavefront_backward(gradient, p, q)
+    def forward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _Pair:
+        return _wavefront_backward(gradient, p, q, start)
 
 
 class _LookbackBack(_Once):
@@ -221,9 +234,10 @@ class Wavefront(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output[1])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> _Pair:
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor | None]:
         """Call the operator."""
-        return _back_wavefront(gradient, *ctx.saved_tensors)
+        slope, first = _back_wavefront(gradient, *ctx.saved_tensors, ctx.needs_input_grad[1])
+        return slope, first if ctx.needs_input_grad[1] else None
 
 
 class Lookback(torch.autograd.Function):

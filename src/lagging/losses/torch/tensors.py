@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lagging.errors import UsageError
 
-__all__ = ["TensorLike", "alike", "column", "floats", "last", "position", "real"]
+__all__ = ["TensorLike", "alike", "boolean", "column", "fitting", "floats", "last", "position", "real"]
 
 TensorLike = Tensor | npt.NDArray[np.generic] | Sequence[float] | float
 """A tensor, or anything that `torch.as_tensor` accepts."""
@@ -38,32 +38,75 @@ def column(values: TensorLike, like: Tensor, name: str) -> Tensor:
         UsageError: the values do not broadcast to the rows.
     """
     tensor = torch.as_tensor(values, dtype=like.dtype, device=like.device)
-    rows = like.shape[:-1]
-    if tensor.shape != rows and tensor.dim():
-        short = len(rows) - tensor.dim()
-        fits = short >= 0 and all(a in (1, b) for a, b in zip(tensor.shape, rows[short:], strict=True))
-        if not fits:
-            raise UsageError(f"{name} of shape {tuple(tensor.shape)} does not broadcast to {tuple(rows)}")
+    fitting(tensor.shape, like.shape[:-1], name)
     return tensor.unsqueeze(-1)
 
 
-def real(size: int, lengths: TensorLike | None, mask: TensorLike | None, like: Tensor, name: str) -> Tensor | None:
-    """Which of `size` positions are not padding, shape (..., size); None if neither is given: then all are.
+def fitting(shape: Sequence[int], rows: Sequence[int], name: str) -> None:
+    """Check that one number per row, of this shape, broadcasts to the rows.
 
     Raises:
-        UsageError: both lengths and a mask are given, or a mask of another size.
+        UsageError: it does not.
+    """
+    short = len(rows) - len(shape)
+    if short < 0 or any(a not in (1, b) for a, b in zip(shape, rows[short:], strict=True)):
+        many = (
+            "; one number per sentence, for several heads of each, is `lengths[:, None]`"
+            if 0 < len(shape) < len(rows)
+            else ""
+        )
+        raise UsageError(f"{name} of shape {tuple(shape)} does not broadcast to {tuple(rows)}{many}")
+
+
+def real(
+    size: int,
+    lengths: TensorLike | None,
+    mask: TensorLike | None,
+    like: Tensor,
+    name: str,
+    rows: Sequence[int] | None = None,
+) -> Tensor | None:
+    """Which of `size` positions are not padding, shape (..., size); None if neither is given: then all are.
+
+    Args:
+        size: the number of positions.
+        lengths, mask: how many positions are real, or which.
+        like: a tensor on the device of the result.
+        name: how the caller names the lengths.
+        rows: the shape that the leading dimensions must broadcast to; not checked if not given.
+
+    Raises:
+        UsageError: both lengths and a mask are given, a shape does not fit, or the mask is of floats.
     """
     if mask is not None:
         if lengths is not None:
             raise UsageError(f"give {name} or mask, not both: the mask says how many are real, and where")
-        flags = torch.as_tensor(mask, dtype=torch.bool, device=like.device)
+        flags = boolean(mask, like, "mask")
         if flags.shape[-1:] != (size,):
             raise UsageError(f"mask must have the shape (..., {size}), but has {tuple(flags.shape)}")
+        if rows is not None:
+            fitting(flags.shape[:-1], rows, "mask without its last dimension,")
         return flags
     if lengths is None:
         return None
-    limits = torch.as_tensor(lengths, device=like.device).unsqueeze(-1)
-    return torch.arange(size, device=like.device) < limits
+    limits = torch.as_tensor(lengths, device=like.device)
+    if rows is not None:
+        fitting(limits.shape, rows, name)
+    return torch.arange(size, device=like.device) < limits.unsqueeze(-1)
+
+
+def boolean(mask: TensorLike, like: Tensor, name: str) -> Tensor:
+    """A mask as booleans.
+
+    Raises:
+        UsageError: it is of floats, as masks are that are added to energies: there, 0 is real and −∞ is padding.
+    """
+    flags = torch.as_tensor(mask, device=like.device)
+    if flags.is_floating_point():
+        raise UsageError(
+            f"{name} must be of booleans, True where real, but is of floats: give `{name} == 0`, if 0 is real"
+        )
+    return flags.bool()
 
 
 def position(flags: Tensor) -> Tensor:

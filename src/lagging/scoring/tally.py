@@ -102,7 +102,9 @@ class Tally:
         known = self if self.written or not other.written else other
         added = None
         if self.bucket_sums is not None and other.bucket_sums is not None:
-            added = carry(self.bucket_sums + other.bucket_sums)
+            # other columns only where the metric cannot be computed on one of both; then the log has no value
+            if self.bucket_sums.shape == other.bucket_sums.shape:
+                added = carry(self.bucket_sums + other.bucket_sums)
         histogram = None
         if self.histogram is not None and other.histogram is not None:
             histogram = dict(self.histogram)
@@ -124,6 +126,22 @@ class Tally:
             most=max(self.most, other.most),
             bucket_sums=added,
             overflow=self.overflow or other.overflow or too_large,
+        )
+
+    def without_value(self, reason: str) -> Tally:
+        """The Tally of the same segments by a metric that cannot be computed on the log, and why."""
+        _, ids = self.undefined.get(reason, (0, ()))
+        return replace(
+            self,
+            signature=self.signature.of(0),
+            n_defined=0,
+            undefined={reason: (self.n, ids)} if self.n else {},
+            sums=((),),
+            histogram=None if self.histogram is None else {},
+            least=math.inf,
+            most=-math.inf,
+            bucket_sums=None if self.seed is None else np.zeros((BUCKETS, 2, 2), dtype=np.int64),
+            overflow=False,
         )
 
     @property

@@ -43,7 +43,7 @@ GROUPS = {
     "Against the time of each word": ("lagging.metrics.words",),
     "Texts that are revised": ("lagging.metrics.revision",),
     "Speech out": ("DiscontinuityNum", "DiscontinuitySum", "DiscontinuityAve"),
-    "Quality": ("lagging.metrics.quality",),
+    "Quality": ("lagging.metrics.quality", "lagging.metrics.error_rates"),
 }
 """What the metrics are listed under → modules whose metrics belong there, and metrics that do not go with theirs."""
 

@@ -129,6 +129,7 @@ def bare(run: Run) -> Run:
     """Without the columns that hold nothing: in a file, they are as if they were not there."""
     empty = [c for c in LISTS if getattr(run, c) is not None and not len(getattr(run, c).values)]
     empty += [c for c in NUMBERS if getattr(run, c) is not None and np.isnan(getattr(run, c)).all()]
+    empty += ["first_times"] if run.first_times == run.delays else []
     empty += [c for c in TEXTS if getattr(run, c) is not None and all(text is None for text in getattr(run, c))]
     return replace(run, **dict.fromkeys(empty))
 

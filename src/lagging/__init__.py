@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lagging.version import __version__
 
 if TYPE_CHECKING:
-    from lagging import agents, longform, metrics, policies, stats
+    from lagging import agents, longform, meter, metrics, policies, stats
     from lagging.comparison import Comparison, compare
     from lagging.comparison.published import PublishedScore, read_scores
     from lagging.data.ragged import Ragged
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lagging.errors import DataError, LaggingError, MetricError, MissingExtraError, UsageError
     from lagging.formats import read, scan, validate, write
     from lagging.formats.merge import merge
+    from lagging.meter import Meter
     from lagging.metrics import Metric, metric, register
     from lagging.metrics.atd import atd
     from lagging.metrics.conventions import CONVENTIONS, Convention, convention
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         yaal,
     )
     from lagging.render.report import Report, report
+    from lagging.scoring.audit import Finding, audit
     from lagging.scoring.column_files import read_column
     from lagging.scoring.columns import Column
     from lagging.scoring.log import score
@@ -53,6 +55,7 @@ _HOMES = {
     "lagging.formats": ("read", "scan", "validate", "write"),
     "lagging.formats.merge": ("merge",),
     "lagging.formats.spoken_words": ("with_word_times",),
+    "lagging.meter": ("Meter",),
     "lagging.metrics": ("Metric", "metric", "register"),
     "lagging.metrics.atd": ("atd",),
     "lagging.metrics.sentence": (
@@ -73,6 +76,7 @@ _HOMES = {
     "lagging.render.report": ("Report", "report"),
     "lagging.data.run": ("Run",),
     "lagging.scoring.scores": ("Score", "Scores"),
+    "lagging.scoring.audit": ("Finding", "audit"),
     "lagging.scoring.column_files": ("read_column",),
     "lagging.scoring.columns": ("Column",),
     "lagging.scoring.log": ("score",),
@@ -81,6 +85,7 @@ _HOMES = {
 _PACKAGES = {
     "agents": "lagging.agents",
     "longform": "lagging.longform",
+    "meter": "lagging.meter",
     "metrics": "lagging.metrics",
     "plots": "lagging.render.plots",
     "policies": "lagging.policies",
@@ -101,6 +106,9 @@ PUBLIC_MODULES = (
     "lagging.losses.torch.compat",
     "lagging.losses.jax",
     "lagging.losses.testing",
+    "lagging.meter",
+    "lagging.meter.opentelemetry",
+    "lagging.meter.prometheus",
     "lagging.metrics",
     "lagging.metrics.clocks",
     "lagging.policies",
@@ -126,7 +134,9 @@ __all__ = [
     "Comparison",
     "Convention",
     "DataError",
+    "Finding",
     "LaggingError",
+    "Meter",
     "Metric",
     "MetricError",
     "MissingExtraError",
@@ -144,6 +154,7 @@ __all__ = [
     "al_y",
     "ap",
     "atd",
+    "audit",
     "compare",
     "convention",
     "cw",
@@ -153,6 +164,7 @@ __all__ = [
     "lags",
     "longform",
     "merge",
+    "meter",
     "metric",
     "metrics",
     "over_budget",

@@ -35,6 +35,15 @@ def _hang(case: Case) -> None:
     time.sleep(3600)
 
 
+def _nap(case: Case) -> None:
+    time.sleep(1.5)
+
+
+def _spin(case: Case) -> None:
+    while True:
+        pass
+
+
 def _die(case: Case) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -48,6 +57,8 @@ BROKEN = {
     "raise": Target(_make, _raise),
     "differ": Target(_make, _differ),
     "hang": Target(_make, _hang),
+    "nap": Target(_make, _nap),
+    "spin": Target(_make, _spin),
     "die": Target(_make, _die),
     "eat": Target(_make, _eat),
 }

@@ -12,7 +12,8 @@ import click
 import lagging
 from fuzz import hostile
 from fuzz.cases import Case
-from fuzz.documents import LOGS, encode, sentence
+from fuzz.documents import encode, sentence
+from fuzz.formats import LOGS
 from fuzz.hostile import Pairs
 from fuzz.logs import METRICS, damaged
 from fuzz.mutators import mutate_tree

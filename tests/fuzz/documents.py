@@ -238,26 +238,6 @@ def simulstream(random: Random) -> list[Any]:
     return lines
 
 
-def stream(random: Random) -> list[Any]:
-    """An event stream in the generic form: texts that are appended, or replace others."""
-    lines: list[Any] = []
-    heard = random.random() < 0.5
-    for recording in range(random.randint(1, 3)):
-        shown: list[str] = []
-        for step in range(1, random.randint(2, 6)):
-            line: list[Any] = [("time", step * 400.5), *([("audio", step * 400)] if heard else [])]
-            appended = random.random() < 0.5
-            shown = [] if appended else [random.choice((token, word(random))) for token in shown]
-            new = [word(random) for _ in range(random.randrange(3))]
-            shown += new
-            text = random.choice(("", " ")) + " ".join(new) if appended else " ".join(shown)
-            line += [("text", text), ("mode", "append" if appended else "replace")]
-            final = random.random() < 0.2
-            shown = [] if final else shown
-            lines.append(Pairs([*line, ("final", final), ("recording", f"talk{recording}")]))
-    return dropped(random, lines, "final")
-
-
 def sltev(random: Random) -> list[Any]:
     """SLTev's .slt: updates, and a last one."""
     lines, time = [], 0
@@ -459,7 +439,7 @@ def arrow(random: Random, tree: list[Any]) -> bytes:
     return file.getvalue()
 
 
-# ---- all of them ------------------------------------------------------------------------------------------------
+# ---- files ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -469,21 +449,3 @@ class Document:
     file: str
     make: Callable[[Random], list[Any]]
     write: Callable[[Random, list[Any]], bytes]
-
-
-LOGS = {
-    "simuleval": Document("instances.log", simuleval, json_lines),
-    "jsonl": Document("base.jsonl", jsonl, json_lines),
-    "omnisteval": Document("base.resegmented.jsonl", omnisteval, json_lines),
-    "simulstream": Document("metrics.jsonl", simulstream, json_lines),
-    "stream": Document("base.stream.jsonl", stream, json_lines),
-    "sltev": Document("base.en.de.slt", sltev, words(" ")),
-    "rw": Document("base.rw", rw, words("")),
-    "fairseq": Document("base.out", fairseq, words("\t")),
-    "text": Document("base.txt", text, words("")),
-    "csv": Document("base.csv", rows, table(",")),
-    "tsv": Document("base.tsv", rows, table("\t")),
-    "parquet": Document("base.parquet", columns, parquet),
-    "arrow": Document("base.arrow", columns, arrow),
-}
-"""Every format of logs, by its name."""

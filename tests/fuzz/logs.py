@@ -12,7 +12,8 @@ from typing import Any
 import lagging
 from fuzz import hostile
 from fuzz.cases import Case
-from fuzz.documents import LOGS, Document, dump, encode, sentence
+from fuzz.documents import Document, dump, encode, sentence
+from fuzz.formats import LOGS
 from fuzz.hostile import Pairs
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, read_again, small_parts, sound, values

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.parsers import Row, letters
+from lagging.data.columns import first_shown
 from lagging.data.ragged import Ragged
 from lagging.data.run import Run
 from lagging.errors import DataError, Fault, LaggingError
@@ -102,7 +103,7 @@ def values(run: Run, columns: Iterable[str], digits: int | None = None) -> dict[
 
     found: dict[str, Any] = {}
     for column in columns:
-        value = getattr(run, column)
+        value = first_shown(run) if column == "first_times" else getattr(run, column)
         if isinstance(value, Ragged):
             found[column] = [list(map(shown, row.tolist())) for row in (value[r] for r in range(len(run)))]
         elif isinstance(value, np.ndarray):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import selectors
@@ -25,7 +26,9 @@ Result = dict[str, Any]
 
 TESTS = Path(__file__).parent.parent
 GUARD = 20.0
-"""Seconds for an input."""
+"""Seconds of computing for an input."""
+WALL = 6
+"""On the clock it may take so many times as long: a machine may be busy, and what waits for ever is found too."""
 MEMORY = 2 << 30
 """Bytes for a worker."""
 INPUTS = 5000
@@ -37,12 +40,14 @@ START = 120.0
 class Worker:
     """A process that tries inputs, one after the other, and is started again when it is gone."""
 
-    def __init__(self, guard: float = GUARD, memory: int = MEMORY) -> None:
+    def __init__(self, guard: float = GUARD, memory: int = MEMORY, wall: float | None = None) -> None:
         self.guard, self.memory = guard, memory
+        self.wall = WALL * guard if wall is None else wall
         self.request: Request | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="lagging-fuzz-", ignore_cleanup_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
-        self._deadline = 0.0
+        self._deadline = self._last = 0.0
+        self._computed = 0.0
         self._tried = 0
         self._answer = b""
 
@@ -67,7 +72,7 @@ class Worker:
                 bufsize=0,
             )
         self._process, self._tried, self._answer = process, 0, b""
-        self._deadline = time.monotonic() + START
+        self._deadline = self._last = time.monotonic() + START
         ready = self._line()
         if ready != b"ready":
             said = self._said()
@@ -99,7 +104,8 @@ class Worker:
             self.stop()
             self._start()
         self.request, self._tried = request, self._tried + 1
-        self._deadline = time.monotonic() + self.guard
+        self._deadline, self._last = (time.monotonic() + seconds for seconds in (self.guard, self.wall))
+        self._computed = _computing_time(self._process.pid)  # type: ignore[union-attr]
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")  # type: ignore[union-attr]
 
@@ -109,8 +115,15 @@ class Worker:
 
     @property
     def overdue(self) -> float:
-        """For how many seconds the answer has been overdue; below 0 if it is not."""
-        return time.monotonic() - self._deadline
+        """For how many seconds the answer has been overdue; below 0 if it is not.
+
+        A process that has not computed for as long as the guard allows gets more time, until the last deadline.
+        """
+        now = time.monotonic()
+        if self._process is not None and self._deadline <= now < self._last:
+            left = self.guard - (_computing_time(self._process.pid) - self._computed)
+            self._deadline = min(now + max(left, 0.5), self._last) if left > 0 else self._deadline
+        return now - self._deadline
 
     def _line(self) -> bytes | None:
         """The next answer; None if the process ended or takes too long."""
@@ -158,6 +171,15 @@ class Worker:
         answer = self._line()
         gone = answer is None and self.overdue < 0
         return self.result(b"" if gone else answer)
+
+
+def _computing_time(process: int) -> float:
+    """Seconds that a process, and those of its children that have ended, have computed; infinite where unknown."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def tried(

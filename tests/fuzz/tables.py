@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from fuzz.cases import Case
-from fuzz.documents import Document, encode, json_lines, names, sentence, table, words
+from fuzz.documents import Document, encode, json_lines, names, parquet, sentence, table, words
 from fuzz.hostile import Pairs
 from fuzz.logs import damaged
 from fuzz.mutators import mutate
@@ -255,7 +255,33 @@ def objects(random: Random) -> list[Any]:
     return [Pairs([("id", i), ("score", score(random))]) for i in names(random, random.randint(1, 5))]
 
 
+def printed(random: Random) -> list[Any]:
+    """What comet-score prints: segments of a system or two, and their means."""
+    systems = random.sample(("base.txt", "out/new.txt"), random.randint(1, 2))
+    values = [round(random.uniform(0, 1), 4) for _ in range(random.randint(1, 4))]
+    lines: list[Any] = [
+        [name, f"Segment {k}", f"score: {value:.4f}"] for k, value in enumerate(values) for name in systems
+    ]
+    return [*lines, *([name, f"score: {sum(values) / len(values):.4f}"] for name in systems)]
+
+
+def lists(random: Random) -> list[Any]:
+    """What comet-score writes as JSON."""
+    records = [Pairs([("src", "a"), ("COMET", score(random))]) for _ in range(random.randint(1, 4))]
+    return [random.choice((Pairs([("base.txt", records)]), records))]
+
+
+def arrow_scores(random: Random) -> list[Any]:
+    """A table of Arrow with ids, scores and perhaps a model."""
+    ids = [str(name) for name in range(random.randint(1, 5))]
+    tree: list[Any] = [["id", "string", ids], ["score", "float64", [score(random) for _ in ids]]]
+    return [*tree, *([["model", "string", ["m"] * len(ids)]] if random.random() < 0.5 else [])]
+
+
 COLUMNS = (
+    Document("base.comet", printed, words("\t")),
+    Document("base.comet", lists, json_lines),
+    Document("base.parquet", arrow_scores, parquet),
     Document("base.comet", bare, words("")),
     Document("base.comet", named, table("\t")),
     Document("base.comet", named, table(",")),
@@ -274,6 +300,8 @@ def check_column(case: Case) -> None:
     path = case.write(Path())
     found = outcome(lambda: read_column(path, "COMET", "base"))
     if found.error is not None:
+        return
+    if path.suffix == ".parquet":
         return
     lines = lines_of(path)
     while lines and not lines[-1].strip():

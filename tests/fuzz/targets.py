@@ -10,9 +10,10 @@ from random import Random
 
 from fuzz.cases import Case
 from fuzz.commands import check_command, check_like, make_command, make_like
-from fuzz.documents import LOGS
+from fuzz.formats import LOGS
 from fuzz.groups import check_groups, make_groups
 from fuzz.logs import check_log, make_log
+from fuzz.spoken import check_spoken, make_spoken
 from fuzz.tables import check_column, check_scores, check_segmentation, make_column, make_scores, make_segmentation
 from fuzz.words import check_gate, check_metric, check_signature, make_gate, make_metric, make_signature
 
@@ -37,6 +38,7 @@ TARGETS = {
     "segmentation": Target(make_segmentation, check_segmentation, share=8),
     "scores": Target(make_scores, check_scores, share=8),
     "column": Target(make_column, check_column, share=8),
+    "word-times": Target(make_spoken, check_spoken, share=2),
     "signature": Target(make_signature, check_signature, share=8),
     "gate": Target(make_gate, check_gate, share=8),
     "metric": Target(make_metric, check_metric, share=8),

@@ -16,8 +16,8 @@ import pytest
 from fuzz import broken, mutators
 from fuzz.__main__ import main
 from fuzz.cases import Case, read_seed, seed_files
-from fuzz.documents import LOGS
 from fuzz.findings import Findings, minimised
+from fuzz.formats import LOGS
 from fuzz.oracles import Difference, harmless, read_again, strict_json
 from fuzz.parsers import PARSERS
 from fuzz.pool import Worker, tried
@@ -40,7 +40,7 @@ def worker() -> Iterator[Worker]:
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Worker]:
     """A worker that does not wait long for what hangs."""
-    with Worker(guard=2.0) as one:
+    with Worker(guard=2.0, wall=3.0) as one:
         yield one
 
 
@@ -93,6 +93,7 @@ def test_a_seed_may_repeat_what_is_long() -> None:
         ("eat", "memory", "broken.py:_eat"),
         ("die", "killed", "SIGSEGV"),
         ("hang", "hang", ""),
+        ("spin", "hang", ""),
     ],
 )
 def test_what_goes_wrong_is_found(target: str, kind: str, where: str, impatient: Worker) -> None:
@@ -102,6 +103,12 @@ def test_what_goes_wrong_is_found(target: str, kind: str, where: str, impatient:
     assert result is not None
     assert (result["kind"], result["where"]) == (kind, where)
     assert impatient.tried({"case": well}) is None  # a worker that is gone is started again
+
+
+def test_waiting_is_no_hang_before_the_last_deadline() -> None:
+    """A machine that is busy lets a process wait."""
+    with Worker(guard=0.5, wall=30.0) as patient:
+        assert patient.tried({"case": broken.BROKEN["nap"].make(Random(1)).to_json() | {"target": "nap"}}) is None
 
 
 def test_two_workers_try_everything_once() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every statistic of BLEU, chrF and chrF++ is sacreBLEU's."""
+"""Every statistic of BLEU, chrF, chrF++ and TER is sacreBLEU's."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.lib_ter import translation_edit_rate
+from sacrebleu.metrics.ter import TER
 
 import lagging
 from lagging.metrics import ngrams
 from lagging.metrics.quality import _lexicon
+from lagging.metrics.shifts import count_edits
 
 SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2009\u2028\u2029\u202f\u205f\u3000"
 PIECES = [
@@ -58,10 +61,12 @@ SCORERS = {
     **{f"BLEU(tok={tok})": BLEU(tokenize=tok, force=True) for tok in ("13a", "none", "char", "zh", "intl")},
     "chrF": CHRF(),
     "chrF++": CHRF(word_order=2),
+    "TER": TER(),
 }
+COUNTED = tuple(name for name in SCORERS if name != "TER")
 
 
-def assert_same_statistics(pairs, names=tuple(SCORERS)):
+def assert_same_statistics(pairs, names=COUNTED):
     """The rows of each metric are sacreBLEU's; and so are the score of the corpus and those of the segments."""
     hypotheses, references = zip(*((h, r.strip()) for h, r in pairs), strict=True)
     run = lagging.Run.from_texts(hypotheses, reference=references)
@@ -85,6 +90,12 @@ def assert_same_statistics(pairs, names=tuple(SCORERS)):
 @example([("a b\u2028c\x1cd\x85e", "a b c d e"), ("a\n", "a\n\nb"), ("\n", "\n.\n")])
 def test_every_statistic_is_that_of_sacrebleu(pairs):
     assert_same_statistics(pairs)
+
+
+@settings(max_examples=60)
+@given(PAIRS)
+def test_every_statistic_of_ter_is_that_of_sacrebleu(pairs):
+    assert_same_statistics(pairs, ("TER",))
 
 
 @settings(max_examples=60)
@@ -127,5 +138,43 @@ def test_every_statistic_of_real_logs_is_that_of_sacrebleu(data):
             continue
         pairs = [(h or "", r or "") for h, r in zip(run.prediction, run.reference, strict=True)]
         assert_same_statistics(pairs, ("BLEU(tok=13a)", "BLEU(tok=zh)", "chrF", "chrF++"))
+        short = [pair for pair in pairs if len(pair[0].split()) < 50][:20]  # sacreBLEU takes minutes on a talk
+        assert_same_statistics(short or [("", "a")], ("TER",))
         judged += len(pairs)
     assert judged > 100
+
+
+WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
+
+
+@st.composite
+def shifted_texts(draw):
+    """A reference, and a hypothesis that is made of it by shifts, repeated words and other words."""
+    reference = draw(WORDS) * draw(st.integers(1, 2))
+    hypothesis = [*reference]
+    for _ in range(draw(st.integers(0, 4))):
+        start, length, target = (draw(st.integers(0, len(reference))) for _ in range(3))
+        piece = hypothesis[start : start + length]
+        del hypothesis[start : start + length]
+        hypothesis[target:target] = piece
+    hypothesis[: draw(st.integers(0, 5))] = draw(WORDS)
+    return hypothesis, reference
+
+
+@settings(max_examples=150)
+@given(shifted_texts())
+@example((list("bcda"), list("abcde")))
+@example(([], list("ab")))
+@example((list("ab"), []))
+@example((list("ab") * 30, list("cd") * 10))  # outside of the band
+@example((list("abcdefghij") * 6, list("jihgfedcba") * 6))
+def test_the_edits_of_ter_are_those_of_sacrebleu(texts):
+    hypothesis, reference = texts
+    assert count_edits(hypothesis, reference) == translation_edit_rate(hypothesis, reference)[0]
+
+
+def test_more_words_than_characters_are_given_to_sacrebleu(monkeypatch):
+    from lagging.metrics import shifts
+
+    monkeypatch.setattr(shifts, "HIGHEST", 3)
+    assert count_edits(list("bcda"), list("abcde")) == translation_edit_rate(list("bcda"), list("abcde"))[0] == 2

@@ -24,7 +24,7 @@ RANKS = [
     {"metrics", "formats", "policies"},
     {"longform", "agents", "losses"},
     {"scoring"},
-    {"comparison"},
+    {"comparison", "meter"},
     {"curves"},  # they resample, and read published scores, as a comparison does
     {"render"},
     {"cli"},

@@ -92,13 +92,14 @@ def test_a_convention_sets_only_what_there_is(name):
 def test_the_conventions_say_how_they_differ():
     run = RUN[:2]
     counts = {c: lagging.score(run, ["NumChunks"], convention=c)["NumChunks"].value for c in CONVENTIONS}
-    assert counts == {"paper": 2.5, "simuleval": 4, "omnisteval": 2.5, "fbk": 2.5}
+    assert counts == {"paper": 2.5, "simuleval": 4, "omnisteval": 2.5, "fbk": 2.5, "s2s-latency": 2.5}
     rtf = {c: lagging.score(run, ["RTF"], convention=c)["RTF"].value for c in CONVENTIONS}
     assert rtf == {
         "paper": pytest.approx((2500 + 400) / 3500),
         "simuleval": 1,
         "omnisteval": pytest.approx(2900 / 3500),
         "fbk": pytest.approx(2900 / 3500),
+        "s2s-latency": pytest.approx(2900 / 3500),
     }
     assert np.isclose(lagging.score(run, ["RTF_CA"], convention="simuleval")["RTF_CA"].value, (5500 / 3000 + 1.8) / 2)
 

@@ -151,7 +151,9 @@ def run_readers() -> None:
     from lagging.comparison.published.rows import read_rows
     from lagging.errors import LaggingError
     from lagging.formats import FORMATS
+    from lagging.formats.report import ReadReport
     from lagging.formats.tables import parse_list, parse_number
+    from lagging.formats.word_times import read_word_times
     from lagging.longform import read_segmentation
     from lagging.metrics import metric, split_names
     from lagging.scoring.column_files import read_column
@@ -162,6 +164,8 @@ def run_readers() -> None:
         lambda: read_segmentation(file),
         lambda: read_scores(file),
         lambda: read_rows(file),
+        lambda: read_word_times(file, ReadReport()),
+        lambda: list(lagging.scan(file, format="stream")),
     )
     texts: tuple[Callable[[str], object], ...] = (gate, metric, split_names, lambda text: parse_number(text, "offset"))
     texts = (*texts, lambda text: parse_list(text, "delays"))

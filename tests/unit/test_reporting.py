@@ -98,6 +98,21 @@ def test_times_come_back(runs: dict[str, Run], found: lagging.Comparison) -> Non
         assert shown["queue"] == "steps"
 
 
+def test_times_of_the_first_showing_come_back() -> None:
+    run = Run.from_delays(
+        [[1000, 3000], [2000]],
+        source_length=[3000, 2000],
+        first_times=[[1000, 2000], [2000]],
+        erased=[1, 0],
+        revisions=[1, 0],
+        prediction=["a b", "c"],
+        unit="ms",
+    )
+    runs = {"a": run, "b": run}
+    shown, _ = report(runs, lagging.compare(runs, ["DAL"])).data["segments"]["systems"]
+    assert undone(shown["first"], shown["tokens"]) == [[0, -1000], [0]]
+
+
 def test_the_distribution_is_that_of_the_lags(runs: dict[str, Run], found: lagging.Comparison) -> None:
     shown = report(runs, found).data["distribution"]["ideal"]["segment"]
     lags = lagging.score(runs["new"], ["DAL"])["DAL"].segments

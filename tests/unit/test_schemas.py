@@ -26,7 +26,7 @@ def written(run, format):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"base.{format}"
         lagging.write(run, path, format=format)
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return [json.loads(line) for line in path.read_text("utf-8").removesuffix("\n").split("\n") if line]
 
 
 @pytest.mark.parametrize("name", ["log", "stream"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging import Run
+from lagging.data.columns import first_shown
 from lagging.errors import DataError, UsageError
 from lagging.formats import FORMATS, read, scan, source, validate, write
 from lagging.formats.schema import recognise
@@ -800,7 +801,7 @@ def runs(draw):
 
 def same_but_for(lost: list[str], run: Run, back: Run) -> None:
     gone = {what.split(" ")[0] for what in lost}
-    found = {"first_times": back.delays.tolist(), **back.to_dict()}  # without revisions, a token was first shown then
+    found = {"first_times": first_shown(back).tolist(), **back.to_dict()}
     for column, values in run.to_dict().items():
         if column not in gone:
             assert found[column] == values, column

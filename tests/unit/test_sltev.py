@@ -161,7 +161,6 @@ def test_an_empty_text_is_an_empty_hypothesis(log):
         ("C 1e999 0 3 a", "not-an-update"),
         ("###docSpliter###", "not-an-update"),
         ("C 20 18 17 a", "bad-source-length"),
-        ("P 20 18 19 a", "never-completed"),
         (b"C 20 18 19 \xff", "not-utf8"),
     ],
 )
@@ -172,6 +171,32 @@ def test_what_is_refused(bad, kind, log):
         read(path)
 
 
+def test_updates_at_the_end_that_nothing_completes_are_left_out_and_counted(log):
+    run, whole = read(log(LOG + "P 20 18 19 a\nP 21 18 20 a b\n")), read(log(LOG))
+    assert run.delays == whole.delays
+    (note,) = (note for note in run.notes if note.kind == "NEVER COMPLETED")
+    assert (note.count, note.noun) == (2, "update")
+    assert "from line 7 on" in note.text
+
+
+def test_a_log_that_nothing_completes_is_refused(log):
+    assert faults(log("P 20 18 19 a\n")) == [("never-completed", "talk.de.en.slt", 1)]
+
+
+@pytest.mark.parametrize("name", ["talk.de.TTen", "talk.de.TTen1"])
+def test_references_of_the_elitr_test_set_are_found(name, tmp_path):
+    (tmp_path / "talk.de.en.slt").write_text(LOG)
+    (tmp_path / "talk.de.OStt").write_text(TRANSCRIPT)
+    (tmp_path / name).write_text(REFERENCE)
+    if name.endswith("1"):
+        (tmp_path / "talk.de.TTen2").write_text(REFERENCE)
+    run = read(tmp_path / "talk.de.en.slt")
+    assert run.due is not None
+    assert f"reference from {name}" in run.origin.description
+    others = [note.text.split(" not read")[0] for note in run.notes if note.kind == "several references"]
+    assert others == (["talk.de.TTen2"] if name.endswith("1") else [])
+
+
 def test_all_faults_at_once(log):
     path = log("C 1 0 1 a\nC x\nP 3 2\nC 4 2 1 b\nP 9 8 8 c\n", OStt="C 0\nC 0 1 a\n", OSt="x\ny\n")
     assert faults(path) == [
@@ -179,7 +204,6 @@ def test_all_faults_at_once(log):
         ("not-an-update", "talk.de.en.slt", 2),
         ("not-an-update", "talk.de.en.slt", 3),
         ("bad-source-length", "talk.de.en.slt", 4),
-        ("never-completed", "talk.de.en.slt", 5),
         ("reference-count", "talk.en.OSt", None),
     ]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lagging
 import oracle_words
+from lagging.metrics import letters as alignment
 from lagging.metrics.asr_latency import compared_words
 from lagging.metrics.words import match_words
 
@@ -77,6 +78,29 @@ def test_the_path_is_the_same_in_long_texts(seed: int) -> None:
     times = [Fraction(k) for k in range(len(kept))]
     shown = oracle_words.appeared(words, " ".join(kept), times)
     assert [None if t < 0 else t for t in match_words(words, " ".join(kept)).tolist()] == shown
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_texts_that_are_divided_are_aligned_as_the_whole(seed: int, monkeypatch) -> None:
+    monkeypatch.setattr(alignment, "PART", 150)
+    random = np.random.default_rng(seed)
+    words = ["".join(random.choice(list("etaoinsh"), size=random.integers(1, 8))) for _ in range(300)]
+    kept = [word if random.random() > 0.1 else "eta" for word in words if random.random() > 0.05]
+    a, b = " ".join(words), " ".join(kept)
+    assert len(list(alignment._parts(a, b))) > 3
+    ours, theirs = alignment.equal_letters(a, b, long=100)
+    assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == oracle_words.equal_letters(a, b)
+    moved = " ".join(kept[:200] + kept[230:] + kept[200:230])
+    ours, theirs = alignment.equal_letters(a, moved, long=100)
+    assert [a[k] for k in ours] == [moved[k] for k in theirs]
+    assert (np.diff(ours) > 0).all()
+    assert (np.diff(theirs) > 0).all()
+
+
+def test_texts_without_common_passages_are_not_divided() -> None:
+    a, b = "ab" * 100, "cd" * 90
+    assert list(alignment._parts(a, b)) == [(0, 0, 200, 180)]
+    assert [len(places) for places in alignment.equal_letters(a, b, long=10)] == [0, 0]
 
 
 def test_a_simulated_stream_gives_exact_lags() -> None:

@@ -3,8 +3,9 @@
  * One sentence over time: Figure 1 of Cherry & Foster (2019), alive.
  *
  * Time goes to the right, with the source on top as it comes in, and a row per target token: when the ideal translator
- * writes it (·), when it was written, g (●), and when it would have been if writing took time, g' (○). If `onMove` is
- * given, the ● are sliders, to be dragged or moved by the arrow keys.
+ * writes it (·), when it was written, g (●), and when it would have been if writing took time, g' (○). A token that was
+ * revised has a mark for the time at which it was first shown (◇); g is then since when it is stable. If `onMove` is given,
+ * the ● are sliders, to be dragged or moved by the arrow keys.
  */
 
 import "./timeline.css";
@@ -29,6 +30,8 @@ export interface Picture extends Sentence {
   readonly cost?: number | undefined;
   /** When each token was there on the clock, computing included. */
   readonly elapsed?: readonly number[];
+  /** When each token was first shown, where it may have been revised since. */
+  readonly first?: readonly number[];
   /** How far the axis must reach at least, so that two pictures have one scale. */
   readonly end?: number;
 }
@@ -49,6 +52,7 @@ interface Row {
   readonly ideal: HTMLElement;
   readonly effective: HTMLElement;
   readonly elapsed: HTMLElement;
+  readonly first: HTMLElement;
   readonly broke: HTMLElement;
   readonly written: HTMLElement;
   readonly lag: HTMLElement;
@@ -65,7 +69,7 @@ const NEAR = 0.13;
 
 /** How far the picture of a sentence reaches: to the end of the source, and to its last token. */
 export function reach(p: Picture): number {
-  const times = [p.sourceLength, ...effectiveDelays(p, p.cost), ...p.delays, ...(p.elapsed ?? [])];
+  const times = [p.sourceLength, ...effectiveDelays(p, p.cost), ...p.delays, ...(p.elapsed ?? []), ...(p.first ?? [])];
   return Math.max(1e-9, ...times.filter(Number.isFinite));
 }
 
@@ -134,6 +138,7 @@ export class Timeline {
       this.at(row.effective, e);
       this.at(row.written, g);
       this.at(row.elapsed, p.elapsed?.[t] ?? NaN);
+      this.at(row.first, p.first?.[t] ?? NaN);
       this.at(row.broke, over[t] === t ? e : NaN);
       row.lag.textContent = this.amount(lag[t] ?? NaN);
       row.effectiveLag.textContent = this.amount(effectiveLag[t] ?? NaN);
@@ -243,12 +248,13 @@ export class Timeline {
       ideal: mark("ideal"),
       effective: mark("effective"),
       elapsed: mark("elapsed"),
+      first: mark("first"),
       broke: h("i", { class: "tl-broke", title: "this read went further over budget than any before it" }, "◀"),
       written: h("i", { class: "tl-written", ...(this.options.onMove ? slider : {}) }),
       lag: h("div", { class: "tl-row tl-lag" }),
       effectiveLag: h("div", { class: "tl-row tl-lag is-effective" }),
     };
-    row.track.append(row.behind, row.hidden, row.effective, row.ideal, row.elapsed, row.written, row.broke);
+    row.track.append(row.behind, row.hidden, row.effective, row.ideal, row.first, row.elapsed, row.written, row.broke);
     const cells = [row.label, row.track, row.lag, row.effectiveLag];
     cells.forEach((cell, column) => (cell.style.gridArea = `${t + 2} / ${column + 1}`));
     this.marks.before(...cells);
@@ -311,10 +317,11 @@ export class Timeline {
 }
 
 /** What the signs mean. */
-export function legend(more: { elapsed?: boolean } = {}): HTMLElement {
+export function legend(more: { elapsed?: boolean; first?: boolean } = {}): HTMLElement {
   const entries: [string, string][] = [
     ["ideal", "ideal translator, (t−1)d"],
-    ["written", "written, g"],
+    ...(more.first ? [["first", "first shown"] as [string, string]] : []),
+    ["written", more.first ? "stable, g" : "written, g"],
     ["effective", "if writing takes time, g′"],
     ["behind", "lag ℓ, which AL averages"],
     ["hidden", "what it leaves out"],

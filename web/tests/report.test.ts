@@ -46,6 +46,11 @@ describe("times", () => {
     expect(queue([500, 600, 600, 5000], [700, 1000, 1000, 1100])).toEqual([1200, 1500, 1500, 5100]);
   });
 
+  test("of the first showing are differences from the delays", () => {
+    expect(times.first(0)).toBeUndefined();
+    expect(new Times({ ...packed, first: [0, -500, 500, -100, -900] }).first(2)).toEqual([300, 1000]);
+  });
+
   test("that are no whole tokens are thousandths", () => {
     expect(new Times({ ...packed, scale: 1000, delays: [1500, 0, 0, 0, 250] }).delays(2)).toEqual([0, 0.25]);
   });

@@ -183,8 +183,8 @@ class Hypothesis:
         final, steps = self._tokens()
         if not self.revisions:
             return steps
-        seen = first_shown(self.changes, self._joint, self._level)
-        return [seen.get((t, token), step) for t, (token, step) in enumerate(zip(final, steps, strict=True))]
+        seen = first_shown(self.changes, self._joint, self._level, final)
+        return [seen.get(t, step) for t, step in enumerate(steps)]
 
 
 def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:

@@ -25,6 +25,7 @@ FACTORIES = {
     "simuleval": "lagging.agents.simuleval:from_file",
     "remote": "lagging.agents.remote:from_address",
     "policy": "lagging.agents.schedules:from_name",
+    "hf": "lagging.agents.hf:from_name",
 }
 """Kind of agent → the function that makes one from its name and options."""
 
@@ -33,6 +34,9 @@ CONNECTION_OPTIONS = ("reconnect", "timeout", "token_file")
 
 SIMULEVAL = "simuleval"
 
+MODEL_FILES = (".json", ".safetensors", ".bin", ".spm", ".model", ".txt", ".jinja")
+"""Endings of files of a model in a folder that decide its output."""
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -40,7 +44,7 @@ class Spec:
 
     Attributes:
         kind: a key of FACTORIES.
-        name: a file, with `:Class` or without; an address; or a policy.
+        name: a file, with `:Class` or without; an address; a policy; or a folder or name of a model.
         options: arguments of the constructor, as text.
     """
 
@@ -61,7 +65,8 @@ class Spec:
     def fingerprint(self) -> dict[str, Any]:
         """What identifies the agent without making it, and must be the same when a run is resumed."""
         if self.file is None:
-            key = "path" if self.kind == "remote" else "name"  # the address may change between sessions
+            moves = self.kind == "remote" or (self.kind == "hf" and Path(self.name).is_dir())
+            key = "path" if moves else "name"  # an address or folder may change between sessions
             identifying = {
                 name: text for name, text in self.options if self.kind != "remote" or name not in CONNECTION_OPTIONS
             }
@@ -77,6 +82,9 @@ class Spec:
 
     def current_modules(self, modules: Mapping[str, str]) -> dict[str, str | None]:
         """Hashes of modules in the folder of the agent's file, as they are now; None for a missing one."""
+        if self.kind == "hf" and (hashes := folder_hashes(self.name)):
+            others: dict[str, str | None] = {name: text for name, text in modules.items() if not name.endswith(MODEL_FILES)}
+            return others | hashes
         if self.file is None:
             return dict(modules)  # a remote agent reports its identity when it is made
         folder = self.file.parent
@@ -90,6 +98,12 @@ def digest(path: str | Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def folder_hashes(folder: str) -> dict[str, str]:
+    """Hashes of the files of a model in a folder; none if there is no such folder."""
+    files = sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []
+    return {file.name: digest(file) for file in files if file.suffix in MODEL_FILES and file.is_file()}
 
 
 def split_name(name: str) -> tuple[str, str | None]:

@@ -36,6 +36,7 @@ COMMANDS = {
     "resegment": "Cut whole recordings into the segments of a reference.",
     "run": "Run an agent over a test set and score its log; go on after a crash.",
     "serve": "Serve an agent to lagging run --remote on other machines.",
+    "watch": "Show the lag of a log that is being written, in the terminal.",
     "metrics": "List the metrics, or describe one with formula and paper.",
     "simulate": "Write the log of a policy (wait-k, antagonist, …) over a test set.",
     "playground": "Open a page where you move the tokens of a schedule and see the metrics.",

@@ -22,10 +22,18 @@ from lagging.cli.options import (
     parse_metrics,
     quarantine_options,
     read_options,
+    rename_option,
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
-from lagging.cli.systems import make_names_distinct, parse_system, parse_systems, refuse_overwrite
+from lagging.cli.systems import (
+    make_names_distinct,
+    name_systems,
+    parse_renames,
+    parse_system,
+    parse_systems,
+    refuse_overwrite,
+)
 from lagging.comparison import Comparison, compare
 from lagging.comparison.gates import check_names, failed, gate, worse
 from lagging.comparison.published import read_scores
@@ -63,6 +71,7 @@ __all__ = ["command"]
 )
 @gate_option
 @click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")
+@rename_option
 @quarantine_options
 @output_option
 @cutting_options
@@ -87,6 +96,7 @@ def command(
     conditions: tuple[str, ...],
     fail_if_worse: str | None,
     output: str | None,
+    renames: tuple[str, ...],
     quarantine: Quarantine,
     cutting: Cutting,
     messages: Messages,
@@ -111,7 +121,7 @@ def command(
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
     published_scores = [score for text in published for score in _read_published(text)]
-    systems = parse_systems(logs)
+    systems = name_systems(parse_systems(logs), parse_renames(renames))
     files = [*cutting.files, *options.word_files, *columns.files, *(parse_system(text)[1] for text in published)]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
     columns.check_number(len(systems))

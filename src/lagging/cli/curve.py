@@ -23,11 +23,12 @@ from lagging.cli.options import (
     message_options,
     output_option,
     read_options,
+    rename_option,
     resample_option,
     resampling_options,
     word_options,
 )
-from lagging.cli.systems import group_settings, parse_system, refuse_overwrite
+from lagging.cli.systems import group_settings, parse_renames, parse_system, refuse_overwrite
 from lagging.comparison.published import read_scores
 from lagging.comparison.published.rows import PublishedRow, check_ours, is_table, read_rows, rows_of
 from lagging.comparison.regimes import REGIMES
@@ -102,6 +103,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
     "--bands", type=click.Choice(list(REGIMES)), help="Draw the latency bands of a shared task in the figure."
 )
 @click.option("--figure", metavar="FILE", help="Draw the figure too, and write it to this .pdf, .svg or .png file.")
+@rename_option
 @output_option
 @cutting_options
 @word_options
@@ -129,6 +131,7 @@ def command(
     convention: str,
     bands: str | None,
     figure: str | None,
+    renames: tuple[str, ...],
     output: str | None,
     cutting: Cutting,
     messages: Messages,
@@ -167,7 +170,7 @@ def command(
         raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
     if figure is not None:
         optional("matplotlib", "plot")  # before an hour of logs is read
-    systems = group_settings(logs)
+    systems = group_settings(logs, parse_renames(renames))
     if systems:
         check_ours(metrics)
     files = [*cutting.files, *options.word_files, *columns.files, *(parse_system(text)[1] for text in published)]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Messages", "emit", "has_colour", "print_message", "progress_bar", "terminal_width"]
 
+MANY = 3
+"""How many systems a note names that is about more of them."""
+
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 """The codes that colour a text on a terminal."""
 
@@ -65,6 +68,20 @@ class Messages:
         """Print what a reader of the scores must know."""
         for note in notes:
             self.print(f"note: {name}: {note}")
+
+    def print_notes_of(self, systems: Sequence[Scores]) -> None:
+        """Print the notes about several systems; one that is about many of them is printed once."""
+        names: dict[tuple[str, str], list[str]] = {}
+        for scores in systems:
+            for note in scores.notes:
+                names.setdefault((note.kind, note.text), []).append(scores.system)
+        shared = {key for key, about in names.items() if len(about) > MANY}
+        for scores in systems:
+            self.print_notes([note for note in scores.notes if (note.kind, note.text) not in shared], scores.system)
+        for kind, text in names:
+            if (kind, text) in shared:
+                about = names[kind, text]
+                self.print(f"note: {', '.join(about[:MANY])} and {len(about) - MANY} more: {kind}: {text}")
 
     def print_undefined(self, scores: Scores) -> None:
         """With -v, print which segments have no score, and why."""

@@ -43,6 +43,7 @@ __all__ = [
     "parse_metrics",
     "quarantine_options",
     "read_options",
+    "rename_option",
     "resample_option",
     "resampling_options",
     "schema_options",
@@ -415,6 +416,15 @@ def agent_options(command: Command) -> Command:
 
 
 output_option = click.option("-o", "--output", metavar="FILE", help="Write the result to a file, not to the terminal.")
+
+rename_option = click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="OLD=NEW|FILE",
+    help="Name of a system or setting in the result, such as step_0.3='Ours (0.3)'; or a YAML file of such pairs. "
+    "May be repeated.",
+)
 
 MESSAGE_OPTIONS = (
     click.option("-q", "--quiet", is_flag=True, help="Print no notes on standard error."),

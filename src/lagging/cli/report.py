@@ -18,10 +18,11 @@ from lagging.cli.options import (
     parse_metrics,
     quarantine_options,
     read_options,
+    rename_option,
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
-from lagging.cli.systems import make_names_distinct, parse_systems, refuse_overwrite
+from lagging.cli.systems import make_names_distinct, name_systems, parse_renames, parse_systems, refuse_overwrite
 from lagging.comparison import compare
 from lagging.data.files import write_whole
 from lagging.data.run import Run
@@ -46,6 +47,7 @@ __all__ = ["command"]
 @pair_options
 @column_options
 @convention_option
+@rename_option
 @quarantine_options
 @cutting_options
 @word_options
@@ -64,6 +66,7 @@ def command(
     seed: int,
     columns: Columns,
     convention: str,
+    renames: tuple[str, ...],
     quarantine: Quarantine,
     cutting: Cutting,
     messages: Messages,
@@ -82,7 +85,7 @@ def command(
     metrics = parse_metrics(names, columns)
     if output == "-":
         raise UsageError("-o needs a file: a page is nothing for standard output")
-    systems = parse_systems(logs)
+    systems = name_systems(parse_systems(logs), parse_renames(renames))
     files = [*cutting.files, *options.word_files, *columns.files]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
     columns.check_number(len(systems))

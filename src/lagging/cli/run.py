@@ -20,9 +20,11 @@ from lagging.agents.hypothesis import JOINTS, LEVELS
 from lagging.agents.loading import Spec
 from lagging.agents.protocol import Traits
 from lagging.agents.runner.jobs import Job, Settings
+from lagging.agents.runner.pool import WorkerPool
 from lagging.agents.runner.run import Progress, Result, run_job
 from lagging.agents.sentence import Limits
 from lagging.agents.sources import SOURCE_LEVELS
+from lagging.cli.grid import check_figure, grid_jobs, run_grid, score_grid
 from lagging.cli.messages import Messages, emit, has_colour, print_message, terminal_width
 from lagging.cli.options import (
     agent_options,
@@ -46,12 +48,15 @@ __all__ = ["command"]
 PROGRESS_SECONDS = 60
 """Seconds between two lines of progress, if standard error is not a terminal."""
 
+HF = "hf:"
+"""Before the folder or name of a model of Hugging Face."""
+
 BAR_COLUMNS = 90
 """Columns that a terminal needs for a progress bar."""
 
 
 @click.command("run")
-@click.argument("agent", required=False, metavar="[AGENT.py[:CLASS]]")
+@click.argument("agent", required=False, metavar="[AGENT.py[:CLASS] | hf:MODEL]")
 @click.option(
     "--source", required=True, metavar="FILE", help="File with one sentence, or one path of a sound file, per line."
 )
@@ -64,6 +69,19 @@ BAR_COLUMNS = 90
     help="Folder of log and scores; an unfinished run in it is resumed.",
 )
 @agent_options
+@click.option(
+    "--policy", "policy_name", metavar="NAME", help="Policy by which a model (hf:NAME) writes: wait-k, hold, …"
+)
+@click.option(
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Run the agent once for each of these values of an option: k=1,3,5. May be repeated, for all combinations.",
+)
+@click.option(
+    "--figure", metavar="FILE", help="Draw the curve of a --grid, and write it to this .pdf, .svg or .png file."
+)
 @click.option("--remote", metavar="URL", help="Use the agent that `lagging serve` serves at this address.")
 @click.option(
     "--chunk",
@@ -78,8 +96,7 @@ BAR_COLUMNS = 90
 @click.option(
     "--joined-by",
     type=click.Choice(list(JOINTS)),
-    default="word",
-    help="How the pieces that the agent writes are joined.",
+    help="How the pieces that the agent writes are joined (default word; none for a model, hf:NAME).",
 )
 @click.option("--level", type=click.Choice(LEVELS), default="word", help="Target unit that gets a delay.")
 @click.option("--workers", type=int, default=1, help="Number of worker processes, each with its own agent.")
@@ -137,7 +154,11 @@ def command(
     output: str,
     options: tuple[str, ...],
     simuleval: bool,
+    policy_name: str | None,
+    grids: tuple[str, ...],
+    figure: str | None,
     remote: str | None,
+    joined_by: str | None,
     strict: bool,
     retry_failed: bool,
     first: int | None,
@@ -158,29 +179,37 @@ def command(
     """Run an agent over a test set, and score its output.
 
     Every finished sentence is in the log at once: after a crash, the same command resumes the run. A failure of the
-    agent costs one sentence, not the run. AGENT is a Python file with a class that has `policy(self, state)`, or the
-    name of a policy (wait-3, antagonist-4, …) that writes the reference.
+    agent costs one sentence, not the run. AGENT is a Python file with a class that has `policy(self, state)`; the name
+    of a policy (wait-3, antagonist-4, …) that writes the reference; or hf: and a model of Hugging Face, with --policy.
 
     \b
     lagging run my_agent.py --source test.de --reference test.en -o out/
     lagging run my_agent.py:WaitK -a k=5 --source test.de --reference test.en -o out/ --workers 4
     lagging run --simuleval agent.py -a waitk=3 --source wavs.txt --reference test.en -o out/
+    lagging run hf:FOLDER --policy local-agreement -a n=2 --source test.de --reference test.en -o out/
+    lagging run hf:FOLDER --policy wait-k --grid k=1,3,5 --source test.de --reference test.en -o out/
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
     """
     metrics = parse_metrics(names)
     if not output:
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
-    job = Job(
-        agent_spec(agent, simuleval, remote, options), source, reference, output,
-        Settings(limits=limits, times=not no_times, **settings),
-    )  # fmt: skip
+    spec = agent_spec(agent, simuleval, remote, options, policy_name)
+    joined_by = joined_by or ("none" if spec.kind == "hf" else "word")
+    settings_made = Settings(limits=limits, times=not no_times, joined_by=joined_by, **settings)
+    job = Job(spec, source, reference, output, settings_made)
+    if figure is not None and not grids:
+        raise UsageError("--figure is the curve of several settings\n  fix: give --grid, such as --grid k=1,3,5.")
+    jobs = grid_jobs(job, grids) if grids else []
+    if figure is not None:
+        check_figure(figure)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM is handled like Ctrl-C
     resume_hint = f"to resume: {shlex.join(['lagging', *sys.argv[1:]])}"
-    try:
+
+    def run(one: Job, pool: WorkerPool | None = None) -> Result:
         with _reporting(messages) as progress:
-            result = run_job(
-                job,
+            return run_job(
+                one,
                 workers=workers,
                 strict=strict,
                 first=first,
@@ -188,10 +217,24 @@ def command(
                 arguments=sys.argv[1:],
                 progress=progress,
                 ready=_can_be_scored(metrics, convention, reference) if metrics and not no_scores else None,
+                pool=pool,
             )
+
+    try:
+        if grids:
+            done, refused, interrupted = run_grid(jobs, run, lambda r: _report_result(r, messages), workers, strict)
+        else:
+            result = run(job)
     except KeyboardInterrupt:  # before the first sentence
         messages.print(f"interrupted; {resume_hint}")
         return 130
+    if grids:
+        if interrupted:
+            messages.print(f"interrupted; {resume_hint}")
+            return 130
+        if done and not no_scores:
+            score_grid(done, metrics, convention, form, figure, Path(output).name or output, messages)
+        return 1 if refused or len(done) < len(jobs) or any(one.failed for _, one in done) else 0
     _report_result(result, messages)
     if result.interrupted:
         messages.print(f"interrupted; {resume_hint}")
@@ -209,7 +252,9 @@ def _above_0(seconds: float) -> float:
     return seconds
 
 
-def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...]) -> Spec:
+def agent_spec(
+    agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...], policy_name: str | None = None
+) -> Spec:
     """The agent that the command line describes."""
     pairs = []
     for text in options:
@@ -217,6 +262,10 @@ def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: 
         if not equals or not name:
             raise UsageError(f"-a {text!r} is not NAME=VALUE\n  fix: write it like -a k=3.")
         pairs.append((name, value))
+    if policy_name is not None:
+        if agent is None or not agent.startswith(HF):
+            raise UsageError("--policy goes with a model: hf:FOLDER, or hf: and its name on the hub")
+        pairs.insert(0, ("policy", policy_name))
     if remote is not None:
         if agent is not None:
             raise UsageError("--remote already names the agent\n  fix: leave out the file.")
@@ -227,6 +276,8 @@ def agent_spec(agent: str | None, simuleval: bool, remote: str | None, options: 
         raise UsageError("no agent was given\n  fix: give the file of an agent, the name of a policy, or --remote.")
     if simuleval:
         return Spec("simuleval", agent, tuple(pairs))
+    if agent.startswith(HF):
+        return Spec("hf", agent.removeprefix(HF), tuple(pairs))
     if agent.partition(":")[0].endswith(".py") or Path(agent).exists():
         return Spec("file", agent, tuple(pairs))
     policy(agent)  # raises for an unknown name

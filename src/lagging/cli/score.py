@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from lagging.cli.gates import gate_option, report_failed_gates
-from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
+from lagging.cli.messages import Messages, emit, has_colour, print_message, progress_bar, terminal_width
 from lagging.cli.options import (
     column_options,
     convention_option,
@@ -24,19 +24,28 @@ from lagging.cli.options import (
     parse_metrics,
     quarantine_options,
     read_options,
+    rename_option,
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
 from lagging.cli.request import Request, parse_columns
 from lagging.cli.segments import segments_file, write_segments
 from lagging.cli.spark import Engine, engine_options, find_local_systems, parse_spark_systems, score_on_spark
-from lagging.cli.systems import group_paths, make_names_distinct, parse_systems, refuse_overwrite
+from lagging.cli.systems import (
+    group_paths,
+    make_names_distinct,
+    name_systems,
+    parse_renames,
+    parse_systems,
+    refuse_overwrite,
+)
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, apply_regime
 from lagging.data.run import Run
 from lagging.data.units import COUNTED
-from lagging.errors import UsageError, counted
+from lagging.errors import LaggingError, UsageError, counted
 from lagging.formats import ReadOptions
+from lagging.formats.source import own_path
 from lagging.longform.cutting import Cutting
 from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
@@ -76,8 +85,10 @@ __all__ = ["command"]
     metavar="N",
     help="Number of processes, if there is work for as many; if not given, all cores for a large log.",
 )
+@click.option("--strict", is_flag=True, help="Stop at the first log that cannot be scored, and score none.")
 @column_options
 @gate_option
+@rename_option
 @engine_options
 @quarantine_options
 @output_option
@@ -97,8 +108,10 @@ def command(
     task: str | None,
     segment_scores: str | None,
     jobs: int | None,
+    strict: bool,
     columns: Columns,
     conditions: tuple[str, ...],
+    renames: tuple[str, ...],
     output: str | None,
     quarantine: Quarantine,
     engine: Engine,
@@ -108,7 +121,8 @@ def command(
 ) -> int:
     """Score the logs of one or more systems.
 
-    A log is a file, a directory with an instances.log, a quoted glob, or - for standard input. Without -m: AP, AL, LAAL
+    A log is a file, a folder that holds one, a quoted glob, or - for standard input. Of several logs, those that can be
+    scored are; the others are named at the end, and the exit code is 1. Without -m: AP, AL, LAAL
     and DAL, WordLag and WordsMatched with --word-times, and BLEU where there are references; LongYAAL, StreamLAAL, DAL
     and StreamDAL of segments cut from a stream; BLEU and chrF of a text without delays.
 
@@ -139,6 +153,12 @@ def command(
         raise UsageError(f"the gate {about} is about an interval; give --ci too")
     engine.check(logs, cutting, options, task, jobs, columns)
     systems = parse_spark_systems(logs) if engine.spark else parse_systems(logs)
+    new_names = parse_renames(renames)
+    if new_names and (engine.spark or request.group_by):
+        raise UsageError("--rename gives systems other names, and --by and --engine spark take theirs from the data")
+    if not engine.spark and not request.group_by:
+        systems = name_systems(systems, new_names)
+    failures: list[_Failure] = []
     local = find_local_systems(systems) if engine.spark else systems
     plan = request.plan(
         adds_up=bool(request.group_by) or engine.spark or request.is_poisson,
@@ -154,7 +174,9 @@ def command(
         )
         results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
-        results = _score_logs(systems, request, plan, columns, segment_scores, jobs, quarantine, messages)
+        results, failures = _score_logs(
+            systems, request, plan, columns, segment_scores, jobs, quarantine, messages, strict=strict
+        )
     _name_and_describe(results, messages)
     every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
@@ -176,7 +198,8 @@ def command(
         fields={} if quarantine.record is None else {"quarantine": quarantine.record},
     )
     emit(text, output)
-    return report_failed_gates(broken)
+    _print_failures(failures, len(results), messages)
+    return report_failed_gates(broken) or int(bool(failures))
 
 
 @dataclass
@@ -196,6 +219,15 @@ class _Result:
     verdict: Verdict | None = None
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """A log that could not be scored."""
+
+    name: str
+    path: str
+    error: LaggingError
+
+
 def _score_logs(
     systems: list[tuple[str | None, str]],
     request: Request,
@@ -205,25 +237,39 @@ def _score_logs(
     jobs: int | None,
     quarantine: Quarantine,
     messages: Messages,
-) -> list[_Result]:
-    """Score the logs of systems on this machine; where segments are only added up, write their scores on the way."""
+    *,
+    strict: bool,
+) -> tuple[list[_Result], list[_Failure]]:
+    """Score the logs of systems on this machine; where segments are only added up, write their scores on the way.
+
+    Returns:
+        What was scored, and what could not be: of several logs, unless `strict`, one that is broken stops no other.
+    """
     logs = group_paths(systems) if request.group_by else [(name, [path]) for name, path in systems]
     results: list[_Result] = []
+    failures: list[_Failure] = []
     columns.check_number(len(logs))
     with ExitStack() as stack:
         table = None
         if segment_scores is not None and plan.summary:
             table = stack.enter_context(segments_file(segment_scores, request.group_by))
         for name, paths in logs:
-            with progress_bar(name or paths[0], paths, messages) as progress:
-                log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, (paths[0],))
-                scored, *peer = log.score(
-                    plan,
-                    lambda first: None if messages.quiet else _peer_plan(plan, first),
-                    jobs=jobs,
-                    on_first=messages.announce,
-                    on_part=None if table is None else table.add_part,
-                )
+            try:
+                with progress_bar(name or paths[0], paths, messages) as progress:
+                    aliases = (paths[0], own_path(paths[0]).name)
+                    log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, aliases)
+                    scored, *peer = log.score(
+                        plan,
+                        lambda first: None if messages.quiet else _peer_plan(plan, first),
+                        jobs=jobs,
+                        on_first=messages.announce,
+                        on_part=None if table is None else table.add_part,
+                    )
+            except LaggingError as error:
+                if strict or table is not None or len(logs) == 1:
+                    raise
+                failures.append(_Failure(name or paths[0], paths[0], error))
+                continue
             result = _Result(paths[0], [], peer[0].scores()["AL"] if peer else None)
             if request.task is None:
                 result.groups = finish_scores(scored, scored.system, request.interval)
@@ -231,10 +277,12 @@ def _score_logs(
                 scores, result.verdict = apply_regime(scored.scores(scored.system), request.task)
                 result.groups = [scores if request.interval is None else add_intervals(scores, request.interval)]
             results.append(result)
-        columns.check_taken([result.groups[0].system for result in results])
+        if not results:
+            raise failures[0].error
+        columns.check_taken([*(result.groups[0].system for result in results), *(f.name for f in failures)])
         if table is not None:
             table.signatures = signature_lines([s for result in results for s in result.groups], segments=True)
-    return results
+    return results, failures
 
 
 def _check_files(output: str | None, segment_scores: str | None) -> None:
@@ -258,12 +306,24 @@ def _peer_plan(plan: Plan, first: Run) -> Plan | None:
 def _name_and_describe(results: Sequence[_Result], messages: Messages) -> None:
     """Give every system a name of its own, and print the notes about it."""
     make_names_distinct([result.groups[0] for result in results], [result.path for result in results])
+    messages.print_notes_of([result.groups[0] for result in results])
     for result in results:
         first = result.groups[0]
-        messages.print_notes(first.notes, first.system)
         for scores in result.groups:
             scores.system = first.system
             messages.print_undefined(scores)
+
+
+def _print_failures(failures: Sequence[_Failure], scored: int, messages: Messages) -> None:
+    """Print what could not be scored, and why: a line each, or with -v all that is wrong."""
+    if not failures:
+        return
+    for number, failure in enumerate(failures, 1):
+        text = str(failure.error)
+        first, *rest = text.splitlines()
+        more = "" if messages.verbose or not rest else f" (all of it: lagging validate {failure.path})"
+        place = f"{number} of {len(failures)}, of {counted(scored + len(failures), 'log')}"
+        print_message(f"NOT SCORED ({place}): {failure.name}: {text if messages.verbose else first}{more}")
 
 
 def _print_peers(results: Sequence[_Result], messages: Messages) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from lagging.errors import UsageError
+from lagging.data.trees import read_yaml
+from lagging.errors import UsageError, did_you_mean
+from lagging.formats import system_name
 from lagging.formats.run_folder import LOG, MANIFEST
-from lagging.formats.source import resolve
+from lagging.formats.source import Source, own_path, resolve
 from lagging.scoring.scores import Scores
 
 __all__ = [
@@ -20,11 +22,22 @@ __all__ = [
     "group_settings",
     "make_names_distinct",
     "name_settings",
+    "name_systems",
+    "parse_renames",
     "parse_system",
     "parse_systems",
     "refuse_overwrite",
     "refuse_run_file",
+    "rename",
 ]
+
+Systems = list[tuple[str | None, str]]
+SEPARATOR = re.compile(r"([_=:+, ]+)")
+"""What divides a name into its parts: `step-length_0.3`."""
+HYPHEN = re.compile(r"([_=:+, ]+|-)")
+"""The same with hyphens, for sweeps."""
+SWEEP = 3
+"""From so many systems on, names are divided at hyphens too: `wait-3` and `wait-5` stay as they are."""
 
 
 def parse_system(argument: str) -> tuple[str | None, str]:
@@ -70,8 +83,10 @@ def group_paths(systems: Sequence[tuple[str | None, str]]) -> list[tuple[str | N
     return groups
 
 
-def group_settings(arguments: Iterable[str]) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Systems, each with its settings and their paths; one without a name is called by its log."""
+def group_settings(
+    arguments: Iterable[str], renames: Mapping[str, str] | None = None
+) -> list[tuple[str | None, list[tuple[str, str]]]]:
+    """Systems, each with its settings and their paths; with `renames`, all of several systems have names."""
     by_name: dict[str, list[str]] = {}
     systems: list[tuple[str | None, list[str]]] = []
     for argument in arguments:
@@ -88,15 +103,110 @@ def group_settings(arguments: Iterable[str]) -> list[tuple[str | None, list[tupl
             by_name[name] = paths
     if sum(path == "-" for _, paths in systems for path in paths) > 1:
         raise UsageError("standard input (-) can be read only once")
-    return [(name, list(zip(name_settings(paths), paths, strict=True))) for name, paths in systems]
+    alone = [paths[0] for name, paths in systems if name is None]
+    names = iter(name_systems([(None, path) for path in alone], {}))
+    named = [next(names)[0] if name is None and renames is not None else name for name, _ in systems]
+    settings = [name_settings(paths) for _, paths in systems]
+    if renames:
+        known = [name or PurePath(_named_path(paths[0])).name for name, (_, paths) in zip(named, systems, strict=True)]
+        rename([*known, *dict.fromkeys(setting for row in settings for setting in row)], renames)
+        named = [renames.get(old, name) for old, name in zip(known, named, strict=True)]
+        settings = [[renames.get(setting, setting) for setting in row] for row in settings]
+    rows = [list(zip(row, paths, strict=True)) for row, (_, paths) in zip(settings, systems, strict=True)]
+    return list(zip(named, rows, strict=True))
+
+
+def name_systems(systems: Systems, renames: Mapping[str, str]) -> Systems:
+    """The systems with names: their own, or what differs in the paths of those that have none; renamed if requested."""
+    unnamed = [path for name, path in systems if name is None and path != "-"]
+    if len(unnamed) > 1:
+        names = dict(zip(unnamed, name_settings([_named_path(path) for path in unnamed]), strict=True))
+        systems = [(names.get(path) if name is None else name, path) for name, path in systems]
+    if not renames:
+        return systems
+    known = [name or PurePath(_named_path(path)).name for name, path in systems]
+    rename(known, renames)
+    return [(renames.get(old, name), path) for old, (name, path) in zip(known, systems, strict=True)]
+
+
+def _named_path(path: str) -> str:
+    """The path with the name of a system instead of that of its log: without `instances.log`, without an ending."""
+    if path == "-":
+        return "stdin"
+    sources = _sources(path)
+    if not sources or sources[0].file is None:
+        return str(own_path(path))
+    name, folder = system_name(sources[0]), own_path(sources[0].file).parent
+    return str(folder if folder.name == name else folder / name)
+
+
+def parse_renames(texts: Iterable[str]) -> dict[str, str]:
+    """New names by old ones, of OLD=NEW or of YAML files.
+
+    Example:
+        >>> parse_renames(["wait-3=Wait-3 (ours)"])
+        {'wait-3': 'Wait-3 (ours)'}
+    """
+    renames: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if exists(text) and Path(text).is_file():
+            pairs = _read_names(text)
+        elif equals and old.strip() and new.strip():
+            pairs = {old.strip(): new.strip()}
+        else:
+            raise UsageError(
+                f"cannot read --rename {text!r}: no such file, and not OLD=NEW\n"
+                "  fix: write it like wait-3='Wait-3 (ours)', or name a YAML file with such pairs."
+            )
+        if twice := renames.keys() & pairs.keys():
+            raise UsageError(f"--rename renames {min(twice)!r} twice")
+        renames |= pairs
+    return renames
+
+
+def _read_names(path: str) -> dict[str, str]:
+    """The pairs of a YAML file."""
+    try:
+        tree = read_yaml(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+    if tree.repeated:
+        line, _, key = tree.repeated[0]
+        raise UsageError(f"{path}:{line}: the name {key} twice")
+    kinds = (str, int, float)
+    if not isinstance(tree.value, dict) or not all(isinstance(v, kinds) for pair in tree.value.items() for v in pair):
+        raise UsageError(f"{path} does not have a new name for each old one\n  fix: write lines like `wait-3: Wait-3`.")
+    return {str(old): str(new) for old, new in tree.value.items()}
+
+
+def rename(names: Sequence[str], renames: Mapping[str, str]) -> list[str]:
+    """The names, renamed.
+
+    Raises:
+        UsageError: there is no such name, or two systems would have the same.
+    """
+    for old in renames:
+        if old not in names:
+            known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            raise UsageError(f"--rename: nothing is called {old!r}.{did_you_mean(old, names)}\n  Names: {known}.")
+    renamed = [renames.get(name, name) for name in names]
+    if len(set(renamed)) < len(set(names)):
+        twice = next(name for name in renamed if renamed.count(name) > 1)
+        raise UsageError(f"--rename gives two systems the name {twice!r}")
+    return renamed
 
 
 def name_settings(paths: Sequence[str]) -> list[str]:
-    """What differs in the paths, without what all of them begin and end with.
+    """What differs in the paths, without what all of them begin and end with; within their components too.
 
     Example:
         >>> name_settings(["runs/k1/instances.log", "runs/k3/instances.log"]), name_settings(["a/k1.log", "a/k3.log"])
         (['k1', 'k3'], ['k1', 'k3'])
+        >>> name_settings(["runs/step-length_0.3/a.log", "runs/step-length_0.5/a.log"])
+        ['0.3', '0.5']
+        >>> name_settings(["k_1_beam_5", "k_3_beam_5", "k_3_beam_8"]), name_settings(["wait-3", "wait-5", "wait-7"])
+        (['1_5', '3_5', '3_8'], ['3', '5', '7'])
         >>> name_settings(["a/instances.log"])
         ['']
     """
@@ -110,9 +220,33 @@ def name_settings(paths: Sequence[str]) -> list[str]:
     names = ["/".join(p) for p in parts]
     suffixes = {PurePath(name).suffix for name in names}
     suffix = next(iter(suffixes))
-    if len(suffixes) > 1 or re.fullmatch(r"\.\d+", suffix):  # the end of a number
+    if len(suffixes) == 1 and not re.fullmatch(r"\.\d+", suffix):  # not the end of a number
+        names = [name.removesuffix(suffix) for name in names]
+    components = [name.split("/") for name in names]
+    if len({len(row) for row in components}) > 1:
         return names
-    return [name.removesuffix(suffix) for name in names]
+    short = [_differing(column) for column in zip(*components, strict=True)]
+    joined = ["/".join(filter(None, row)) for row in zip(*short, strict=True)]
+    return joined if len(set(joined)) == len(set(names)) and all(joined) else names
+
+
+def _differing(names: Sequence[str]) -> list[str]:
+    """The parts of names that are not the same in all of them."""
+    if len(set(names)) == 1:
+        return [""] * len(names)
+    split = [(HYPHEN if len(names) >= SWEEP else SEPARATOR).split(name) for name in names]
+    if all(len(parts) == len(split[0]) for parts in split):
+        kept = [k for k in range(0, len(split[0]), 2) if len({parts[k] for parts in split}) > 1]
+        return ["".join((parts[k - 1] if place else "") + parts[k] for place, k in enumerate(kept)) for parts in split]
+    begin, end = 0, 0
+    while all(len(p) > begin + 2 for p in split) and len({tuple(p[begin : begin + 2]) for p in split}) == 1:
+        begin += 2
+    while (
+        all(len(p) > begin + end + 2 for p in split)
+        and len({tuple(p[len(p) - end - 2 : len(p) - end]) for p in split}) == 1
+    ):
+        end += 2
+    return ["".join(parts[begin : len(parts) - end]) for parts in split]
 
 
 def make_names_distinct(systems: Sequence[Scores], paths: Sequence[str]) -> None:
@@ -130,7 +264,8 @@ def refuse_overwrite(
     systems: Iterable[tuple[str | None, str]], *outputs: str | None, inputs: Iterable[str | Path | None] = ()
 ) -> None:
     """Refuse to write over a file that is read, or two results into one file."""
-    read = {source.file.resolve(): "logs" for _, path in systems for source in resolve(path) if source.file is not None}
+    files = [source.file for _, path in systems for source in _sources(path)]
+    read = {file.resolve(): "logs" for file in files if file is not None}
     read |= {Path(file).resolve(): "files to be read" for file in inputs if file is not None}
     written: set[Path] = set()
     for file in (Path(name).resolve() for name in outputs if name is not None and name != "-"):
@@ -140,6 +275,14 @@ def refuse_overwrite(
             raise UsageError(f"two results would be written to {file.name}")
         refuse_run_file(file)
         written.add(file)
+
+
+def _sources(path: str) -> list[Source]:
+    """The files of a path; none for a folder without a log, which is reported when it is to be scored."""
+    try:
+        return resolve(path)
+    except UsageError:
+        return []
 
 
 def refuse_run_file(output: str | Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,16 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.data.tokens import count_tokens, is_torn
 from lagging.errors import DataError, Fault
 
+if TYPE_CHECKING:
+    from lagging.data.run import Run
+
 __all__ = [
     "Ids",
     "Texts",
     "as_ids",
     "as_lengths",
     "as_rows",
+    "first_shown",
     "freeze",
     "join_ids",
     "make_ids",
@@ -124,3 +128,11 @@ def join_ids(parts: Sequence[Ids]) -> Ids:
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return make_ids([name for part in parts for name in part.tolist()])
+
+
+def first_shown(run: Run) -> Ragged | None:
+    """When each target token was first shown; None if that is not known. Where nothing was erased, it is the delay."""
+    if run.first_times is not None:
+        return run.first_times
+    never_erased = run.erased is not None and bool((run.erased == 0).all())
+    return run.delays if never_erased or not len(run.delays.values) else None

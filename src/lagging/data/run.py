@@ -21,6 +21,7 @@ from lagging.data.columns import (
     as_ids,
     as_lengths,
     as_rows,
+    first_shown,
     freeze,
     join_ids,
     make_ids,
@@ -28,16 +29,15 @@ from lagging.data.columns import (
     misfits,
     no_times,
 )
+from lagging.data.endings import find_ends, find_lone, find_marked
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.spoken import Spoken
 from lagging.data.tokens import (
-    EOS,
     are_sounds,
     check_units,
     check_untimed_level,
     count_tokens,
     detect_level,
-    ends_in_eos,
     noun,
     resolve_level,
     text_level,
@@ -81,8 +81,7 @@ class Run:
         id: what the segment is called; matches segments between systems.
         elapsed: wall-clock time of each target token in ms, where the log has it.
         reference_length: |reference| in target tokens, NaN where unknown; only for logs that count their own tokens.
-        prediction, reference, source: texts, None where a segment has none.
-        document: the talk or document that the segment belongs to.
+        prediction, reference, source: texts, None where a segment has none; document: the talk that it belongs to.
         durations: length of each piece of output speech in ms.
         arrivals, compute: of each step that the system took, the source that had arrived, and the ms it computed.
         steps: the step that wrote each target token, from 0.
@@ -91,21 +90,20 @@ class Run:
         first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.stream`.
         compute_share, recording_share: of segments cut from a stream, their parts of the computing time and of the
             length of their recording, in ms, by their own lengths.
-        erased, gone: target tokens deleted again, over all revisions; those that the revised text had nowhere.
-        revisions: how many updates changed what had been written before.
-        offset: when the segment begins in its recording.
-        recording_end: when the recording ends, counted from the beginning of the segment.
-        due, shown: of each reference token, when its source was spoken and its translation shown; NaN if it never was.
-        due_partial: when its source was spoken, by the partial transcripts.
+        erased, gone, revisions: target tokens deleted again, over all revisions; those of them that the revised text
+            had nowhere; how many updates changed what had been written before.
+        offset, recording_end: when the segment begins in its recording, and how long after that the recording ends.
+        due, due_partial, shown: of each reference token, when its source was spoken, by the whole and by the partial
+            transcripts, and when its translation was shown; NaN if it never was.
         spoken: the source words with their times; see `lagging.with_word_times`.
         line: line of the segment in the file it came from.
-        group: what a segment is grouped by, if that was asked for: its labels, as `lagging.formats.tables` joins them.
+        group: the labels of the segment's group, as `lagging.formats.tables` joins them.
         unit: "token" or "ms": of delays and source_length; "none" if there are no times, and all of these are NaN.
         level: what a target token is: "word", "char", "token" (the log's own), or a SentencePiece model ("spm-…").
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
-        name: the system's name.
-        origin: where it was read from.
+        name, origin: the system's name; where it was read from.
         repaired, stripped: how many segments each repair has changed; how many tokens of each kind were stripped.
+        transcribed: whether the predictions are transcripts of output speech: quality is scored on them, latency not.
         given: what was given beside the log and enters its times, by its name in a signature.
         notes: what a reader of its scores must know.
     """
@@ -148,6 +146,7 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     stripped: tuple[tuple[str, int], ...] = ()
+    transcribed: bool = False
     given: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
@@ -309,22 +308,17 @@ class Run:
     @cached_property
     def speech_out(self) -> bool:
         """Whether the output is speech: it has durations, or its predictions are names of sound files."""
-        return self.durations is not None or (self.prediction is not None and are_sounds(self.prediction))
+        sounds = self.prediction is not None and are_sounds(self.prediction)
+        return self.transcribed or self.durations is not None or sounds
 
-    @cached_property
-    def marked(self) -> npt.NDArray[np.bool_]:
-        """Which predictions end in `</s>`, be it a token of its own or glued to the last word."""
-        texts = [] if self.prediction is None else self.prediction.tolist()
-        if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
+    @property
+    def has_text(self) -> bool:
+        """Whether there are predictions whose text can be judged: not the names of sound files."""
+        return self.prediction is not None and (self.transcribed or not self.speech_out)
 
-    @cached_property
-    def eos(self) -> npt.NDArray[np.bool_]:
-        """Which predictions have `</s>` as their last token, with its own delay; not known of a log's own tokens."""
-        if self.prediction is None or self.level == "token" or not self.marked.any():
-            return np.zeros(len(self), dtype=bool)
-        return np.array([ends_in_eos(text, self.level) for text in self.prediction.tolist()], dtype=bool)
+    marked = cached_property(find_marked)
+    lone = cached_property(find_lone)
+    eos = cached_property(find_ends)
 
     def __len__(self) -> int:
         """Number of segments."""
@@ -461,5 +455,7 @@ def _nothing(run: Run, column: str) -> Ragged | npt.NDArray[Any] | None:
     """The replacement for a column that a Run does not have; None if there is none."""
     if column in (*TEXTS, *NUMBERS, "group"):
         return np.full(len(run), np.nan if column in NUMBERS else None)
+    if column == "first_times":
+        return first_shown(run)
     # where nothing was written, the list per token that is not there is empty
     return run.delays if column in PER_TOKEN and not len(run.delays.values) else None

@@ -163,9 +163,19 @@ KINDS: dict[str, tuple[str, str, str]] = {
         "`--repair first` or `--repair last` decides for all of them, or remove one line of each.",
     ),
     "json-array": (
-        "one JSON array, not one object per line",
-        "A log is read line by line.",
-        "write each object on a line of its own, e.g. `jq -c '.[]'`.",
+        "a JSON array, but not of objects",
+        "A log has one JSON object per segment, on a line each or in an array.",
+        "write an object per segment, with `delays` and `source_length`.",
+    ),
+    "broken-off": (
+        "the JSON breaks off",
+        "A JSON array, or an object over several lines, can be read only whole; the run that wrote it was interrupted.",
+        "write the file again, or close its brackets by hand; a log with an object per line can be cut off anywhere.",
+    ),
+    "bad-trajectory": (
+        "not a trajectory",
+        "It has as many chunks of source (`src_trajectory`) as of target (`target_trajectory`), and all are texts.",
+        'write "" for a chunk where nothing was read, or nothing written.',
     ),
     "missing-delays": (
         "no `delays`",

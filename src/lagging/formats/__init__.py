@@ -13,6 +13,7 @@ from pathlib import Path
 from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Fault
+from lagging.formats.jsonl_writer import contradict_config
 from lagging.formats.options import ReadOptions
 from lagging.formats.reader import Paths, Validation, read_parts, scan_log, system_name, validate_log
 from lagging.formats.registry import FORMATS, Format, format_for, format_named, outside_formats
@@ -234,8 +235,11 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
         'RRWRWW\n'
     """
     chosen = format_for(path, format)
-    words = [] if run.spoken is None else ["word times (give them again with --word-times)"]
     if str(path) == "-":
-        return [*chosen.write(run, sys.stdout.buffer if chosen.binary else sys.stdout), *words]
-    with write_whole(path, binary=chosen.binary) as file:
-        return [*chosen.write(run, file), *words]
+        losses = chosen.write(run, sys.stdout.buffer if chosen.binary else sys.stdout)
+    else:
+        with write_whole(path, binary=chosen.binary) as file:
+            losses = chosen.write(run, file)
+            if chosen.name == "simuleval" and not any(loss.startswith("unit") for loss in losses):
+                losses += contradict_config(run, Path(path))
+    return [*losses, *([] if run.spoken is None else ["word times (give them again with --word-times)"])]

@@ -148,7 +148,7 @@ def _number(record: Mapping[str, Any], key: str, scale: float = 1.0) -> float | 
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _Wrong("bad-value", f"{key}: {shown(value)}")
-    if not 0 <= value * scale < LATEST:
+    if not 0 <= value < LATEST / scale:  # a whole number may be larger than any float
         raise _Wrong("impossible-stream-time", f"{key}: {shown(value)}")
     return round(float(value) * scale, DIGITS)
 

@@ -17,7 +17,7 @@ from lagging.formats.stream import Writing
 
 __all__ = ["Display"]
 
-PIECES = {"word": re.compile(r"\s*\S+"), "char": re.compile(r"\s*\S")}
+PIECES = {"word": re.compile(r"(?<!\s)\s*+\S++"), "char": re.compile(r"(?<!\s)\s*+\S")}
 """The pieces of a text: its words, or characters, each with the white space before it."""
 
 
@@ -55,10 +55,10 @@ class Display:
         return "" if not before or is_unspaced(before[-1]) or is_unspaced(text[0]) else " "
 
     def _append(self, step: int, text: str) -> None:
-        text = self._space + text
         if not text.strip():
-            self._space = text
+            self._space += text
             return
+        text = self._space + text
         if self._begin == len(self.writing.tokens) and not text[0].isspace():
             text = self._glue(text) + text
         self._space = text[len(text.rstrip()) :]

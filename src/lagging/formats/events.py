@@ -8,6 +8,9 @@ heard when it became stable, and its elapsed time is when that was shown. Where 
 been heard, the delay is the time at which it was shown. `first_times` are the times at which words were first shown.
 
 The source of a recording is as long as the last update says, or as `source_length` of the options.
+
+The queue clock is what a listener sees. Where nothing was shown before its audio had been heard, that is the time of
+showing. Elsewhere it is not known: the run did not wait for its audio, or its clocks do not agree.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ from lagging.formats.subwords import AS_IS
 
 __all__ = ["recognise", "scan"]
 
+ROUNDING = 1.0
+"""In ms: what is shown this much before its audio was not shown before it."""
 SHORTEST = 100.0
 """No recording is shorter than 100 ms, so that smaller numbers are seconds."""
 
@@ -107,7 +112,7 @@ class _Log:
     def read(self) -> None:
         """Read all lines."""
         for batch in self.source.batches():
-            for line, raw in enumerate(batch.lines, batch.first):
+            for line, raw in zip(batch.numbers, batch.lines, strict=True):
                 if not raw.strip():
                     self._blank += 1
                 elif raw.lstrip().startswith((b"{", b"[")):
@@ -234,6 +239,7 @@ class _Log:
         named = [recording.name for recording in recordings]
         columns: dict[str, Any] = {
             "elapsed": times.pick(steps) if heard else None,
+            "queue_times": times.pick(steps) if heard and (times.values >= axis.values - ROUNDING).all() else None,
             "first_times": _first_times(recordings, axis, steps, first) if any(row[4] for row in read) else None,
         }
         run = Run(
@@ -286,6 +292,9 @@ class _Log:
         if not heard:
             text = "no line says how much audio had been heard: delays are the times of showing, computing included"
             yield Note("no audio times", text)
+        largest = max(event.time for recording in self.recordings.values() for event in recording.events)
+        if 0 < largest < SHORTEST and self.dialect in ("generic", "updates", "Deepgram", "AssemblyAI", "Speechmatics"):
+            yield Note("TIMES BELOW 100 MS", "are they in seconds? they are taken for ms, as this dialect has them")
         if self.options.source_length is None:
             last = "audio time" if heard else "time"
             text = f"not in the stream: the last {last} stands in for it; --source-length or --segmentation gives it"

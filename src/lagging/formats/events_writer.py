@@ -54,6 +54,10 @@ def _check(run: Run) -> None:
     if written.any() and (silent or run.level not in ("word", "char")):
         what = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
         raise UsageError(f"a stream has the text itself, and {what}{instead}")
+    long = np.flatnonzero(run.source_length >= LATEST)
+    if len(long):
+        detail = f"source_length: {run.source_length[long[0]]:g} ms"
+        raise DataError(Fault("impossible-stream-time", detail, run.origin.path, segment=run.id.item(long[0])))
     for column in ("delays", "elapsed", "first_times"):
         times = getattr(run, column)
         flat = np.empty(0) if times is None else times.values
@@ -92,6 +96,8 @@ class _Losses:
         held = {"delays", "source_length", "prediction", "elapsed", "first_times"}
         held |= {"id"} if names == [str(name) for name in run.id.tolist()] and run.id.dtype == object else set()
         held |= {"document"} if run.document is not None and names == run.document.tolist() else set()
+        if run.queue_times is not None and run.elapsed is not None:  # they are the times of showing again
+            held |= {"queue_times"} if np.array_equal(run.queue_times.values, run.elapsed.values) else set()
         held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.isnan(n).any()}
         more = ["source_length (read back as the last time, where that is beyond it)"] * self.short
         more += ["elapsed (read back as the time of an earlier token where it decreases)"] * self.late

@@ -28,6 +28,7 @@ from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import FIELDS, Line, decode, explain, name_of, read_as_is, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.s2s import count_units, empty_unaligned
 from lagging.formats.schema import (
     KEYS,
     OPTIONAL,
@@ -188,13 +189,12 @@ class _Decoder:
             self._bare = None  # an absent column is there, or is an empty list: check each row from now on
         first = batch.first
         places = first - 1 - self._blank + self.report.placed
-        lines, at = list(range(first, first + len(rows))), list(range(places, places + len(rows)))
-        return Rows(rows, lines, at, self._groups(rows), bare)
+        return Rows(rows, list(batch.numbers), list(range(places, places + len(rows))), self._groups(rows), bare)
 
     def _one_by_one(self, batch: Batch) -> Rows:
         decoded = Rows()
         names = {self.keys.get(name, name): name for name in FIELDS if name in self.fields}
-        for number, line in enumerate(batch.lines, batch.first):
+        for nth, (number, line) in enumerate(zip(batch.numbers, batch.lines, strict=True), batch.first):
             if not line.strip():
                 self._blank += 1
                 continue
@@ -202,7 +202,7 @@ class _Decoder:
             values, faults = explain(line, readers | dict.fromkeys(self._labels.values(), read_as_is))
             labels = [None if values is None else values.pop(key, None) for key in self._labels.values()]
             row = None if values is None else Line(**{names[key]: value for key, value in values.items()})
-            place = number - 1 - self._blank + self.report.placed
+            place = nth - 1 - self._blank + self.report.placed
             if not faults and row is not None:
                 decoded.rows.append(row)
                 decoded.lines.append(number)
@@ -275,6 +275,12 @@ class Reader:
             for row in rows:
                 if row.source_length is UNSET and type(row.delays) is list:
                     row.source_length = 0.0
+        if not self.options.needs_length:
+            for row in rows:
+                if row.source_length in (UNSET, None):
+                    row.source_length = 0.0  # what cuts the log fills it in
+        if schema.origin.format == "s2s":
+            empty_unaligned(rows, self.report)
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         self.report.notes += [_failed(row) for row in rows if row.failed]
         delays = [row.delays for row in rows]
@@ -309,6 +315,8 @@ class Reader:
         held["source_length"] += sizes
         held["prediction"] += texts
         held["reference"] += [row.reference for row in rows]
+        if schema.units:
+            held["raw_units"] += [row.raw_units if isinstance(row.raw_units, list) else [] for row in rows]
         for column in set(schema.columns) - set(SETTINGS):
             held[column] += [getattr(row, column) for row in rows]
         if "first_times" in schema.columns:  # a row without them was never revised
@@ -388,7 +396,7 @@ class Reader:
             predictions = [None if text is UNSET else text for text in predictions]
         flat = np.concatenate(held["delays"], dtype=np.float64)
         return self.checked(
-            held["prediction_spm"],
+            held["raw_units"] or held["prediction_spm"],
             delays=no_times(predictions, schema.level) if schema.untimed else Ragged.from_lengths(flat, held["length"]),
             source_length=np.array(held["source_length"], dtype=np.float64),
             id=make_ids(held["id"]),
@@ -400,6 +408,11 @@ class Reader:
             group=np.array(held["group"], dtype=object) if held["group"] else None,
             **{column: ragged(held[column], column) for column in LISTS if column in schema.columns},
             **{column: numbers(held[column]) for column in NUMBERS if column in schema.columns},
+            **(
+                {"reference_length": count_units(held["reference"], schema.units)}
+                if schema.units and schema.has_reference
+                else {}
+            ),
         )
 
     @property
@@ -417,14 +430,16 @@ class Reader:
         counts = None if texts is None else count_tokens(texts.tolist(), schema.level, run.delays.lengths)
         if counts is not None and len(pieces):  # a system may cut its words otherwise than the model
             counts = np.array([len(p) if isinstance(p, list) else n for p, n in zip(pieces, counts, strict=True)])
-            strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
-            report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
+            if not schema.units:
+                strange = [isinstance(p, list) and unknown_pieces(p, schema.level) for p in pieces]
+                report.notes.extend(about(run, "unknown pieces", "not in the model: is it the right one?", strange))
         if texts is not None and counts is not None and schema.level == "char":
             spaced = np.zeros(len(run), dtype=bool)
             for row in np.flatnonzero(counts != run.delays.lengths).tolist():
                 spaced[row] = counts_space(texts[row], int(run.delays.lengths[row]))
             counts = np.where(spaced, run.delays.lengths, counts)
             report.notes.extend(about(run, "white space", "has delays of its own, and is counted", spaced))
+        counts = None if counts is None else np.where(run.lone, 1, counts)  # a metric decides what the delay counts
         report.faults.add(*check(run, token_counts=counts))
         report.notes.extend(remark(run))
         return run

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -14,10 +15,12 @@ from lagging.data.ragged import Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import text_level
 from lagging.data.units import is_too_fast
+from lagging.errors import UsageError
 from lagging.formats.omissions import elapsed_without_steps, lost
-from lagging.formats.schema import SAMPLE, find_level, guess_unit, spoken_length
+from lagging.formats.schema import SAMPLE, configured_type, find_level, guess_unit, spoken_length
+from lagging.formats.source import Source
 
-__all__ = ["speech_record", "write_jsonl", "write_omnisteval", "write_simuleval"]
+__all__ = ["contradict_config", "speech_record", "write_jsonl", "write_omnisteval", "write_s2s", "write_simuleval"]
 
 
 def _plain(values: Iterable[float]) -> list[int | float | None]:
@@ -55,6 +58,19 @@ def write_simuleval(run: Run, file: TextIO) -> list[str]:
     if unit == "ms" and is_too_fast(*spoken, level or run.level):
         unit = ""  # a reader would take the times for seconds
     return lost(run, kept, *gone, *_no_text(run), unit=unit, level=level, seg="none")
+
+
+def contradict_config(run: Run, path: Path) -> list[str]:
+    """A loss if the unit of a SimulEval log will be taken from a config.yaml beside it that says otherwise."""
+    if run.unit == "none":
+        return []
+    try:
+        configured = configured_type(Source(str(path), path))
+    except UsageError:
+        return [f"unit (config.yaml beside it is not readable; read it with --unit {run.unit})"]
+    if configured is None or configured == ("speech" if run.unit == "ms" else "text"):
+        return []
+    return [f"unit (config.yaml beside it says {configured}; read it with --unit {run.unit})"]
 
 
 def _no_text(run: Run) -> list[str]:
@@ -135,3 +151,28 @@ def write_omnisteval(run: Run, file: TextIO) -> list[str]:
     numbered = [f"document ({instead})"] if [str(n) for n in documents.values()] != list(documents) else []
     unit = "none" if run.unit == "none" else "ms"
     return lost(run, kept, *numbered, *gone, *_no_text(run), unit=unit, level=_guessed_level(run), seg="given")
+
+
+def write_s2s(run: Run, file: TextIO) -> list[str]:
+    """Write segments of output speech as Speech-to-Speech-Latency does, as an array. Returns what it could not hold."""
+    elapsed, gone = elapsed_without_steps(run)
+    records: list[dict[str, Any]] = []
+    for row in range(len(run)):
+        end = math.nan if run.recording_end is None else float(run.recording_end[row])
+        record: dict[str, Any] = {
+            "index": run.id.item(row),
+            "doc_id": None if run.document is None else run.document[row],
+            "seg_id": row + 1,
+            "source": "" if run.source is None else run.source[row],
+            "reference": None if run.reference is None else run.reference[row],
+            "source_length": float(run.source_length[row]),
+            "delays": run.delays[row].tolist(),
+            **({} if elapsed is None else {"elapsed": elapsed[row].tolist()}),
+            **({} if math.isnan(end) else {"recording_end": end}),
+            "prediction": None if run.prediction is None else run.prediction[row],
+        }
+        records.append(record)
+    file.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
+    kept = {"id", "delays", "source_length", "elapsed", "prediction", "reference", "recording_end", "document"}
+    kept |= {"source"} if run.source is not None and all(run.source) else set()
+    return lost(run, kept, *gone, *_no_text(run), unit="ms", level=_guessed_level(run), seg="given")

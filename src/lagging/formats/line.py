@@ -48,6 +48,7 @@ class Line(msgspec.Struct, gc=False):
     source_length: float | UnsetType | None = UNSET
     prediction: str | UnsetType | None = UNSET
     prediction_spm: Any = UNSET
+    raw_units: Any = UNSET
     reference: str | UnsetType | None = UNSET
     elapsed: Any = UNSET
     source: Any = UNSET
@@ -242,6 +243,7 @@ FIELDS: dict[str, Read] = {
     "source_length": read_number("bad-source-length"),
     "prediction": _read_text("bad-prediction"),
     "prediction_spm": read_as_is,
+    "raw_units": read_as_is,
     "reference": _read_text("bad-reference"),
     "source": _read_label,
     "document": _read_label,

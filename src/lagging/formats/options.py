@@ -36,6 +36,7 @@ class ReadOptions:
         aligned_with: what it aligns with the source: "hypothesis" or "reference".
         source_length: length of the source of each recording of an event stream, in ms; None for its last time.
         time_unit: unit of the times of an event stream, "s" or "ms", where its dialect has both; None to detect it.
+        needs_length: whether every row must have a source length; not where a segmentation gives it.
         spm_model: the SentencePiece model whose pieces the delays count; it becomes the level.
 
     Raises:
@@ -60,6 +61,7 @@ class ReadOptions:
     aligned_with: str = "hypothesis"
     source_length: float | None = None
     time_unit: str | None = None
+    needs_length: bool = True
     spm_model: InitVar[str | Path | None] = None
 
     def __post_init__(self, spm_model: str | Path | None) -> None:

@@ -14,13 +14,14 @@ from lagging.data.run import Origin, Run
 from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
+from lagging.formats.json_values import unfold
 from lagging.formats.options import ReadOptions
 from lagging.formats.quarantine import assign_to_segments, catch_unreadable, drop_faulty, flush_faults
 from lagging.formats.registry import Format, format_by_ending, format_named
 from lagging.formats.report import ReadReport
 from lagging.formats.run_folder import notes_about_files
 from lagging.formats.sniff import recognise
-from lagging.formats.source import Source, resolve_all
+from lagging.formats.source import Source, own_path, resolve_all
 from lagging.formats.spoken_words import with_word_times
 
 __all__ = [
@@ -202,6 +203,8 @@ def _scan_file(source: Source, options: ReadOptions, report: ReadReport, chosen:
     """The parts of one file; none, and a fault, if it is empty."""
     try:
         known = recognise(source, options.column_map) if chosen is None else chosen
+        if chosen is not None and chosen.json:
+            unfold(source)
         if known is None:
             report.faults.add(Fault("empty-log", path=source.path))
             return
@@ -241,8 +244,8 @@ def system_name(source: Source) -> str:
     """The default name of a system: its directory for an instances.log, else the file."""
     if source.file is None:
         return "stdin"
-    if source.file.name.startswith(("instances.", "metrics.json")):
-        return source.file.resolve().parent.name
+    if source.file.name.startswith(("instances.", "metrics.json", "simulstream_output.")):
+        return own_path(source.file).parent.name  # a symbolic link is called by its own name
     name = source.file.name.removesuffix(".gz")
     known = format_by_ending(name)
     return name if known is None else next(name.removesuffix(end) for end in known.suffixes if name.endswith(end))

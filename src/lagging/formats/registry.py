@@ -52,6 +52,7 @@ class Format:
         remembers: whether its files say what had been repaired and stripped.
         untimed: whether its files may be without delays.
         speech: whether its files may be of output speech, and say so.
+        json: whether its files are JSON objects, one per line, in an array, or over several lines.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Format:
     remembers: bool = False
     untimed: bool = False
     speech: bool = False
+    json: bool = False
 
     def recognise(self, head: bytes) -> bool | str | None:
         """What the recogniser says of the first lines of a file."""
@@ -126,6 +128,7 @@ _ALL = (
         *_JSON,
         "jsonl_writer.write_simuleval",
         (".log",),
+        json=True,
         columns=True,
         untimed=True,
         speech=True,
@@ -136,6 +139,7 @@ _ALL = (
         *_JSON,
         "jsonl_writer.write_omnisteval",
         (".resegmented.jsonl",),
+        json=True,
         columns=True,
         untimed=True,
     ),
@@ -146,6 +150,7 @@ _ALL = (
         "simulstream.scan",
         "simulstream_writer.write",
         (".metrics.jsonl",),
+        json=True,
     ),
     Format(
         "stream",
@@ -154,6 +159,25 @@ _ALL = (
         "events.scan",
         "events_writer.write",
         (".stream.jsonl",),
+        json=True,
+    ),
+    Format(
+        "s2s",
+        "segments of output speech, a JSON array (Speech-to-Speech-Latency)",
+        *_JSON,
+        "jsonl_writer.write_s2s",
+        (".resegmented.json",),
+        json=True,
+        columns=True,
+    ),
+    Format(
+        "trajectory",
+        "pairs of chunks, of the source read and of the target written",
+        "schema.recognise",
+        "trajectory.scan",
+        "trajectory.write",
+        (".trajectory.jsonl",),
+        json=True,
     ),
     Format(
         "jsonl",
@@ -161,6 +185,7 @@ _ALL = (
         *_JSON,
         "jsonl_writer.write_jsonl",
         (".jsonl", ".json", ".ndjson"),
+        json=True,
         columns=True,
         untimed=True,
         speech=True,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from lagging.data.checks import LONGEST, unmatched_tokens
@@ -18,6 +19,7 @@ from lagging.data.tokens import (
     are_sounds,
     check_level,
     check_untimed_level,
+    count_tokens,
     detect_level,
     ends_in_eos,
     is_sound,
@@ -58,6 +60,8 @@ TITLES = {
     "simuleval": "SimulEval log",
     "omnisteval": "segments that OmniSTEval cut from a stream",
     "jsonl": "JSON lines",
+    "s2s": "segments of output speech",
+    "trajectory": "chunks of source and target in turn",
     "csv": "CSV",
     "tsv": "TSV",
     "parquet": "Parquet",
@@ -71,9 +75,13 @@ KEYS = {
         "elapsed": "emission_ca",
         "document": "docid",
         "recording_end": "time_to_recording_end",
-    }
+    },
+    "s2s": {"document": "doc_id"},
 }
 """The names that a flavour has for fields of ours."""
+
+CUT = ("omnisteval", "s2s")
+"""The flavours whose rows were cut from streams."""
 
 SHORTEST_SPEECH = 100
 """No log of speech has only sources shorter than 100 ms: such numbers are seconds."""
@@ -97,6 +105,10 @@ def recognise(head: bytes) -> str | None:
         return "simulstream"
     if not keys & {"delays", "prediction", "emission_cu"} and _is_stream(keys):
         return "stream"
+    if {"src_trajectory", "target_trajectory"} & keys:
+        return "trajectory"
+    if {"doc_id", "seg_id"} <= keys and "seg" not in keys:
+        return "s2s"
     if "emission_cu" in keys or ({"docid", "segid"} <= keys and "delays" not in keys):
         return "omnisteval"
     if {"seg", "delays"} <= keys:
@@ -145,6 +157,7 @@ class LogSchema:
         speech_out: whether the output is speech: there are durations, or the predictions are names of sound files.
         columns: the other columns to read.
         absent: the columns that would be read if the first rows had them.
+        units: what the log's own tokens are (`raw_units`), if that is known: references are counted so.
     """
 
     origin: Origin
@@ -157,6 +170,7 @@ class LogSchema:
     speech_out: bool
     columns: tuple[str, ...]
     absent: tuple[str, ...]
+    units: str = ""
 
     @property
     def untimed(self) -> bool:
@@ -177,6 +191,7 @@ class Sample:
         timed: whether a row has delays, be they an empty list.
         has_durations, has_id, has_reference: whether a row has these.
         present: the columns that have a value in some row.
+        units: the tokens that the delays count, where a row has them beside its text.
     """
 
     predictions: Sequence[Any]
@@ -189,6 +204,7 @@ class Sample:
     has_id: bool
     has_reference: bool
     present: frozenset[str]
+    units: Sequence[list[Any] | None] = ()
 
     @classmethod
     def from_rows(cls, rows: Sequence[Line]) -> Sample:
@@ -196,7 +212,8 @@ class Sample:
         settings = {name: [getattr(row, name) for row in rows] for name in SETTINGS}
         return cls(
             predictions=[row.prediction for row in rows],
-            lengths=[len(row.delays) if row.delays else 0 for row in rows],
+            lengths=[0 if not row.delays or _is_lone(row) else len(row.delays) for row in rows],
+            units=[row.raw_units if isinstance(row.raw_units, list) else None for row in rows],
             sources=[row.source for row in rows],
             source_lengths=[row.source_length for row in rows],
             declared=first_texts(settings),
@@ -212,9 +229,20 @@ class Sample:
         )
 
     @property
+    def unit_level(self) -> str:
+        """What the units of the rows are: characters, or words; "" where there are none."""
+        written = [str(unit) for units in self.units for unit in units or ()]
+        return "" if not written else "char" if all(len(unit) == 1 for unit in written) else "word"
+
+    @property
     def texts(self) -> list[str | None]:
         """What was written; None where nothing is known of it."""
         return [None if text is UNSET else text for text in self.predictions]
+
+
+def _is_lone(row: Line) -> bool:
+    """Whether a row has one delay and an empty text, which shows nothing of what is counted."""
+    return isinstance(row.prediction, str) and not row.prediction.strip() and bool(row.delays) and len(row.delays) == 1  # type: ignore[arg-type]
 
 
 def first_texts(columns: Mapping[str, Iterable[Any]]) -> dict[str, str]:
@@ -237,13 +265,16 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
             f"{source.path}: its tokens are the pieces of {declared}, but the model given is {options.level}"
         )
     level = options.level or declared or ("token" if speech_out else "")
+    units = "" if level else sample.unit_level
+    if units:  # the text may have other words than its units: punctuation, for instance
+        level = units if np.array_equal(count_tokens(texts, units, sample.lengths), sample.lengths) else "token"
     level = level or (text_level(texts) if untimed else find_level(texts, sample.lengths))
     unit, evidence = ("none", "") if untimed else _resolve_unit(source, options, flavour, sample, level)
     if untimed:
         check_untimed_level(level, source.path)
         report.notes.extend(_note_useless(sample))
     has_text = not speech_out and any(text is not None for text in texts)
-    if any(texts) and has_text and level == "token" and options.level is None and declared is None:
+    if any(texts) and has_text and level == "token" and not units and options.level is None and declared is None:
         report.notes.append(unmatched_tokens(texts, sample.lengths))
 
     requested = [c for c in OPTIONAL if is_requested(c, options, unit) and not (untimed and c in TIMED)]
@@ -259,13 +290,14 @@ def resolve_schema(source: Source, options: ReadOptions, report: ReadReport, sam
         origin=Origin(source.path, flavour, described, named=sample.has_id),
         unit=unit,
         level=level,
-        seg=sample.declared.get("seg", "given" if flavour == "omnisteval" else "none"),
+        seg=sample.declared.get("seg", "given" if flavour in CUT else "none"),
         has_id=sample.has_id,
         has_text=has_text,
         has_reference=sample.has_reference,
         speech_out=speech_out,
         columns=tuple(c for c in requested if c in present),
         absent=tuple(c for c in requested if c not in present),
+        units=units if level == "token" else "",
     )
 
 
@@ -356,6 +388,8 @@ def _resolve_unit(source: Source, options: ReadOptions, flavour: str, sample: Sa
         return declared, "says the log"
     if flavour == "omnisteval":
         return "ms", "as OmniSTEval writes"
+    if flavour == "s2s":
+        return "ms", "as Speech-to-Speech-Latency writes"
     configured = configured_type(source) if flavour == "simuleval" else None
     if configured == "text":
         return "token", "says config.yaml"

@@ -127,10 +127,10 @@ class _Log:
         """Add the lines of a batch; a batch that cannot be decoded at once is decoded line by line."""
         rows = decode(batch, self._json)
         if rows is not None:
-            for line, row in enumerate(rows, batch.first):
+            for line, row in zip(batch.numbers, rows, strict=True):
                 self._take(row, line)
             return
-        for line, text in enumerate(batch.lines, batch.first):
+        for line, text in zip(batch.numbers, batch.lines, strict=True):
             if not text.strip():
                 self._blank += 1
                 continue

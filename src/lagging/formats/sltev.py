@@ -9,9 +9,10 @@ SLTev (Ansari et al. 2021, version 1.2.3) says nowhere what its times are measur
 as they are, for milliseconds; those of its own test set (elitr-testset) are hundredths of a second.
 
 Beside `NAME.SOURCE.TARGET.slt` SLTev expects `NAME.SOURCE.OStt`, the timed transcript (`P start end text`, `C …`), and
-`NAME.TARGET.OSt`, the reference, a line for each C of the transcript. Where both are there, they give the times that
-`SLTevDelay` compares (see `lagging.formats.sltev_pairs`). Each reference sentence belongs to the segment that it shares
-most of its time with, or is nearest to.
+`NAME.TARGET.OSt`, the reference, a line for each C of the transcript; in the ELITR test set the reference is called
+`NAME.SOURCE.TTTARGET`, such as `talk.en.TTcs`, or, the first of several, `talk.en.TTcs1`. Where both are there, they
+give the times that `SLTevDelay` compares (see `lagging.formats.sltev_pairs`). Each reference sentence belongs to the
+segment that it shares most of its time with, or is nearest to.
 
 Tokens are SLTev's (see `lagging.formats.moses`), unless another level is asked for.
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, TextIO
@@ -44,6 +46,9 @@ __all__ = ["recognise", "scan", "write"]
 
 PART = 1024
 """Segments per part."""
+
+ROUNDING = 1e-7
+"""In ms: what may be lost when a time is added to the offset of its segment."""
 
 UNKNOWN = Note("time unit", "SLTev's files do not name theirs: taken for ms (those of elitr-testset are 10 ms each)")
 
@@ -92,6 +97,7 @@ def _texts(source: Source, report: ReadReport) -> Iterator[tuple[int, str]]:
 def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize) -> Iterator[list[Update]]:
     """The updates of each segment, the final one last; faults and notes go to the report."""
     updates: list[Update] = []
+    completed = 0
     for line, text in _texts(source, report):
         parsed = _parsed(text, times)
         if parsed is None or math.inf in map(abs, parsed[1]) or (times == 2 and not parsed[2]):
@@ -102,10 +108,14 @@ def _segments(source: Source, report: ReadReport, times: int, tokenize: Tokenize
         display, start, end = [math.nan, *numbers][-3:]
         updates.append(Update(display, start, end, tokenize(content), content, line, final))
         if updates[-1].final:
+            completed += 1
             yield updates
             updates = []
-    if updates:
+    if updates and (times == 2 or not completed):
         report.faults.add(Fault("never-completed", f"{len(updates)} updates", source.path, updates[0].line))
+    elif updates:
+        text = f"lines P at the end that no line C completes: left out, in {source.path} from line {updates[0].line} on"
+        report.notes.append(Note("NEVER COMPLETED", text, len(updates), noun="update"))
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,9 @@ def _beside(source: Source) -> tuple[list[Path], str]:
     if len(parts) < 4:
         return [], "not called NAME.SOURCE.TARGET.slt, so no NAME.SOURCE.OStt and no NAME.TARGET.OSt is looked for"
     stem, (spoken, written, _) = parts[:-3], parts[-3:]
-    files = [source.file.with_name(".".join([*stem, *end])) for end in ((spoken, "OStt"), (written, "OSt"))]
+    ends = ((written, "OSt"), (spoken, f"TT{written}"), (spoken, f"TT{written}1"))
+    transcript, *references = (source.file.with_name(".".join([*stem, *end])) for end in ((spoken, "OStt"), *ends))
+    files = [transcript, next((file for file in references if file.is_file()), references[0])]
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         return [], f"{' and '.join(missing)} not found beside it"
@@ -185,7 +197,10 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, repo
         detail = f"{len(translations)} lines, but {len(sentences)} lines C in {transcript.path}"
         report.faults.add(Fault("reference-count", detail, reference.path))
         return {}
-    other_references = sorted(file.name for file in files[1].parent.glob(f"{files[1].name}[0-9]*"))
+    name = files[1].name
+    numbered = name.removesuffix("1") if ".TT" in name else name
+    other_references = sorted(file.name for file in files[1].parent.glob(f"{escape(numbered)}[0-9]*"))
+    other_references = [other for other in other_references if other != name]
     if other_references:
         names = ", ".join(other_references)
         text = f"{names} not read: SLTev takes, sentence by sentence, the reference with the least delay"
@@ -241,10 +256,9 @@ def _run(
         "gone": np.array([float(segment.gone) for segment in segments]),
         "revisions": np.array([float(segment.revisions) for segment in segments]),
         "offset": np.array([final.start for final in finals]),
+        "first_times": Ragged.from_rows([segment.first for segment in segments]),
         **more,
     }
-    if any(segment.revisions for segment in segments):
-        columns["first_times"] = Ragged.from_rows([segment.first for segment in segments])
     name = None if source.file is None else Path(source.file.name.removesuffix(".gz")).stem
     return Run(
         delays=Ragged.from_rows([segment.delays for segment in segments]),
@@ -283,6 +297,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         DataError: a prediction whose tokens are not known, or none.
     """
     tokenize, late = _tokenizer(run.level), 0
+    rounded = set[str]()
     for row in range(len(run)):
         text = None if run.prediction is None else run.prediction[row]
         g, words = run.delays[row], tokenize(text or "")
@@ -291,6 +306,8 @@ def write(run: Run, file: TextIO) -> list[str]:
             raise DataError(Fault(kind, detail, run.origin.path, segment=run.id.item(row)))
         start = 0.0 if run.offset is None or math.isnan(run.offset[row]) else float(run.offset[row])
         end = start + float(run.source_length[row])
+        for column, times in (("delays", g), ("source_length", run.source_length[row])):
+            rounded |= {column} if np.any(np.abs(start + times - start - times) > ROUNDING) else set()
         for k in np.flatnonzero(np.diff(g)) + 1:
             shown = start + float(g[k - 1])
             part = _joined(words[:k], run.level)
@@ -304,6 +321,7 @@ def write(run: Run, file: TextIO) -> list[str]:
     empty = {c for c in ("erased", "gone", "revisions") if not np.any(getattr(run, c))}
     kept |= {"first_times"} if run.first_times == run.delays else set()
     losses = [f"{late} delays (of tokens that are others at the end of a text)"] if late else []
+    losses += [f"{column} (rounded, since offsets are large)" for column in sorted(rounded)]
     texts = [] if run.prediction is None else run.prediction.tolist()
     losses += ["prediction (none, read back as empty)"] if None in texts else []
     changed = sum(text != " ".join(text.split()) for text in texts if text)

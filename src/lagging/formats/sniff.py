@@ -7,14 +7,15 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lagging.errors import DataError, Fault, UsageError
+from lagging.errors import DataError, Fault, LaggingError, UsageError
 from lagging.formats.delimited import recognise as recognise_table
+from lagging.formats.json_values import unfold
 from lagging.formats.registry import FORMATS, Format, outside_formats
 from lagging.formats.run_folder import beside_a_log
 from lagging.formats.schema import has_known_keys
 from lagging.formats.source import Source
 
-__all__ = ["find_format", "recognise"]
+__all__ = ["find_format", "is_log", "recognise"]
 
 
 def recognise(source: Source, column_map: Mapping[str, str] | None = None) -> Format | None:
@@ -45,6 +46,15 @@ def recognise(source: Source, column_map: Mapping[str, str] | None = None) -> Fo
     )
 
 
+def is_log(source: Source) -> bool:
+    """Whether a file is recognised as a log; of JSON, it must have delays, or a prediction, or be of another format."""
+    try:
+        known = find_format(source)
+        return known is not None and (known.name != "jsonl" or has_known_keys(source.head()))
+    except LaggingError:
+        return False
+
+
 def find_format(source: Source, column_map: Mapping[str, str] | None = None) -> Format | None:
     """The format of a file; None if it is empty, or in no format that is known.
 
@@ -63,6 +73,9 @@ def find_format(source: Source, column_map: Mapping[str, str] | None = None) -> 
     if not head.strip():
         return None
     beside_a_log(source, head)
+    head = source.head() if unfold(source) else head
+    if not head.strip():
+        return None
     ours = _ask(FORMATS.values(), head)
     if ours is None and column_map:
         ours = FORMATS.get(recognise_table(head, column_map) or "")

@@ -23,7 +23,7 @@ from lagging.errors import DataError, Fault, UsageError
 if TYPE_CHECKING:
     from lagging.formats.schema import LogSchema
 
-__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "resolve", "resolve_all"]
+__all__ = ["Batch", "ByteRange", "RowGroups", "Source", "first_line", "own_path", "resolve", "resolve_all"]
 
 BATCH_BYTES = 1 << 17
 """Bytes per batch: small enough that what a batch decodes to stays in the processor's cache (measured)."""
@@ -46,11 +46,16 @@ LOG_NAMES = (
     "instances.log.gz",
     "instances.jsonl.gz",
     "instances.resegmented.jsonl",
+    "instances.resegmented.json",
     "metrics.jsonl",
     "metrics.jsonl.gz",
+    "simulstream_output.json",
+    "simulstream_output.jsonl",
 )
-SCORES = ("scores.tsv", "metrics.tsv")
-"""Files beside a log that hold its scores."""
+SCORES = ("scores.", "metrics.tsv")
+"""How the names of files begin that hold the scores of a log beside them."""
+MOST_FILES = 200
+"""How many files of a folder are looked at to find a log."""
 ENDINGS = ("log", "jsonl", "parquet", "arrow", "csv", "tsv", "slt")
 BOM = b"\xef\xbb\xbf"
 
@@ -63,11 +68,18 @@ class Batch:
         first: number of the first line.
         text: the lines, each with its line break, but for the last line of a file without one.
         starts: where each begins.
+        at: the line of the file that each of them is, where that is not the number of its place: see `json_values`.
     """
 
     first: int
     text: bytes
     starts: Ints
+    at: tuple[int, ...] | None = None
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The line of the file that each line is, for messages."""
+        return range(self.first, self.first + len(self.starts)) if self.at is None else self.at
 
     @property
     def lines(self) -> list[bytes]:
@@ -171,6 +183,10 @@ class Source:
         self._head = seen[-1].text if seen else b""
         return self._head
 
+    def give(self, batch: Batch) -> None:
+        """Have `head` and `batches` give these lines instead of those of the file."""
+        self._head, self._resumed = batch.text, iter([batch])
+
     def batches(self) -> Iterator[Batch]:
         """The lines, in order."""
         resumed, self._resumed = self._resumed, None
@@ -262,6 +278,11 @@ def longest_line() -> int:
     return int(setting)
 
 
+def own_path(path: str | Path) -> Path:
+    """The absolute path of a file, with the names of symbolic links instead of what they lead to."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 (resolve would follow them)
+
+
 def first_line(head: bytes) -> bytes:
     """The first line that is not blank."""
     return next((line for line in head.splitlines() if line.strip()), b"")
@@ -296,11 +317,17 @@ def resolve(path: str | Path) -> list[Source]:
 
 
 def _in_directory(directory: Path) -> Source:
+    """The log of a folder: by its name, by its ending, or the only file that is recognised as one."""
     logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
     logs = logs or sorted(
-        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if file.name not in SCORES
+        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if not file.name.startswith(SCORES)
     )
     if len(logs) != 1:
-        what = "no instances.log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
+        from lagging.formats.sniff import is_log
+
+        files = logs or sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
+        logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
+    if len(logs) != 1:
+        what = "no log" if not logs else f"several logs ({', '.join(f.name for f in logs[:5])})"
         raise UsageError(f"{directory} holds {what}; name the file")
     return Source(str(logs[0]), logs[0])

@@ -32,35 +32,43 @@ Change = tuple[int, int, list[str]]
 """A step, how many of the tokens that stood it left, and the tokens that it wrote after them."""
 
 
-def first_shown(changes: Iterable[Change], joint: Joint, level: str) -> dict[tuple[int, str], int]:
-    """The step by which each target token was first shown at its place, from 0, in a text that changed so.
+def first_shown(changes: Iterable[Change], joint: Joint, level: str, final: Sequence[str]) -> dict[int, int]:
+    """The step by which each target token of the final text was first shown at its place, in a text that changed so.
 
     After a change, only what follows the last sure beginning of a token before it is split into tokens again.
 
     Example:
         >>> from lagging.formats.subwords import MARKED
-        >>> first_shown([(0, 0, ["▁Hal", "lo", "▁da"]), (1, 2, ["▁dort"]), (2, 2, ["▁da"])], MARKED, "word")
-        {(0, 'Hallo'): 0, (1, 'da'): 0, (1, 'dort'): 1}
+        >>> changes = [(0, 0, ["▁Hal", "lo", "▁da"]), (1, 2, ["▁dort"]), (2, 2, ["▁da"])]
+        >>> first_shown(changes, MARKED, "word", ["Hallo", "da"])
+        {0: 0, 1: 0}
     """
-    seen: dict[tuple[int, str], int] = {}
+    seen: dict[int, int] = {}
+
+    def see(tokens: Iterable[str], place: int, step: int) -> None:
+        for at, token in enumerate(tokens, place):
+            if at < len(final) and token == final[at]:
+                seen.setdefault(at, step)
+
     if level not in ("word", "char"):  # the log's own tokens
         for step, left, new in changes:
-            for place, token in enumerate(new, left):
-                seen.setdefault((place, token), step)
+            see(new, left, step)
         return seen
-    pieces: list[bytes] = []
+    text, ends = bytearray(), [0]  # all pieces, and where each of them begins
     sure = [(0, 0)]  # pieces that certainly begin a token, and the number of tokens before each
     for step, left, new in changes:
-        del pieces[left:]
-        pieces += map(joint.piece, new)
+        del text[ends[left] :], ends[left + 1 :]
+        for token in new:
+            text += joint.piece(token)
+            ends.append(len(text))
         while sure[-1][0] >= max(left, 1):
             sure.pop()
         begin, before = sure[-1]
-        for place, token in enumerate(tokens(text_of(pieces[begin:]), level), before):
-            seen.setdefault((place, token), step)
-        for place in range(begin + 1, len(pieces)):
-            if _begins_token(pieces[place - 1], pieces[place], level):
-                before += len(_units(text_of(pieces[begin:place]), level))
+        see(tokens(text_of([text[ends[begin] :]]), level), before, step)
+        for place in range(max(begin + 1, left), len(ends) - 1):
+            last, piece = (bytes(text[ends[p] : ends[p + 1]]) for p in (place - 1, place))
+            if _begins_token(last, piece, level):
+                before += len(_units(text_of([text[ends[begin] : ends[place]]]), level))
                 begin = place
                 sure.append((begin, before))
     return seen
@@ -135,10 +143,9 @@ class Writing:
         """The step that first showed each target token of the final text."""
         if not self.deletions:
             return steps
-        seen = first_shown(self.changes, joint, level)
+        seen = first_shown(self.changes, joint, level, final)
         # the letters of an end-of-sentence mark were one token until text followed them
-        first = [seen.get((t, token), step) for t, (token, step) in enumerate(zip(final, steps.tolist(), strict=False))]
-        return np.array(first, dtype=np.int64)
+        return np.array([seen.get(t, step) for t, step in enumerate(steps.tolist())], dtype=np.int64)
 
 
 @dataclass(slots=True)

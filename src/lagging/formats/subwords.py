@@ -144,7 +144,11 @@ class Joined:
 
 def text_of(pieces: Iterable[bytes]) -> str:
     """The text that pieces are, U+FFFD for each byte that is part of no character."""
-    return ESCAPED.sub("\ufffd", b"".join(pieces).decode("utf-8", "surrogateescape"))
+    content = b"".join(pieces)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return ESCAPED.sub("\ufffd", content.decode("utf-8", "surrogateescape"))
 
 
 def join(tokens: Iterable[str], joint: Joint) -> Joined:

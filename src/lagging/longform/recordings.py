@@ -91,6 +91,10 @@ def streams(run: Run) -> Run:
         >>> whole.delays.tolist(), whole.prediction.tolist(), whole.source_length.tolist()
         ([[3000.0, 6000.0, 7000.0]], ['well good day'], [9000.0])
     """
+    if run.lone.any():
+        empty, detail = Faults(), f"1 delay, 0 {noun(run.level)}s"
+        empty.add(*(Fault("token-count", detail, **_place(run, row)) for row in np.flatnonzero(run.lone).tolist()))
+        raise DataError(empty)
     names = recording_names(run)
     first: dict[str, int] = {}
     firsts = np.array([first.setdefault(name, row) for row, name in enumerate(names)], dtype=np.int64)
@@ -110,7 +114,7 @@ def streams(run: Run) -> Run:
 
 def _joined(run: Run, firsts: Ints, offset: Floats, names: list[str]) -> Run:
     """The rows of each recording as one."""
-    if run.level not in ("word", "token") and run.eos.any():
+    if run.level not in ("word", "token") and (run.eos & run.marked).any():
         raise UsageError("</s> would stand amid the characters of a recording\n  fix: take it out with `--strip eos`.")
     order = np.lexsort((offset, firsts))
     parts = _Parts(

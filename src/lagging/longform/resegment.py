@@ -17,7 +17,7 @@ from lagging.data.run import TIMES, Run, Texts, make_ids, make_texts
 from lagging.data.scripts import is_unspaced
 from lagging.data.strip import renoted
 from lagging.data.tokens import count_tokens, is_spm, noun, spans, tokens
-from lagging.errors import DataError, Fault, MetricError, Note, UsageError, did_you_mean
+from lagging.errors import SHOWN, DataError, Fault, MetricError, Note, UsageError, did_you_mean
 from lagging.formats.simulstream import DIGITS
 from lagging.longform.aligners import ALIGNERS
 from lagging.longform.recordings import Pair, check_units, match, streams
@@ -102,6 +102,7 @@ def cut(
     _check(whole, segmentation)
     notes: list[Note] = []
     pairs = match(whole, segmentation, subset=subset, notes=notes)
+    whole = _with_lengths(whole, segmentation, pairs, notes)
     notes += check_units(whole, segmentation, pairs)
     timed = segmentation.unit != "none" and whole.unit != "none"
     name = _aligner(aligner, timed)
@@ -130,6 +131,20 @@ def cut(
     ]  # the segments have a note of their own
     notes += [*segment_notes, *_text_notes(whole, moves, unrelated), *_early_note(cut_run)]
     return Cut(renoted(whole, cut_run, *notes), moves)
+
+
+def _with_lengths(run: Run, segmentation: Segmentation, pairs: Sequence[Pair], notes: list[Note]) -> Run:
+    """The streams, with the end of the last segment for the length of a recording that the log does not have."""
+    ends, lengths = segmentation.offset + segmentation.duration, run.source_length.copy()
+    named = [(name, row) for name, row, _ in pairs if lengths[row] == 0]
+    if "none" in (run.unit, segmentation.unit) or not named:
+        return run
+    for _, row, segments in pairs:
+        lengths[row] = lengths[row] or ends[segments].max()
+    text = "no `source_length` in the log: the end of the last segment stands in"
+    names = tuple(name for name, _ in named[:SHOWN])
+    notes.append(Note("source length", text, len(named), names, "recording"))
+    return renoted(run, replace(run, source_length=lengths))
 
 
 def _check(run: Run, segmentation: Segmentation) -> None:

@@ -23,7 +23,8 @@ __all__ = ["pair_lines", "with_predictions", "with_references"]
 def with_predictions(run: Run, path: str | Path) -> Run:
     r"""A Run with what was written, from a text file: a line per row, or any number of lines for a single row.
 
-    Lines are paired with rows as `pair_lines` does.
+    Lines are paired with rows as `pair_lines` does. Where the output is speech, the lines are its transcripts: they
+    give quality, and the times of the pieces of sound stay as they are.
 
     Raises:
         DataError: lines that do not fit the rows, or not as many words as delays.
@@ -45,6 +46,10 @@ def with_predictions(run: Run, path: str | Path) -> Run:
     else:
         places, notes = pair_lines(run, len(lines), where)
         texts = [lines[place] for place in places.tolist()]
+    if run.speech_out:
+        spoken = replace(run, prediction=make_texts(texts), transcribed=True)
+        note = Note("TRANSCRIPTS", f"{where} is what was heard of the output speech: quality alone is scored on it")
+        return renoted(run, spoken, *notes, note)
     counts = run.delays.lengths
     level = run.level if run.level != "token" else detect_level(texts, counts)
     level = "word" if level == "token" else level

@@ -4,6 +4,7 @@
 from lagging.metrics import (  # noqa: F401  importing registers the metrics
     atd,
     degenerate,
+    error_rates,
     laal,
     longform,
     offsets,

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from lagging.data.checks import LONGEST
+from lagging.data.columns import first_shown
 from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import TIMES, Run
 from lagging.errors import MetricError
@@ -200,13 +201,12 @@ def _fbk(run: Run, begin: Ragged | None) -> Ragged:
 
 
 def _first(run: Run) -> Ragged:
-    """The delays, where nothing was ever erased; where the log has `first_times`, `clock` takes these."""
-    if len(run.delays.values) and (run.erased is None or not (run.erased == 0).all()):
+    if (times := first_shown(run)) is None:
         raise MetricError(
             "it needs the time at which each token was first shown, and the log does not have it (`first_times`)\n"
             "  fix: score the log of a system that revises what it wrote: a stream, simulstream's or SLTev's."
         )
-    return run.delays
+    return times
 
 
 CLOCKS: dict[str, Callable[[Run, Ragged | None], Ragged]] = {

@@ -107,7 +107,19 @@ FBK = Convention(
     ),
 )
 
-CONVENTIONS = {c.name: c for c in (PAPER, SIMULEVAL, OMNISTEVAL, FBK)}
+S2S_LATENCY = Convention(
+    "s2s-latency",
+    params={"LongYAAL": {"length": "hypothesis"}, "YAAL": {"length": "hypothesis"}},
+    tolerance=0.0,
+    eos="keep",
+    reproduces=(
+        "Speech-to-Speech-Latency (IWSLT 2026, long-form speech to speech): LongYAAL and YAAL with the hypothesis "
+        "length, where OmniSTEval takes the longer of hypothesis and reference; the same segments differ by 150 to 620 "
+        "ms between the two."
+    ),
+)
+
+CONVENTIONS = {c.name: c for c in (PAPER, SIMULEVAL, OMNISTEVAL, FBK, S2S_LATENCY)}
 
 
 def convention(name: str | Convention) -> Convention:

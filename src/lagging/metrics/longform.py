@@ -207,3 +207,36 @@ def _stream_drift(s: Schedule) -> Floats:
     slope = np.bincount(recording, top) / np.bincount(recording, bottom)
     rows = np.stack([top, bottom, slope[recording]], axis=1)
     return np.where(defined[:, None], rows, np.nan)
+
+
+@register(
+    "StreamEndOffset",
+    needs={"corpus", "recording_end", "document"},
+    aggregate="ratio",
+    summary="How long after the end of a recording its last target token was written.",
+    formula="max over the segments i of a recording of g_i(|y_i|) − T_i, T_i the end of the recording as segment i "
+    "counts; the mean over recordings",
+    latex=r"\frac{1}{R} \sum_r \max_{i \in r} \left[ g_i(|y_i|) - T_i \right]",
+    paper="EndOffset of SimulEval, for each recording instead of each segment",
+    edge_cases=(
+        EMPTY,
+        CUT,
+        "EndOffset compares the last token of a segment with the end of that segment; Speech-to-Speech-Latency prints "
+        "that as `ending_offset`. Of a log that is not cut, with a row per recording, EndOffset is this metric.",
+        "The segments of a `document` are one recording; without that column, all segments are one. The value of a "
+        "segment is that of its recording.",
+        "Negative where the system stopped writing before the recording ended.",
+    ),
+    undefined="nothing was written, or the end of the recording is not known",
+    segment_values=lambda rows: rows[:, 2],
+)
+def _stream_end_offset(s: Schedule) -> Floats:
+    _check_cut(s)
+    after = s.g.last() - s.column("recording_end")
+    defined = (s.g.lengths > 0) & ~np.isnan(after)
+    recording, _ = locate_segments(s, defined)
+    last = np.full(recording.max(initial=-1) + 1, -np.inf)
+    np.maximum.at(last, recording[defined], after[defined])
+    share = 1 / np.maximum(np.bincount(recording[defined], minlength=len(last)), 1)
+    rows = np.stack([(last * share)[recording], share[recording], last[recording]], axis=1)
+    return np.where(defined[:, None], rows, np.nan)

@@ -22,11 +22,13 @@ from lagging.metrics.lexicon import Lexicon, encode_characters
 from lagging.metrics.ngrams import Symbols, count_matches, count_ngrams
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
+from lagging.metrics.shifts import count_edits
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
     from lagging.metrics.schedule import Schedule
 
@@ -77,7 +79,7 @@ def _chrf(words: int = 0) -> CHRF:
     return CHRF(word_order=words)
 
 
-def _ter() -> SacreMetric:
+def _ter() -> TER:
     from sacrebleu.metrics.ter import TER
 
     return TER()
@@ -144,8 +146,16 @@ def _chrf_counts(words: int) -> Count:
 
 def _ter_counts(hypotheses: Texts, references: Texts) -> Floats:
     """The statistics that sacreBLEU has for TER: edits and the length of the reference."""
-    rows = _ter()._extract_corpus_statistics(hypotheses, [references])
-    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+    words = _ter_words()
+    pairs = [(words(h), words(r)) for h, r in zip(hypotheses, references, strict=True)]
+    return np.array([(count_edits(h, r), len(r)) for h, r in pairs], dtype=np.float64).reshape(-1, 2)
+
+
+@cache
+def _ter_words() -> Callable[[str], list[str]]:
+    """The words of a text as TER sees them."""
+    tokenizer = _ter().tokenizer
+    return lambda text: str(tokenizer(text.rstrip())).split()
 
 
 def _corpus(make: Callable[[], SacreMetric]) -> Callable[[Floats], float]:

@@ -134,6 +134,7 @@ class Metric:
         segment_values: statistics → values of the segments, if these are neither a column nor a ratio of two columns.
         describe: more fields for the signature, e.g. those of sacreBLEU.
         describe_segments: fields of the signature that differ for the value of a single segment.
+        counts: the names of the last columns of the statistics, whose sums are shown beside the value in JSON.
     """
 
     name: str
@@ -157,6 +158,7 @@ class Metric:
     segment_values: Callable[[Floats], Floats] | None = None
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None
     describe_segments: tuple[tuple[str, str], ...] = ()
+    counts: tuple[str, ...] = ()
 
     def __call__(self, **values: Value) -> Metric:
         """The same metric with other parameters: `DAL(write_cost=1)`."""

@@ -71,6 +71,7 @@ def register(
     segment_values: Callable[[Floats], Floats] | None = None,
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None,
     describe_segments: tuple[tuple[str, str], ...] = (),
+    counts: tuple[str, ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register a function as a metric over Runs.
 
@@ -99,6 +100,7 @@ def register(
         segment_values: statistics → values of the segments, if these are not the first column.
         describe: more fields for the signature.
         describe_segments: fields of the signature that differ for the value of a single segment.
+        counts: the names of the last columns of the statistics, whose sums are shown beside the value in JSON.
 
     Example:
         >>> import numpy as np, lagging
@@ -142,6 +144,7 @@ def register(
                 segment_values=segment_values,
                 describe=describe,
                 describe_segments=describe_segments,
+                counts=counts,
             ),
             aliases,
         )

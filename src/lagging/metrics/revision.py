@@ -25,7 +25,7 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.metrics.record import MEANS, Param
-from lagging.metrics.registry import register
+from lagging.metrics.registry import alias, register
 
 if TYPE_CHECKING:
     from lagging.metrics.schedule import Schedule
@@ -143,7 +143,9 @@ def _flicker(s: Schedule) -> Floats:
         "A token is compared with the end of its share of the source, which is taken to be spoken evenly; AL compares "
         "it with the beginning of that share.",
         "A token that is there before that has a lag of 0.",
-        "`TL(clock=first)` takes the time at which a token was first shown, even if it was erased in between.",
+        "`TL(clock=first)`, or `ETL`, takes the time at which a token was first shown, even if it was erased in "
+        "between. How the authors compute a number of that name could not be established: the signature says what "
+        "this one is.",
         "The mean is over the tokens of the corpus, and not over segments.",
         "The empty hypothesis is undefined.",
     ),
@@ -151,6 +153,9 @@ def _flicker(s: Schedule) -> Floats:
 def _tl(s: Schedule) -> Floats:
     y = s.g.lengths.astype(np.float64)
     return np.stack([s.by_row(kernels.translation_lag, s.x), np.where(y > 0, y, np.nan)], axis=1)
+
+
+alias("ETL", "TL(clock=first)")
 
 
 def _times(s: Schedule, partial: bool) -> tuple[Ragged, Ragged]:

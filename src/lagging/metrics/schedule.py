@@ -130,7 +130,7 @@ class Schedule:
     @cached_property
     def predictions(self) -> list[str | None]:
         """Texts of the hypotheses, without a stripped `</s>`."""
-        if self.run.prediction is None or self.run.speech_out:
+        if self.run.prediction is None or not self.run.has_text:
             raise MetricError("there are no predictions whose text could be judged")
         texts: list[str | None] = self.run.prediction.tolist()
         return [text and without_eos(text) for text in texts] if self.strip else texts
@@ -185,7 +185,8 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
 
 WHERE = {
     "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
-    "erased": "\n  fix: score the log of a system that revises what it wrote: simulstream's or SLTev's.",
+    "erased": "\n  fix: score the log of a system that revises what it wrote: a stream, simulstream's or SLTev's; whole, since "
+    "it is not known in which segment of a recording something was erased.",
     "gone": "\n  fix: score SLTev's log.",
     "spoken": ", the source words with their times\n"
     "  fix: give `--word-times FILE`; in Python, `lagging.with_word_times`.",

@@ -5,7 +5,7 @@ A source word is found in the output by its text, as in speech recognition, or b
 By text: the source words, joined by single spaces, and the output are aligned letter by letter, with the fewest edits
 (Levenshtein). A source word is matched if one of its letters is aligned with an equal letter; the last such letter says
 which target token it is. Case and punctuation count. Of several alignments with the fewest edits, rapidfuzz's is taken;
-`docs/word-lag.md` and `tests/oracle_words.py` say which that is.
+`docs/word-lag.md` and `tests/oracle_words.py` say which that is. `letters.py` has the alignment.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.tokens import spans, tokens
 from lagging.errors import MetricError
 from lagging.metrics.asr_latency import compared_words
+from lagging.metrics.letters import equal_letters
 from lagging.metrics.record import Metric, Param
 from lagging.metrics.registry import register
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from lagging.metrics.schedule import Schedule
 
 __all__ = ["Pairs", "match_words", "pair_words"]
-
-HINT = 1000
-"""The number of edits that rapidfuzz first looks for; it goes on where there are more. The alignment is the same."""
 
 OF = Param("of", "end", "from which time of the source word: its end or its start", ("end", "start"))
 PAIRS = Param(
@@ -68,8 +66,6 @@ def match_words(words: Sequence[str], text: str, level: str = "word") -> Ints:
         >>> match_words(["auto", "completion", "now"], "auto-completion")
         array([ 0,  0, -1])
     """
-    from rapidfuzz.distance import Levenshtein
-
     if level == "word":
         text = " ".join(text.split())
     _, starts, stops = spans(text, level)
@@ -83,15 +79,7 @@ def match_words(words: Sequence[str], text: str, level: str = "word") -> Ints:
     found = np.full(len(words), -1)
     if not len(words) or not text:
         return found
-    blocks = [
-        (op.src_start, op.src_end, op.dest_start)
-        for op in Levenshtein.opcodes(letters, text, score_hint=HINT)
-        if op.tag == "equal"
-    ]
-    first, last, to = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
-    block = np.repeat(np.arange(len(first)), last - first)
-    place = np.arange(len(block)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-    ours, theirs = first[block] + place, to[block] + place
+    ours, theirs = equal_letters(letters, text)
     printed = np.array([not letter.isspace() for letter in letters])[ours]
     np.maximum.at(found, word_of[ours[printed]], token_of[theirs[printed]])
     return found

@@ -48,6 +48,7 @@ def score_record(system: str, score: Score, group: Mapping[str, str | None] | No
         "n": score.n,
         "undefined": int(score.undefined),
         "signature": str(score.signature),
+        **score.counts,
     }
     if not group:
         return record

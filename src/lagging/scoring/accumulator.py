@@ -21,6 +21,7 @@ from lagging.metrics.record import Statistics
 from lagging.metrics.schedule import Schedules
 from lagging.scoring.columns import Matching
 from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
+from lagging.scoring.percentiles import note_few_values
 from lagging.scoring.plan import Keep, Plan
 from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.scores import Score, Scores, Undefined
@@ -65,6 +66,7 @@ class Accumulator:
         self.notes: tuple[Note, ...] = ()
         self.system = system
         self.has_references = False
+        self._recordings: set[str] = set()
         self._scoring_notes: tuple[Note, ...] = ()
         self._rows: dict[Metric, _Rows] = {}
         self._segments = _Segments(plan.keep)
@@ -90,6 +92,8 @@ class Accumulator:
         self.plan = self.plan.resolve(run)
         self.system = self.system or run.name
         self._segments.add(run)
+        if run.document is not None and any(m.quantile for m in self.metrics):
+            self._recordings |= set(run.document.tolist())
         self.has_references |= run.reference is not None or run.reference_length is not None
         if any(m.needs_corpus for m in self.plan.resolved_metrics.values()):
             self._pending.append(self._without_unused_texts(run))
@@ -167,6 +171,7 @@ class Accumulator:
         self.plan = other.plan if self.plan.metrics is None else self.plan
         self._pending += other._pending
         self._segments.join(other._segments)
+        self._recordings |= other._recordings
         for m, rows in other._rows.items():
             self._rows.setdefault(m, _Rows()).join(rows)
         for group, metrics in other.groups.items():
@@ -196,7 +201,18 @@ class Accumulator:
             raise DataError(Fault("nothing-given"))
         columns = self._segments.columns()
         scores = [self._score(m, columns, system) for m in self.metrics]
-        return Scores(scores, system, self.all_notes(), keys=self._segments.keys())
+        notes = merge_notes([*self.all_notes(), *self._tail_notes()])
+        return Scores(scores, system, notes, keys=self._segments.keys())
+
+    def _tail_notes(self) -> Iterator[Note]:
+        """A note about each percentile that the number of tokens, or of recordings, does not carry."""
+        for m, rows in self._rows.items():
+            pooled = [part for part in rows.rows if isinstance(part, Ragged)]
+            if m.quantile and pooled:
+                tokens = sum(len(part.values) for part in pooled)
+                recordings = len(self._recordings) or sum(map(len, pooled))
+                if (note := note_few_values(m, tokens, recordings)) is not None:
+                    yield note
 
     def _score(self, m: Metric, columns: dict[str, Any], system: str) -> Score:
         if m in self._rows:
@@ -268,6 +284,12 @@ class _Rows:
     meta: Tally | None = None
     unavailable: str = ""
 
+    @property
+    def resolved(self) -> Metric:
+        """The metric with what the convention sets."""
+        assert self.meta is not None
+        return self.meta.resolved
+
     def add(self, part: Part, m: MetricPart) -> None:
         """Add the segments of a part."""
         n, (signature,) = len(m.codes), part.signatures(m)
@@ -284,8 +306,9 @@ class _Rows:
 
     def score(self, columns: dict[str, Any], keeps_values: bool) -> Score:
         """The Score of all segments."""
+        resolved = self.resolved
         assert self.meta is not None
-        m, resolved = self.meta.metric, self.meta.resolved
+        m = self.meta.metric
         rows, codes = self._stack(resolved), np.concatenate(self.codes)
         reasons, counts = {}, {}
         for code, count in enumerate(np.bincount(codes).tolist()):

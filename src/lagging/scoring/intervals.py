@@ -10,6 +10,7 @@ import numpy as np
 from lagging.errors import SHOWN, Note, counted, merge_notes
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.estimators import score_estimator, score_units
+from lagging.scoring.percentiles import note_bound
 from lagging.scoring.plan import IntervalSettings, default_resample
 from lagging.scoring.poisson import RESAMPLES as POISSON_RESAMPLES
 from lagging.scoring.scores import Score, Scores, sign_interval
@@ -113,13 +114,18 @@ def with_intervals(
 def sign_intervals(
     scores: Sequence[Score], intervals: Sequence[Interval], system: str, notes: Sequence[Note]
 ) -> Scores:
-    """The Scores with their intervals, and a note for each that has none, no width, or too few units."""
+    """The Scores with their intervals, and a note for each that has none, no width, or too few units.
+
+    Beside the interval of a percentile, a note has its binomial bound.
+    """
     signed, notes = [], list(notes)
     for score, interval in zip(scores, intervals, strict=True):
         if interval.reason:
             what = "there is none" if np.isnan(interval.low) else "it has no width"
             notes.append(Note("interval", f"{score.metric!r}: {what}: {interval.reason}"))
         if (note := interval.too_few) is not None:
+            notes.append(note)
+        if (note := note_bound(score, interval.confidence)) is not None:
             notes.append(note)
         signed.append(sign_interval(score, interval))
     return Scores(signed, system, merge_notes(notes))

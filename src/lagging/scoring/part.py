@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lagging.data.checks import number
+from lagging.data.checks import about, number
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Run
 from lagging.data.scripts import SAMPLE, are_unspaced
@@ -151,9 +151,9 @@ class Part:
 
     def _eos(self, resolved: Metric, marked: int, dropped: int) -> str | None:
         """What was done with final `</s>`: a metric of time drops its delay, a metric of text its text."""
-        if not marked:
-            return None
         affected = dropped if resolved.has("clock") else marked
+        if not marked and not affected:
+            return None
         return "stripped" if self.plan.convention.eos == "strip" and affected else "kept"
 
     @cached_property
@@ -182,9 +182,15 @@ class Part:
     @cached_property
     def scoring_notes(self) -> tuple[Note, ...]:
         """What a reader of the scores must know about how they were made; they come after all notes about the log."""
-        run, notes = self.run, []
+        run, notes = self.run, list[Note]()
         keep = self.plan.convention.eos == "keep"
-        dropped, marked = int(run.eos.sum()), int(run.marked.sum())
+        lone, marked = int(run.lone.sum()), int(run.marked.sum())
+        dropped = int(run.eos.sum()) - lone
+        if lone:
+            action = (
+                "counted as a token" if keep else "stripped, so there is no latency (--convention simuleval counts it)"
+            )
+            notes += about(run, "EMPTY TEXT WITH A DELAY", f"the delay is that of the end: {action}", run.lone)
         if dropped:
             action = "counted as a token" if keep else f"stripped{' with its delay' * (run.unit != 'none')}"
             notes.append(Note("</s>", f"the hypothesis ends in it: {action}", dropped))

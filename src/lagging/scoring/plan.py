@@ -179,7 +179,7 @@ def default_metrics(run: Run) -> tuple[str, ...]:
         >>> default_metrics(lagging.Run.from_texts(["good day"], reference=["good day"]))
         ('BLEU', 'chrF')
     """
-    quality = run.reference is not None and run.prediction is not None and not run.speech_out and any(run.reference)
+    quality = run.reference is not None and run.has_text and any(run.reference)
     if run.unit == "none" and not quality:
         raise MetricError(
             f"{run.origin.path or run.name} has neither delays nor references, so nothing can be scored\n"

@@ -26,6 +26,7 @@ from lagging.data.run import Ids, Origin, Run
 from lagging.data.strip import strip
 from lagging.errors import LaggingError, Note, UsageError, merge_notes
 from lagging.formats.ids import SeenIds
+from lagging.formats.json_values import has_json_values
 from lagging.formats.options import ReadOptions
 from lagging.formats.registry import FORMATS, Format
 from lagging.formats.report import ReadReport
@@ -304,6 +305,8 @@ def _format(source: Source, name: str | None) -> Format | None:
     with source.file.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":  # gzip
             return None
+    if has_json_values(Source(source.path, source.file).head()):
+        return None
     known = FORMATS.get(name) if name else find_format(Source(source.path, source.file))
     return known if known is not None and known.reader in PAYS and known.name != "arrow" else None
 

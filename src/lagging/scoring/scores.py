@@ -12,7 +12,7 @@ import numpy as np
 
 from lagging.data import notebooks
 from lagging.data.hashes import segment_keys
-from lagging.data.ragged import Floats, Ints
+from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Ids, Texts
 from lagging.errors import MetricError, Note, UsageError, optional
 from lagging.metrics import Metric, metric_among
@@ -95,6 +95,7 @@ class Score:
             systems had the same input.
         count: number of segments, if they were only added up.
         summary: how the values of such segments are distributed, where that was kept.
+        totals: the sum of each column of the statistics of such segments.
     """
 
     metric: Metric
@@ -112,6 +113,16 @@ class Score:
     references: Ints | None = field(default=None, repr=False)
     count: int | None = field(default=None, repr=False)
     summary: Summary | None = field(default=None, repr=False)
+    totals: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the metric counts beside its value, summed over the segments: substitutions, deletions, … of WER."""
+        names = self.resolved.counts
+        if not names or isinstance(self.statistics, Ragged) or not self.n > int(self.undefined):
+            return {}
+        totals = self.totals if self.count is not None else np.nansum(self.statistics, axis=0).tolist()
+        return {name: int(total) for name, total in zip(names, totals[-len(names) :], strict=True)}
 
     @property
     def n(self) -> int:

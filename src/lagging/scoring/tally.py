@@ -164,6 +164,7 @@ class Tally:
             resolved=self.resolved,
             count=self.n,
             summary=self._summary(),
+            totals=tuple(total(column) for column in self.sums),
         )
         return score if interval is None else sign_interval(score, interval)
 

@@ -8,6 +8,7 @@ threads. This package knows no metric and no Score: `lagging.scoring.intervals` 
 
 from __future__ import annotations
 
+from lagging.stats.binomial import carries, needed_values, percentile_ranks
 from lagging.stats.corrections import CORRECTIONS, benjamini_hochberg, check_correction, holm
 from lagging.stats.estimators import Aggregation, Estimator, Quantile, Units, estimator_of_sums
 from lagging.stats.intervals import (
@@ -41,6 +42,7 @@ __all__ = [
     "Quantile",
     "Units",
     "benjamini_hochberg",
+    "carries",
     "check_confidence",
     "check_correction",
     "compare_pairs",
@@ -48,5 +50,7 @@ __all__ = [
     "estimator_of_sums",
     "holm",
     "intervals",
+    "needed_values",
     "note_few_units",
+    "percentile_ranks",
 ]

@@ -62,6 +62,7 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
     const level = data.systems[system]?.level ?? "word";
     const target = packed?.pieces?.[row] ?? words(packed?.prediction?.[row] ?? null, level, delays.length);
     const late = overlay === "ideal" ? undefined : times[system]?.on(overlay, row);
+    const first = times[system]?.first(row);
     const source = ms ? reads(delays, x) : spoken(data.segments.source?.[row] ?? null, x);
     return {
       label: `Timeline of ${short(data.systems[system]?.name ?? "")}`,
@@ -71,6 +72,7 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
       target: target.map((word) => word.slice(0, 200)),
       ...(source ? { source } : {}),
       ...(late ? { elapsed: late } : {}),
+      ...(first ? { first } : {}),
     };
   };
 
@@ -122,7 +124,7 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
       }
     });
     playButton.disabled = !playable.length;
-    fill(signs, playable.length > 0 && legend({ elapsed: overlay !== "ideal" }));
+    fill(signs, playable.length > 0 && legend({ elapsed: overlay !== "ideal", first: made.some((p) => p.first !== undefined) }));
   };
 
   const overlays: { value: Clock; text: string }[] = [{ value: "ideal", text: "none" }, ...clocks.map((clock) => ({ value: clock, text: clock }))];
@@ -170,12 +172,13 @@ export function reads(delays: readonly number[], x: number): Piece[] {
   });
 }
 
-/** A sentence of very many tokens: lines of g, g', the ideal, and computing included. */
+/** A sentence of very many tokens: lines of g, g', the ideal, the first showing, and computing included. */
 function lines(p: Picture): HTMLElement {
   const scale = p.unit === "ms" ? 1000 : 1;
   const kinds: [string, readonly number[], string, string][] = [
     ["ideal", ideal(p), "var(--ink)", "1 4"],
-    ["written, g", p.delays, "var(--blue)", "none"],
+    ["first shown", p.first ?? [], "var(--blue)", "1 3"],
+    [p.first ? "stable, g" : "written, g", p.delays, "var(--blue)", "none"],
     ["if writing takes time, g′", effectiveDelays(p), "var(--vermilion)", "6 3"],
     ["computing included", p.elapsed ?? [], "var(--green)", "2 3"],
   ];

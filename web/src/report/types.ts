@@ -132,6 +132,7 @@ export interface Packed {
   readonly delays?: readonly number[];
   readonly elapsed?: readonly number[];
   readonly queue?: readonly number[] | "steps";
+  readonly first?: readonly number[];
   readonly values: { readonly [metric: string]: readonly Maybe[] };
 }
 

@@ -50,6 +50,17 @@ export class Times {
     const g = this.delays(row);
     const column = this.packed[clock];
     if (column === "steps") return queue(g, this.sums(this.packed.elapsed, row).map((value) => value / this.scale));
+    return this.after(column, row);
+  }
+
+  /** When the tokens were first shown; undefined where the log does not say. */
+  first(row: number): number[] | undefined {
+    return this.packed.first === undefined ? undefined : this.after(this.packed.first, row);
+  }
+
+  /** Times that are written as differences from the delays. */
+  private after(column: readonly number[] | undefined, row: number): number[] {
+    const g = this.delays(row);
     return this.sums(column, row).map((late, t) => late / this.scale + (g[t] ?? NaN));
   }
 

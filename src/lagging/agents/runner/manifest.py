@@ -28,7 +28,18 @@ from lagging.version import __version__
 __all__ = ["MANIFEST", "Manifest"]
 
 MANIFEST = "run.json"
-PACKAGES = ("numpy", "msgspec", "sacrebleu", "torch", "jax", "transformers", "sentencepiece", "soundfile", "simuleval")
+PACKAGES = (
+    "numpy",
+    "msgspec",
+    "sacrebleu",
+    "torch",
+    "jax",
+    "transformers",
+    "tokenizers",
+    "sentencepiece",
+    "soundfile",
+    "simuleval",
+)
 MUST_AGREE = ("agent", "source", "reference", "settings")
 
 

@@ -69,6 +69,7 @@ class WorkerPool:
         size: how many there are.
         strict: whether the first failure ends the run.
         width: how many sentences a worker may have in progress.
+        stays: whether workers wait for another job when they have done one, with what they have loaded.
         handshake: the first message of the first worker.
         interrupted: whether the run was asked to stop.
     """
@@ -77,9 +78,11 @@ class WorkerPool:
     size: int = 1
     strict: bool = False
     width: int = 1
+    stays: bool = False
     handshake: Handshake | None = None
     interrupted: bool = False
     _workers: dict[int, _Worker] = field(default_factory=dict)
+    _waiting: dict[int, _Worker] = field(default_factory=dict)
     _deaths: Counter[int] = field(default_factory=Counter)
     _idle_deaths: int = 0
     _log_size: int = 0
@@ -88,6 +91,13 @@ class WorkerPool:
         """Allocate the shared memory."""
         self._context = multiprocessing.get_context("spawn")
         self._shared = SharedState(self.size, self.width)
+
+    def take(self, job: Job) -> None:
+        """Turn to another job; workers that have done theirs are given it when they are needed."""
+        self.job, self.handshake = job, None
+        self._shared.reset()
+        self._deaths.clear()
+        self._idle_deaths = self._log_size = 0
 
     def start_first(self) -> Handshake:
         """Start the first worker, and receive what the agent declares.
@@ -100,8 +110,15 @@ class WorkerPool:
         return self.handshake
 
     def _start(self, slot: int) -> None:
+        waiting = self._waiting.pop(slot, None)
+        if waiting is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has died
+                waiting.pipe.send(self.job)
+                self._workers[slot] = _Worker(waiting.process, waiting.pipe)
+                return
+            waiting.pipe.close()
         parent_end, worker_end = self._context.Pipe()
-        args = (self.job, slot, self._shared, worker_end, self.strict)
+        args = (self.job, slot, self._shared, worker_end, self.strict, self.stays)
         process = self._context.Process(target=work, args=args, name=f"lagging-{slot}")
         with _blocked_stop_signals():
             process.start()
@@ -213,6 +230,8 @@ class WorkerPool:
         for slot, worker in list(self._workers.items()):
             if not worker.done and worker.pipe.poll():
                 self._receive(slot, worker, todo)
+                if slot not in self._workers:  # it waits for another job
+                    continue
             if worker.done and time.monotonic() - worker.done > EXIT_SECONDS:
                 _kill(worker.process)
             if worker.process.exitcode is not None:
@@ -231,11 +250,15 @@ class WorkerPool:
         try:
             message = worker.pipe.recv()
         except (EOFError, OSError):  # it is about to end
-            message = None
+            worker.done = time.monotonic()
+            return
         if isinstance(message, LaggingError):
             self.kill()
             raise message
-        if message is None:
+        if message is None and self.stays:
+            self._waiting[slot] = self._workers.pop(slot)
+            self._shared.clear(slot)
+        elif message is None:
             worker.done = time.monotonic()
         else:
             self._send_work(slot, todo, self._shared.in_progress(slot))
@@ -292,10 +315,11 @@ class WorkerPool:
 
     def kill(self) -> None:
         """Kill all workers."""
-        for worker in self._workers.values():
+        for worker in (*self._workers.values(), *self._waiting.values()):
             _kill(worker.process)
             worker.pipe.close()
         self._workers.clear()
+        self._waiting.clear()
 
 
 @contextmanager

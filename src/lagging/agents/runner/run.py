@@ -111,6 +111,7 @@ def run_job(
     arguments: Sequence[str] = (),
     progress: Callable[[Progress], None] | None = None,
     ready: Callable[[Traits], None] | None = None,
+    pool: WorkerPool | None = None,
 ) -> Result:
     """Run an agent over a test set in worker processes; resume the run if the folder holds an unfinished one.
 
@@ -125,6 +126,7 @@ def run_job(
         arguments: the command line, for `run.json`.
         progress: called regularly with the progress.
         ready: called with the traits of the agent before the first sentence; an exception ends the run.
+        pool: workers that have done another job, and wait for this one; the caller kills them.
 
     Raises:
         UsageError: another process uses the folder, or it holds another run.
@@ -150,8 +152,11 @@ def run_job(
                 f"{folder} has a log, but no run.json: it is not a run of lagging\n  fix: give another folder with -o."
             )
         with contextlib.ExitStack() as stack:
-            pool = WorkerPool(job, workers, strict, min(job.settings.batch, max(count, 1)))
-            stack.callback(pool.kill)
+            if pool is None:
+                pool = WorkerPool(job, workers, strict, min(job.settings.batch, max(count, 1)))
+                stack.callback(pool.kill)
+            else:
+                pool.take(job)
             handshake = pool.start_first()
             job.settings.check(handshake.traits)
             if ready is not None:

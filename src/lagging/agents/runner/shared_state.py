@@ -78,6 +78,11 @@ class SharedState:
         """Hand out from the beginning again."""
         self.cells[N_TAKEN] = 0
 
+    def reset(self) -> None:
+        """Forget everything, before another job."""
+        for cell in range(len(self.cells)):
+            self.cells[cell] = 0
+
     def clear(self, slot: int) -> None:
         """Empty the row of a worker that has ended."""
         row = self.row(slot)

@@ -45,7 +45,8 @@ class Handshake:
 
     Attributes:
         traits: what the agent declares.
-        modules: hashes of the modules that it imported from its folder; of a remote agent, its identity.
+        modules: hashes of the modules that it imported from its folder; of a remote agent, or of one that is a model,
+            its identity.
     """
 
     traits: Traits
@@ -59,8 +60,8 @@ class _Handler(logging.StreamHandler[Any]):
         return printable(super().format(record))
 
 
-def work(job: Job, slot: int, shared: SharedState, pipe: Connection, strict: bool) -> None:
-    """The main function of a worker process."""
+def work(job: Job, slot: int, shared: SharedState, pipe: Connection, strict: bool, stays: bool = False) -> None:
+    """The main function of a worker process; one that stays waits for another job when it has done this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     if os.name == "posix":
         os.setsid()  # processes that the agent starts are killed with this one
@@ -73,7 +74,11 @@ def work(job: Job, slot: int, shared: SharedState, pipe: Connection, strict: boo
     parent, start_folder = os.getppid(), Path.cwd()
     threading.Thread(target=_exit_with_parent, args=(parent, shared, slot), daemon=True).start()
     try:
-        _run(job, slot, shared, pipe, strict, parent, start_folder)
+        while _run(job, slot, shared, pipe, strict, parent, start_folder) and stays:
+            try:
+                job = pipe.recv()
+            except EOFError:  # there is no other
+                return
     except ClosedError:
         shared.mark_closed(slot)
         _kill_group()
@@ -81,8 +86,8 @@ def work(job: Job, slot: int, shared: SharedState, pipe: Connection, strict: boo
 
 def _run(
     job: Job, slot: int, shared: SharedState, pipe: Connection, strict: bool, parent: int, start_folder: Path
-) -> None:
-    """Make the agent, receive the work, do it, and report the outcome.
+) -> bool:
+    """Make the agent, receive the work, do it, and report the outcome; whether all went well.
 
     Raises:
         ClosedError: the agent has closed files of the runner.
@@ -96,17 +101,15 @@ def _run(
 
     try:
         agent = job.agent.make()
-        file, identity = job.agent.file, getattr(agent, "identity", None)
-        modules = sibling_modules(start_folder / file) if file is not None else {"served": identity} if identity else {}
-        handshake = Handshake(Traits.of(agent), modules)
+        handshake = Handshake(Traits.of(agent), _modules(job, agent, start_folder))
     except BaseException as error:
         send(_as_lagging_error(error))
-        return
+        return False
     send(handshake)
     try:
         todo, retries = pipe.recv()
     except EOFError:  # nothing is left to do, or the run was refused
-        return
+        return False
     try:
         runner, journal = _open_job(job, agent, handshake.traits, start_folder)
         _translate(runner, journal, slot, shared, strict, parent, todo, retries)
@@ -114,8 +117,17 @@ def _run(
         raise
     except Exception as error:  # for example a full disk
         send(_as_lagging_error(error, "a worker could not go on"))
-    else:
-        send(None)
+        return False
+    send(None)
+    return True
+
+
+def _modules(job: Job, agent: Any, start_folder: Path) -> dict[str, str]:
+    """What identifies the agent besides its description."""
+    if job.agent.file is not None:
+        return sibling_modules(start_folder / job.agent.file)
+    identity = getattr(agent, "identity", None) or {}
+    return dict(identity) if isinstance(identity, dict) else {"served": identity}
 
 
 def _open_job(job: Job, agent: Any, traits: Traits, start_folder: Path) -> tuple[SentenceRunner, Journal]:

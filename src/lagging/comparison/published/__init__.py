@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lagging.comparison.published.labels import FLAGS, find_metric, number
+from lagging.comparison.published.labels import FLAGS, find_metric, has_clock, number
 from lagging.comparison.published.layouts import Sheet, parse
 from lagging.errors import DataError, UsageError
 from lagging.formats.schema import configured_type
@@ -18,8 +18,12 @@ from lagging.formats.source import Source
 
 __all__ = ["PublishedScore", "read_scores"]
 
-FILES = ("evaluation_report.txt", "scores.tsv", "scores.json", "scores", "scores.log")
+FILES = ("evaluation_report.txt", "scores.tsv", "scores.json", "scores", "scores.log", "scores.resegmented.csv")
 """The score files of a directory; of files with the same scores, the first is read, because it holds more."""
+
+
+IN_MS = ("OmniSTEval", "Speech-to-Speech-Latency", "simulstream")
+"""Tools whose times are in ms, or are converted into them."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class PublishedScore:
         score: the number; NaN where the tool had none.
         unit: "ms", "token", "ratio", "count" or "points"; None where the file does not say it.
         label: the name as it is written in the file.
-        tool: the tool that wrote it: "SimulEval", "OmniSTEval", "StreamLAAL", "lagging"; None if it is not known.
+        tool: the tool that wrote it: "SimulEval", "OmniSTEval", "StreamLAAL", "simulstream",
+            "Speech-to-Speech-Latency", "lagging"; None if it is not known.
         path, line: the file, and the line.
         version: the version of the tool, where the file has it; in our own files the signature has it.
         settings: the settings of the tool, where the file has them: pairs of name and value.
@@ -56,7 +61,8 @@ def read_scores(path: str | Path, *, system: str | None = None) -> list[Publishe
     r"""Read scores that a tool has published, to show them beside other scores.
 
     It reads OmniSTEval's `scores.tsv` and `evaluation_report.txt`; SimulEval's `scores.tsv`, as TSV or as the table
-    that it prints, and the JSON of its version 1.0; a JSON object of numbers; and the output of `lagging score -f json`
+    that it prints, and the JSON of its version 1.0; what simulstream prints; the table of Speech-to-Speech-Latency; a
+    JSON object of numbers; and the output of `lagging score -f json`
     and `-f tsv`. Metrics get our names where there are any, else they keep their labels.
 
     Args:
@@ -105,6 +111,8 @@ def _values(scores: list[PublishedScore]) -> set[tuple[str, str, str]]:
 def _scores(source: Source, system: str | None) -> list[PublishedScore]:
     """The scores of one file, under our names."""
     sheet = parse(source)
+    if sheet.tool in (None, "SimulEval") and any(has_clock(entry.label) for entry in sheet.entries):
+        sheet.tool = "OmniSTEval"
     time = _time_unit(source, sheet)
     line_of: dict[tuple[str | None, str], int] = {}
     scores = []
@@ -151,7 +159,7 @@ def _time_unit(source: Source, sheet: Sheet) -> str | None:
     """The unit of times; that of SimulEval is in a config.yaml beside the file, if anywhere."""
     if sheet.tool == "SimulEval":
         return {"text": "token", "speech": "ms"}.get(configured_type(source) or "")
-    return "ms" if sheet.tool == "OmniSTEval" else None
+    return "ms" if sheet.tool in IN_MS else None
 
 
 def _system_name(source: Source) -> str:

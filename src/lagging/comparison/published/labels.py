@@ -10,12 +10,29 @@ from lagging.data.decimals import decimal
 from lagging.errors import MetricNameError
 from lagging.metrics import Metric, metric
 
-__all__ = ["FLAGS", "find_metric", "is_number", "is_score_label", "number"]
+__all__ = ["FLAGS", "S2S", "find_metric", "has_clock", "is_number", "is_score_label", "number"]
+
+SIMULSTREAM = {
+    "ideal_latency": "StreamLAAL(version=1)",
+    "computational_aware_latency": "StreamLAAL_v1_CA",
+    "sacrebleu": "BLEU",
+}
+"""What simulstream prints."""
+
+S2S = {
+    "ca_unaware_yaal": "LongYAAL(length=hypothesis)",
+    "ca_aware_yaal": "LongYAAL(length=hypothesis, clock=elapsed)",
+    "ending_offset": "EndOffset",
+    "ca_ending_offset": "EndOffset(clock=elapsed)",
+}
+"""The columns of Speech-to-Speech-Latency."""
 
 NAMES = {
     "Simultaneous Words Fraction (%)": "SWF",
     "Expected Simul. Words Fraction (%)": "EFSW",
     "Degeneracy Test Value": "DSPTV",
+    **SIMULSTREAM,
+    **S2S,
     "ATD_CA": "ATD(clock=queue)",  # alone among SimulEval's _CA, it computes while it listens
 }
 """Labels that are neither a name or alias of ours, nor made from one by `(CU)`, `(CA)` or `--no-use-ref-len`."""
@@ -32,7 +49,7 @@ QUALITY = ("WER", "ASR_BLEU", "WHISPER_ASR_BLEU", "COMET")
 LONGEST = 200
 """Characters; no longer label is the name of a metric."""
 
-LABEL = re.compile(r"(?P<name>.+?)(?: \((?P<clock>CU|CA)\))?(?P<by_hypothesis> --no-use-ref-len)?")
+LABEL = re.compile(r"(?P<name>.+?)(?: (?P<open>\()?(?P<clock>CU|CA)(?(open)\)))?(?P<by_hypothesis> --no-use-ref-len)?")
 PERCENT = {"ratio": 100.0, "score": 100.0, "points": 1.0, None: 1.0}
 """The divisor of a percentage, by the unit of the metric; times have no percentages."""
 
@@ -79,6 +96,17 @@ def find_metric(
     if clock and not meant.has("clock"):
         return None
     return meant
+
+
+def has_clock(label: str) -> bool:
+    """Whether a label ends in CU or CA, as OmniSTEval's do; brackets may be left out.
+
+    Example:
+        >>> has_clock("LongYAAL CU"), has_clock("LongYAAL (CA)"), has_clock("AL_CA")
+        (True, True, False)
+    """
+    match = LABEL.fullmatch(label) if len(label) <= LONGEST else None
+    return match is not None and match["clock"] is not None
 
 
 def is_score_label(label: str, exactly: bool = True) -> bool:

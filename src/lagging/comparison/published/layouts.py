@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from lagging.comparison.published.labels import is_number, is_score_label
+from lagging.comparison.published.labels import S2S, is_number, is_score_label
+from lagging.data.decimals import decimal
 from lagging.data.trees import TreeError, read_json
 from lagging.errors import DataError, Fault, Faults
 from lagging.errors.printable import text_of_field
@@ -23,6 +24,12 @@ LARGEST = 1 << 24
 GAP = re.compile(r"\t|\s{2,}")
 STRING = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+"?+)(?P<key>\s*+:)?')
 VERSION = re.compile(r"(?P<tool>\w++) v?(?P<version>\d[\w+-]*+(?:\.[\w+-]++)*+)")
+
+
+LATENCIES = re.compile(r"LatencyScores\((?P<pairs>[^()]*+)\)")
+QUALITY = re.compile(r"\b(?P<name>\w++) score: *+(?P<value>\S++)")
+PRINTED = re.compile(rf"{LATENCIES.pattern}|\b(?:comet|sacrebleu|bleu) score: ".replace("?P<pairs>", ""), re.IGNORECASE)
+"""Lines that simulstream prints."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,14 @@ def parse(source: Source) -> Sheet:
         _report(sheet, lines)
     elif head == ["metric", "value"]:
         sheet.tool = "OmniSTEval"
-        for number, line in lines[1:]:
+        for (before, _), (number, line) in pairwise(lines):
+            if number > before + 1 and len(_pair(line)) != 2 and sheet.entries:
+                break  # text after the table
             _add_pair(sheet, number, line)
     elif {"system", "metric", "score"} <= set(head):
         _own_table(sheet, lines)
+    elif any(PRINTED.search(line) for _, line in lines):
+        _printed(sheet, lines)
     elif lines:
         _table(sheet, lines)
     return sheet
@@ -167,7 +178,10 @@ def _table(sheet: Sheet, lines: Lines) -> None:
         sheet.fault("score-cells", "the table breaks off", lines[-1][0])
     if not end and not _is_header(lines[-1][1]):
         raise sheet.refusal(lines[0][1].strip()[:40], lines[0][0])
-    sheet.tool = "StreamLAAL" if any("StreamLAAL" in entry.label for entry in sheet.entries) else "SimulEval"
+    labels = [entry.label for entry in sheet.entries]
+    sheet.tool = "StreamLAAL" if any("StreamLAAL" in label for label in labels) else "SimulEval"
+    if any(label in S2S for label in labels):
+        sheet.tool = "Speech-to-Speech-Latency"
     matches = (VERSION.match(line) for _, line in lines)
     sheet.version = next((match["version"] for match in matches if match and match["tool"] == sheet.tool), None)
 
@@ -195,6 +209,26 @@ def _add_columns(sheet: Sheet, above: int, head: str, number: int, values: list[
         sheet.entries += [Entry(name, value, number) for name, value in zip(names, values, strict=True)]
     else:
         sheet.fault("score-cells", f"{len(values)} values below {len(names)} names", number)
+
+
+# ---- what simulstream prints -----------------------------------------------------------------------------------
+
+
+def _printed(sheet: Sheet, lines: Lines) -> None:
+    """`LatencyScores(ideal_latency=2.53, …)`, in seconds, and lines like `comet score: 0.83`, among other lines."""
+    sheet.tool = "simulstream"
+    for number, line in lines:
+        if latencies := LATENCIES.search(line):
+            for pair in latencies["pairs"].split(","):
+                name, _, value = (part.strip() for part in pair.partition("="))
+                seconds = decimal(value)
+                if not name or (seconds is None and value != "None"):
+                    sheet.fault("bad-score", f"{name}: {value[:40]}", number)
+                elif seconds is not None:
+                    sheet.entries.append(Entry(name, round(1000 * seconds, 6), number))
+        elif quality := QUALITY.search(line):
+            name = quality["name"].lower()
+            sheet.entries.append(Entry("COMET" if name == "comet" else name, quality["value"], number))
 
 
 # ---- JSON: SimulEval 1.0, and objects of numbers ---------------------------------------------------------------

@@ -122,6 +122,9 @@ def _system_columns(system: Analysis, metrics: Sequence[Metric], rows: Ints) -> 
         for clock in system.clocks[1:]:
             late = system.schedule(clock).g.take(rows).by_token(lambda e, g: e - g, g)
             columns[clock] = "steps" if clock == "queue" and _stepwise(system) else deltas(late, scale)
+        if system.run.first_times is not None:
+            first = system.schedule("first").g.take(rows)
+            columns["first"] = deltas(first.by_token(lambda f, g: f - g, g), scale)
     else:
         columns |= {"tokens": system.run.delays.lengths[rows].tolist()}
     columns["values"] = {name: round_column(column, DIGITS[unit]) for name, (column, unit) in values.items()}

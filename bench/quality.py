@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What quality costs: BLEU, chrF, chrF++, TER and WER beside sacreBLEU's and jiwer's, in one process and one run.
+
+    python bench/quality.py                    # 100 000 segments, TER on 1 000: several minutes, most of it sacreBLEU's
+    python bench/quality.py --segments 20000
+    python bench/quality.py --quick            # shows that it runs, the numbers mean nothing
+
+CPU time of this process, best of `--rounds`, for 100 000 segments: TER is measured on fewer, and scaled. Segments have 25
+words on average; a hypothesis is its reference with words left out, replaced and moved, and with punctuation. Where both
+give a value, the values are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import jiwer
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+import lagging
+
+COUNT = 100_000
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+GOALS = {"BLEU": 5, "chrF": 4}
+Texts = Sequence[str]
+
+
+def make_texts(count: int) -> tuple[list[str], list[str]]:
+    """Hypotheses and references; the same for one count every time."""
+    dice = random.Random(0)
+    words = ["".join(dice.choices(LETTERS, k=dice.randint(2, 9))) for _ in range(20_000)]
+    weights = [1 / rank for rank in range(1, len(words) + 1)]
+    hypotheses, references = [], []
+    for _ in range(count):
+        text = dice.choices(words, weights, k=dice.randint(5, 45))
+        text[-1] += "."
+        if len(text) > 12:
+            text[dice.randrange(len(text) - 1)] += ","
+        references.append(" ".join(text))
+        written = [word if dice.random() > 0.2 else dice.choice(words) for word in text if dice.random() > 0.1]
+        start = dice.randrange(len(written) + 1)
+        hypotheses.append(" ".join(written[start:] + written[:start] if dice.random() < 0.3 else written))
+    return hypotheses, references
+
+
+def jiwer_wer(hypotheses: Texts, references: Texts) -> float:
+    """WER by jiwer, in percent."""
+    return 100 * float(jiwer.wer(list(references), list(hypotheses)))
+
+
+PEERS: dict[str, Callable[[Texts, Texts], float]] = {
+    "BLEU": lambda h, r: BLEU().corpus_score(h, [r]).score,
+    "chrF": lambda h, r: CHRF().corpus_score(h, [r]).score,
+    "chrF++": lambda h, r: CHRF(word_order=2).corpus_score(h, [r]).score,
+    "TER": lambda h, r: TER().corpus_score(h, [r]).score,
+    "WER": jiwer_wer,
+}
+
+
+def measure(function: Callable[[], float], rounds: int) -> tuple[float, float]:
+    """The value, and the fewest seconds of CPU."""
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.process_time()
+        value = function()
+        best = min(best, time.process_time() - start)
+    return value, best
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--segments", type=int, default=COUNT, help="number of segments")
+    parser.add_argument("--ter-segments", type=int, default=1000, help="number of segments for TER")
+    parser.add_argument("--rounds", type=int, default=1, help="number of rounds, of which the best counts")
+    parser.add_argument("--metrics", default=",".join(PEERS), help="names with commas between")
+    parser.add_argument("--quick", action="store_true", help="a few segments")
+    options = parser.parse_args()
+    most = 200 if options.quick else options.segments
+    hypotheses, references = make_texts(most)
+    print(f"CPU seconds for {COUNT:,} segments, measured on {most:,}".replace(",", " "))
+    print(f"{'':8}{'lagging':>10}{'peer':>10}{'ratio':>8}  {'peer':10}{'goal':>6}  values")
+    for name in options.metrics.split(","):
+        n = min(most, options.ter_segments) if name == "TER" else most
+        ours, theirs = hypotheses[:n], references[:n]
+
+        def score(name: str = name, ours: Texts = ours, theirs: Texts = theirs) -> float:
+            return lagging.score(lagging.Run.from_texts(ours, reference=theirs), [name])[name].value
+
+        lagging.score(lagging.Run.from_texts(["a"], reference=["a"]), [name])  # what is imported once is not measured
+        value, mine = measure(score, options.rounds)
+        peer, other = measure(lambda name=name, h=ours, r=theirs: PEERS[name](h, r), options.rounds)  # type: ignore[misc]
+        goal = f"≥ {GOALS[name]}×" if name in GOALS else ""
+        missed = " MISSED" if name in GOALS and other / mine < GOALS[name] and not options.quick else ""
+        same = "equal" if abs(value - peer) < 1e-9 else f"DIFFERENT: {value} and {peer}"
+        tool = "jiwer" if name == "WER" else "sacreBLEU"
+        scale = COUNT / n
+        print(
+            f"{name:8}{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×  {tool:10}{goal:>6}  {same}{missed}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent: a model and a policy, for many sentences at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from lagging.agents.hf.policies import Hypothesis, Policy, View, make_policy
+from lagging.agents.hf.words import Words
+from lagging.agents.loading import folder_hashes, parse_value
+from lagging.agents.protocol import DONE, Answer, State, Write
+from lagging.errors import UsageError, did_you_mean, optional
+
+if TYPE_CHECKING:
+    from lagging.agents.hf.models import Model
+
+__all__ = ["Translator", "from_name"]
+
+MODEL_OPTIONS = {
+    "template": str, "source_language": str, "target_language": str, "task": str, "spaces": bool, "source_spaces": bool,
+    "max_tokens": int, "layer": int, "device": str, "threads": int, "revision": str,
+}  # fmt: skip
+"""Options that are not the policy's, and their types."""
+
+
+@dataclass
+class _Memory:
+    """What is kept of a sentence: what the policy sees, the tokens that were written, and how much had been read."""
+
+    view: View = field(default_factory=View)
+    tokens: tuple[int, ...] = ()
+    heard: int = 0
+
+
+class Translator:
+    """An agent that asks a model after each read, and writes what the policy says.
+
+    Args:
+        model: see `lagging.agents.hf.models`.
+        policy: see `lagging.agents.hf.policies`.
+        spaces: whether the target language has spaces between words; if not, it is written by characters.
+        identity: what decides the output, for `run.json`.
+    """
+
+    chunkwise = True
+
+    def __init__(
+        self, model: Model, policy: Policy, *, spaces: bool = True, identity: Mapping[str, str] | None = None
+    ) -> None:
+        self.model, self.policy_, self.source = model, policy, model.kind
+        self._words, self.identity = Words(model.tokenizer, spaces), dict(identity or {})
+
+    def policies(self, states: Sequence[State]) -> list[Answer]:
+        """What to write now in each of these sentences."""
+        answers: list[Answer] = [None] * len(states)
+        asked = []
+        for i, state in enumerate(states):
+            if self._hears(state) and (state.finished or self.policy_.asks(state.memory.view)):
+                asked.append(i)
+            elif state.finished and not len(state.source):
+                answers[i] = DONE
+        for i, candidates in zip(asked, self._ask([states[i] for i in asked]), strict=True):
+            answers[i] = self._answer(states[i], candidates)
+        return answers
+
+    def _hears(self, state: State) -> bool:
+        """Note what has been read; whether there is anything."""
+        if state.memory is None:
+            state.memory = _Memory()
+        memory, size = state.memory, len(state.source)
+        if size != memory.heard:
+            memory.view.units = memory.view.units + 1 if self.source == "speech" else size
+            memory.heard = size
+        return size > 0
+
+    def _ask(self, states: Sequence[State]) -> list[list[Hypothesis]]:
+        """The hypotheses of the model for each sentence."""
+        from lagging.agents.hf.models import Request
+
+        if not states:
+            return []
+        requests = []
+        for state in states:
+            view, tokens = state.memory.view, state.memory.tokens
+            limit = None if state.finished else self.policy_.limit(view)
+
+            def enough(made: Sequence[int], limit: int | None = limit, written: int = len(tokens)) -> bool:
+                return limit is not None and len(self._words.ends(made, written, ended=False)) >= limit
+
+            requests.append(Request(state.source, tokens, enough, state.sample_rate))
+        if self.policy_.beams > 1:
+            return [self.model.beam(request, self.policy_.beams) for request in requests]
+        return [[one] for one in self.model.greedy(requests, self.policy_.attends)]
+
+    def _answer(self, state: State, candidates: Sequence[Hypothesis]) -> Answer:
+        """What the policy takes of the hypotheses, as text of complete words."""
+        memory: _Memory = state.memory
+        view, before = memory.view, self._words.text(memory.tokens)
+        if state.finished:
+            return Write(self._words.text(candidates[0].tokens)[len(before) :], finished=True)
+        agreed = self.policy_.agreed(view, candidates)
+        whole = next(one for one in candidates if one.tokens[: len(agreed)] == agreed)
+        ends = [end for end in self._words.ends(whole.tokens, view.written, whole.ended) if end <= len(agreed)]
+        ends = ends[: self.policy_.limit(view)]
+        if not ends:
+            return None
+        memory.tokens = agreed[: ends[-1]]
+        view.written, view.words = ends[-1], view.words + len(ends)
+        return Write(self._words.text(memory.tokens)[len(before) :])
+
+
+def from_name(name: str, options: Mapping[str, str]) -> Translator:
+    """The agent of `lagging run hf:NAME --policy POLICY`.
+
+    Args:
+        name: a folder, or the name of a model on the hub that the cache or the network serves.
+        options: `policy`, its options, and those of `MODEL_OPTIONS`, as text.
+
+    Raises:
+        UsageError: an option does not exist, has a wrong value, or does not go with the model.
+        MissingExtraError: transformers is not installed.
+    """
+    policy_name = options.get("policy")
+    given: dict[str, Any] = {
+        key: text if MODEL_OPTIONS.get(key) is str else parse_value(text)
+        for key, text in options.items()
+        if key != "policy"
+    }
+    if policy_name is None:
+        raise UsageError("a model needs a policy\n  fix: give --policy wait-k, local-agreement, hold, alignatt, …")
+    for key, kind in MODEL_OPTIONS.items():
+        if key in given and type(given[key]) is not kind:
+            raise UsageError(f"{key} is {'true or false' if kind is bool else 'a whole number'}, but got {given[key]}")
+    if given.get("max_tokens", 1) < 1 or given.get("threads", 1) < 1:
+        raise UsageError("max_tokens and threads are whole numbers from 1 on")
+    mine = {key: given.pop(key) for key in MODEL_OPTIONS if key in given}
+    policy = make_policy(policy_name, given)
+    spaces = mine.pop("spaces", True)
+    optional("torch", "hf")
+    optional("transformers", "hf")
+    model, identity = load(name, policy.attends, **mine)
+    if policy.attends:
+        model.check_attention()
+    return Translator(model, policy, spaces=spaces, identity=identity)
+
+
+@lru_cache(maxsize=1)
+def load(name: str, attends: bool, **options: Any) -> tuple[Model, dict[str, str]]:
+    """A model, and what identifies it; the last one is kept, so that the settings of a grid share it.
+
+    Raises:
+        UsageError: there is no such model, or it is of no kind that translates.
+    """
+    import torch
+    import transformers
+    from transformers.models.auto import modeling_auto as auto
+
+    from lagging.agents.hf.models import Causal, EncoderDecoder, Speech
+
+    transformers.utils.logging.disable_progress_bar()  # the run has one of its own
+    device, revision = options.pop("device", "cpu"), options.pop("revision", None)
+    languages = {key: options.pop(key, None) for key in ("source_language", "target_language", "task")}
+    if (threads := options.pop("threads", None)) is not None:
+        torch.set_num_threads(threads)
+    how = {"revision": revision} if revision else {}
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, **how)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **how)
+        kind = config.model_type
+        if kind == "whisper":
+            maker = transformers.AutoModelForSpeechSeq2Seq
+        elif kind in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and config.is_encoder_decoder:
+            maker = transformers.AutoModelForSeq2SeqLM
+        elif kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+            maker = transformers.AutoModelForCausalLM
+        else:
+            raise UsageError(f"{name} is a {kind} model, which is neither encoder–decoder, causal nor Whisper")
+        eager = {"attn_implementation": "eager"} if attends else {}
+        network = maker.from_pretrained(name, **how, **eager).to(torch.device(device)).eval()
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        if isinstance(error, UsageError):
+            raise
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UsageError(
+            f"cannot load the model {name}: {first}\n  fix: give a folder, or a name on the hub."
+        ) from None
+    model: Model
+    if maker is transformers.AutoModelForSpeechSeq2Seq:
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(name, **how)
+        model = Speech(network, tokenizer, extractor, start=_start(network, tokenizer, languages), **options)
+    elif maker is transformers.AutoModelForSeq2SeqLM:
+        model = EncoderDecoder(network, tokenizer, start=_start(network, tokenizer, languages), **options)
+    else:
+        if "template" not in options:
+            raise UsageError(
+                "a causal language model needs a prompt with the source in it\n"
+                "  fix: give -a 'template=German: {source} English:'."
+            )
+        model = Causal(network, tokenizer, **options)
+    identity = folder_hashes(name) or {"revision": str(getattr(network.config, "_commit_hash", None) or revision)}
+    identity |= {"device": device, "dtype": str(network.dtype), "generation": json.dumps(model.settings)}
+    return model, identity
+
+
+def _start(network: Any, tokenizer: Any, languages: Mapping[str, str | None]) -> list[int]:
+    """The tokens that a translation begins with: the start, and the language where the model has one.
+
+    Raises:
+        UsageError: the model does not know the language.
+    """
+    source, target = languages["source_language"], languages["target_language"]
+    config = network.generation_config
+    first = config.decoder_start_token_id
+    if first is None:
+        first = network.config.decoder_start_token_id
+    if network.config.model_type == "whisper":
+        if hasattr(tokenizer, "set_prefix_tokens"):
+            tokenizer.set_prefix_tokens(
+                language=source, task=languages["task"] or "translate", predict_timestamps=False
+            )
+            return list(tokenizer.prefix_tokens)
+        return [first]
+    if source is not None:
+        tokenizer.src_lang = source
+    if target is None:
+        forced = config.forced_bos_token_id
+        return [first] if forced is None else [first, forced]
+    known = tokenizer.get_vocab()
+    for name in (target, f"__{target}__"):  # as NLLB and mBART have it, or M2M
+        if name in known:
+            return [first, known[name]]
+    codes = [word.strip("_") for word in tokenizer.all_special_tokens]
+    raise UsageError(f"the model has no language {target!r}.{did_you_mean(target, codes)}")

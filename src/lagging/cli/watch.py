@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lagging watch`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from lagging.cli.messages import Messages, emit, has_colour, terminal_width
+from lagging.cli.options import message_options
+from lagging.errors import UsageError
+
+__all__ = ["command"]
+
+
+@click.command("watch")
+@click.argument("logs", nargs=-1, required=True, metavar="PATH…")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.05),
+    metavar="SECONDS",
+    help="Seconds between two looks at the log: 1 on a terminal; in a pipe, one look is the default.",
+)
+@click.option("--once", is_flag=True, help="Look once, and end.")
+@message_options
+def command(logs: tuple[str, ...], every: float | None, once: bool, messages: Messages) -> None:
+    """Show the lag of logs that are being written: event streams, such as those of lagging.Meter.
+
+    A path is a file, or a folder whose files are shown one by one. Ctrl-C ends it.
+
+    \b
+    lagging watch live.stream.jsonl            a table that is drawn again every second
+    lagging watch logs/ --every 10 | tee FILE  a table every ten seconds, one below the other
+    """
+    from lagging.meter.growing import GrowingLog, find_logs
+    from lagging.render.watch import live_table
+
+    known: dict[Path, GrowingLog] = {}
+    terminal = sys.stdout.isatty()
+    once = once or (every is None and not terminal)
+    while True:
+        for path in logs:
+            for file in find_logs(path):
+                known.setdefault(file, GrowingLog(file)).read()
+        shown = [log for log in known.values() if log.recordings or log.measured.counts]
+        silent = [log for log in known.values() if log.unread and log not in shown]
+        if silent and not shown:
+            raise UsageError(
+                f"{silent[0].path} is no event stream, and `lagging watch` shows nothing else\n"
+                "  fix: `lagging score` reads logs of other formats."
+            )
+        if terminal and not once:
+            click.clear()
+        if shown:
+            emit(live_table([log.snapshot() for log in shown], width=terminal_width(), colour=has_colour()))
+        elif once:
+            messages.print("nothing has been written yet")
+        if once:
+            return
+        time.sleep(1.0 if every is None else every)

@@ -97,6 +97,7 @@ PUBLIC_MODULES = (
     "lagging.agents.criteria",
     "lagging.agents.hf",
     "lagging.agents.simuleval",
+    "lagging.agents.simulstream",
     "lagging.scoring.columns",
     "lagging.comparison.pairs",
     "lagging.curves",

@@ -25,9 +25,7 @@ def show(text: str, *args: str, code: int = 0) -> None:
 def main() -> None:
     """Score, inspect, compare, report, validate."""
     quiet = ("-q", "--no-signatures")
-    show(
-        "Six systems on the same sentences: how late, how good, and is it sound?", "score", *SYSTEMS, "--audit", *quiet
-    )
+    show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS, "--audit", *quiet)
     show("One sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7", "-q")
     pair = ("base=wait-5", "new=adaptive")
     show("Is the adaptive system better than wait-5?", "compare", *pair, "-m", "AL,DAL,BLEU", *quiet)

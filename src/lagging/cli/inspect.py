@@ -91,11 +91,10 @@ def command(
     """
     name, path = parse_system(log)
     cutting.check()
-    run = (
-        Log(path, options, name, cutting).read()
-        if cutting.requested
-        else Run.concat(list(scan_log(path, options, name=name)))
-    )
+    if cutting.requested:
+        run = Log(path, options, name, cutting).read()
+    else:
+        run = Run.concat(list(scan_log(path, options, name=name)))
     counting = named_convention(convention)
     messages.announce(run)
     messages.print_notes(run.notes if messages.verbose else (), run.name)

@@ -177,8 +177,11 @@ def test_a_stream_is_cut_like_any_other(run, talk) -> None:
     assert "in which segment of a recording something was erased" in done.err
     done = run("report", "talk.jsonl", *files, "-o", "talk.html")
     assert done.code == 0, done.err
-    done = run("inspect", "talk.jsonl", *files)
+    done = run("resegment", "talk.jsonl", *files, "-o", "cut.jsonl")
     assert done.code == 0, done.err
+    done = run("inspect", "cut.jsonl", "-i", "0")
+    assert done.code == 0, done.err
+    assert "first shown" in done.out
 
 
 def test_lengths_of_the_source(run, talk) -> None:
@@ -205,3 +208,16 @@ def test_times_that_look_like_seconds_are_noted(run, talk) -> None:
     (talk / "short.jsonl").write_text(lines({"time": 1.5, "text": "a", "mode": "append"}))
     assert "TIMES BELOW 100 MS" in run("score", "short.jsonl").err
     assert "TIMES BELOW 100 MS" not in run("score", "talk.jsonl").err
+
+
+def test_words_may_be_spoken_after_the_last_update(run, talk) -> None:
+    """The length of a stream is a stand-in, unless it is given."""
+    (talk / "talk.tsv").write_text("0.1\t0.9\tguten\n1.0\t1.8\tTag\n4.5\t4.9\txyz\n", "utf-8")
+    words = ["--word-times", "talk.tsv", "-m", "WordLag,WordsMatched", "-f", "json"]
+    done = run("score", "talk.jsonl", *words)
+    assert done.code == 0, done.err
+    lag, matched = json.loads(done.out)["scores"]
+    assert (lag["score"], matched["score"]) == ((100 + 200) / 2, 2 / 3)
+    done = run("score", "talk.jsonl", *words, "--source-length", "4000")
+    assert done.code == 1
+    assert "xyz begins at 4.5 s, the source ends at 4 s" in done.err

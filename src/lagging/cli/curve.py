@@ -143,7 +143,7 @@ def command(
     messages: Messages,
     options: ReadOptions,
 ) -> None:
-    """Quality against latency, for systems at several settings.
+    """Show quality against latency for systems at several settings.
 
     A system is NAME=GLOB, in quotes, or several arguments of one name; a setting is called by what differs in the
     paths. All settings are scored on the segments that all of them have, with intervals on the same resamples. With -o

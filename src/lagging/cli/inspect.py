@@ -57,7 +57,11 @@ LONG = 100
 )
 @click.option("--all", "every", is_flag=True, help="Show every token of a long segment.")
 @convention_option
-@click.option("--width", type=click.IntRange(40, 10_000), help="Columns to draw in; the terminal's if not given.")
+@click.option(
+    "--width",
+    type=click.IntRange(40, 10_000),
+    help="Width of the drawing, in columns; that of the terminal if not given.",
+)
 @output_option
 @cutting_options
 @word_options

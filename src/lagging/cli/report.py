@@ -74,7 +74,7 @@ def command(
     messages: Messages,
     options: ReadOptions,
 ) -> None:
-    """One page about some systems, as a file that needs nothing else: health, comparison, figures, timelines.
+    """Write one page about several systems, as a file that needs nothing else: health, comparison, figures, timelines.
 
     It opens from disk, without a network. The same logs give the same bytes.
 

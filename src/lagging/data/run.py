@@ -87,7 +87,7 @@ class Run:
         steps: the step that wrote each target token, from 0.
         queue_times, omnisteval_times, fbk_times, fbk1_times: of segments cut from a stream, the time of each target
             token on the clock of that name, worked out on the whole recording before it was cut.
-        first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.stream`.
+        first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.revisions`.
         compute_share, recording_share: of segments cut from a stream, their parts of the computing time and of the
             length of their recording, in ms, by their own lengths.
         erased, gone, revisions: target tokens deleted again, over all revisions; those of them that the revised text

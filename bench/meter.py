@@ -14,19 +14,28 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import lagging
 
 WORDS = 20
 
 
-def per_call(function: Callable[[], object], calls: int = 1) -> float:
-    """Microseconds per call."""
+def once(function: Callable[[], object]) -> float:
+    """Microseconds of one call."""
     begin = time.perf_counter()
     function()
-    return (time.perf_counter() - begin) / calls * 1e6
+    return (time.perf_counter() - begin) * 1e6
+
+
+def repeat(method: Callable[[Any], None], arguments: Sequence[float | str]) -> float:
+    """Microseconds of as many calls as there are arguments."""
+    begin = time.perf_counter()
+    for argument in arguments:
+        method(argument)
+    return (time.perf_counter() - begin) * 1e6
 
 
 def calls(meter: lagging.Meter, utterances: int) -> dict[str, float]:
@@ -35,12 +44,12 @@ def calls(meter: lagging.Meter, utterances: int) -> dict[str, float]:
     texts = [" ".join(["Wort"] * n) for n in range(1, WORDS + 1)]
     for number in range(utterances):
         utterance = meter.utterance()
-        spent["heard"] += per_call(lambda u=utterance: [u.heard(20) for _ in range(WORDS)])
+        spent["heard"] += repeat(utterance.heard, [20.0] * WORDS)
         if number % 2:
-            spent["wrote"] += per_call(lambda u=utterance: [u.wrote(" Wort") for _ in range(WORDS)])
+            spent["wrote"] += repeat(utterance.wrote, [" Wort"] * WORDS)
         else:
-            spent["shows"] += per_call(lambda u=utterance: [u.shows(text) for text in texts])
-        spent["ended"] += per_call(utterance.ended)
+            spent["shows"] += repeat(utterance.shows, texts)
+        spent["ended"] += once(utterance.ended)
     number_of = {"heard": WORDS * utterances, "wrote": WORDS * (utterances // 2), "ended": utterances}
     number_of["shows"] = WORDS * utterances - number_of["wrote"]
     return {name: total / number_of[name] for name, total in spent.items()}
@@ -86,7 +95,7 @@ def main() -> None:
     meter = lagging.Meter()
     calls(meter, utterances)
     meter.snapshot()
-    lines += [f"{'snapshot()':<28}{per_call(meter.snapshot):>10.1f}"]
+    lines += [f"{'snapshot()':<28}{once(meter.snapshot):>10.1f}"]
     seconds, whole = together(8, each)
     lines += [f"8 threads × {each:,} calls: {seconds:.1f} s, {'nothing lost' if whole else 'CALLS WERE LOST'}"]
     print("\n".join(lines))

@@ -25,7 +25,8 @@ PAGES = {ROOT / "README.md": ROOT / "examples" / "data"}
 PAGES |= dict.fromkeys(sorted((ROOT / "docs").glob("*.md")), ROOT / "docs" / "data")
 for name in ("compare", "curve", "disagreement", "report"):  # more sentences, so that something is significant
     PAGES[ROOT / "docs" / f"{name}.md"] = ROOT / "examples" / "data"
-PAGES[ROOT / "docs" / "agents.md"] = ROOT / "examples"
+for name in ("agents", "hf"):
+    PAGES[ROOT / "docs" / f"{name}.md"] = ROOT / "examples"
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 

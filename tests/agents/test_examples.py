@@ -96,6 +96,10 @@ def test_retranslation_on_the_data():
     revised = [i for i, count in enumerate(run.erased) if count > 0]
     assert 3 <= len(revised) < 40  # some sentences have a participle at the end, and most do not
     assert lagging.score(run, ["NormalizedErasure"])["NormalizedErasure"].value > 0
+    assert run.first_times is not None
+    assert (run.first_times.values <= run.delays.values).all()
+    first, stable = lagging.score(run, ["DAL(clock=first)", "DAL(clock=stable)"])
+    assert first.value <= stable.value
 
 
 @pytest.mark.parametrize("k", [1, 2, 9])

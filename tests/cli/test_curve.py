@@ -238,7 +238,7 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("--bands", "iwslt26", "runs/k1"), "about the figure"),
         (("--family", "x", "runs/k1"), "give --published too"),
         (("--at-latency", "soon", "runs/k1"), "takes a number"),
-        (("--at-latency", "3s", "runs/k1"), "these latencies are in token"),
+        (("--at-latency", "3s", "runs/k1"), "this is counted in tokens, and not in time"),
         (("--latency", "DALL", "runs/k1"), "Did you mean DAL?"),
         (("--latency", "TER", "runs/k1"), "TER is no latency: it is not about time"),
         (("--latency", "Segments", "runs/k1"), "Segments is no latency: lower is not better"),
@@ -258,7 +258,7 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("runs/k1", "-o", "x.gif"), "cannot write a figure to x.gif: figures end in .pdf, .svg, .png"),
         (("runs/k1", "-o", "x.jpeg"), "cannot write a figure to x.jpeg"),
         (("--at-quality", "nan", "runs/k1"), "the quality of a curve must be a finite number, but is nan"),
-        (("--published", "table.csv", "--unit", "ms", "--at-latency", "3"), "write 3s or 3ms"),
+        (("--published", "table.csv", "--unit", "ms", "--at-latency", "3h"), "a number, such as 2.5, 5s or 3000ms"),
         (
             ("--published", "table.csv", "--unit", "ms", "--family", "sys"),
             "no column 'sys' that names rows; there are: system",
@@ -345,14 +345,15 @@ def test_help_has_its_examples_below_each_other(run) -> None:
     assert "\n  lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --against AL,DAL\n" in out
 
 
-def test_a_latency_without_a_unit_is_counted_as_the_logs_are(run, runs) -> None:
+def test_a_latency_without_a_unit_is_in_that_of_the_table(run, runs) -> None:
     Path("table.csv").write_text("system,setting,AL,BLEU\na,1,1000,20\na,2,3000,30\n")
-    _, out, _ = run("curve", "--published", "table.csv", "--unit", "ms", "--at-latency", "2s", "-f", "json")
-    assert json.loads(out)["at_latency"][0]["quality"] == 25
+    for two in ("2s", "2000ms", "2"):
+        _, out, _ = run("curve", "--published", "table.csv", "--unit", "ms", "--at-latency", two, "-f", "json")
+        assert json.loads(out)["at_latency"][0]["quality"] == 25
     Path("speech.log").write_text(
         '{"index": 0, "delays": [900.0, 1000.0], "source_length": 1000.0, "prediction": "a b", "reference": "a b"}\n'
     )
     _, out, _ = run(
-        "curve", "b=speech.log", "--published", "table.csv", "--unit", "ms", "--at-latency", 2000, "-f", "json"
+        "curve", "b=speech.log", "--published", "table.csv", "--unit", "ms", "--at-latency", 2, "-f", "json"
     )
     assert [at["quality"] for at in json.loads(out)["at_latency"] if at["system"] == "a"] == [25]

@@ -29,7 +29,9 @@ def ids(out: str) -> list[int]:
 def test_shards_become_one(run, shards) -> None:
     code, out, err = run("convert", "a.jsonl", "b.jsonl", "-o", "-", "--to", "jsonl")
     assert (code, ids(out)) == (0, [0, 1, 3])
-    assert err.splitlines()[1:] == [
+    first, recognised, last = err.splitlines()
+    assert recognised.startswith("a: JSON lines")
+    assert [first, last] == [
         "note: a: index gap: 1 of the indices between 0 and 3 are missing: is the log complete?",
         "note: a: duplicate: 1 segment (0): the same line again: kept once",
     ]

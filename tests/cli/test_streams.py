@@ -39,9 +39,24 @@ STREAMS = {
     "updates": (
         lines(
             {"update_idx": 0, "audio_processed_ms": 960.0, "wallclock_elapsed_ms": 1100.5, "translation_text": "Gut"},
-            {"update_idx": 1, "audio_processed_ms": 1920.0, "wallclock_elapsed_ms": 2100, "translation_text": "Guten M"},
-            {"update_idx": 2, "audio_processed_ms": 2880.0, "wallclock_elapsed_ms": 3000, "translation_text": "Guten T"},
-            {"update_idx": 3, "audio_processed_ms": 3840.0, "wallclock_elapsed_ms": 4000, "translation_text": "Guten M"},
+            {
+                "update_idx": 1,
+                "audio_processed_ms": 1920.0,
+                "wallclock_elapsed_ms": 2100,
+                "translation_text": "Guten M",
+            },
+            {
+                "update_idx": 2,
+                "audio_processed_ms": 2880.0,
+                "wallclock_elapsed_ms": 3000,
+                "translation_text": "Guten T",
+            },
+            {
+                "update_idx": 3,
+                "audio_processed_ms": 3840.0,
+                "wallclock_elapsed_ms": 4000,
+                "translation_text": "Guten M",
+            },
         ),
         {"prediction": "Guten M", "delays": [1920, 3840], "first": [1920, 1920], "erased": 3, "elapsed": [2100, 4000]},
     ),
@@ -96,7 +111,13 @@ def test_from_a_file_to_scores_a_timeline_and_back(name, run, tmp_path, monkeypa
     dialect = name.split()[0]
     delays, elapsed = expected["delays"], expected.get("elapsed")
 
-    metrics = ["DAL", "TL", "ETL", "NormalizedErasure", *(["DAL(clock=elapsed)", "DAL(clock=queue)"] if elapsed else [])]
+    metrics = [
+        "DAL",
+        "TL",
+        "ETL",
+        "NormalizedErasure",
+        *(["DAL(clock=elapsed)", "DAL(clock=queue)"] if elapsed else []),
+    ]
     done = run("score", "talk.txt", "-m", ",".join(metrics), "-f", "json")
     assert done.code == 0, done.err
     assert f"event stream of the dialect {dialect}" in done.err
@@ -156,12 +177,17 @@ def test_a_stream_is_cut_like_any_other(run, talk) -> None:
     assert "in which segment of a recording something was erased" in done.err
     done = run("report", "talk.jsonl", *files, "-o", "talk.html")
     assert done.code == 0, done.err
-    done = run("inspect", "talk.jsonl", *files)
+    done = run("resegment", "talk.jsonl", *files, "-o", "cut.jsonl")
     assert done.code == 0, done.err
+    done = run("inspect", "cut.jsonl", "-i", "0")
+    assert done.code == 0, done.err
+    assert "first shown" in done.out
 
 
 def test_lengths_of_the_source(run, talk) -> None:
-    given = json.loads(run("score", "talk.jsonl", "-m", "DAL", "-f", "json", "--source-length", "5000").out)["scores"][0]
+    given = json.loads(run("score", "talk.jsonl", "-m", "DAL", "-f", "json", "--source-length", "5000").out)["scores"][
+        0
+    ]
     taken = json.loads(run("score", "talk.jsonl", "-m", "DAL", "-f", "json").out)["scores"][0]
     g = [1000, 2000, 2000, 3000, 4000]
     assert given["score"] == lagging.dal(g, source_length=5000)
@@ -182,3 +208,16 @@ def test_times_that_look_like_seconds_are_noted(run, talk) -> None:
     (talk / "short.jsonl").write_text(lines({"time": 1.5, "text": "a", "mode": "append"}))
     assert "TIMES BELOW 100 MS" in run("score", "short.jsonl").err
     assert "TIMES BELOW 100 MS" not in run("score", "talk.jsonl").err
+
+
+def test_words_may_be_spoken_after_the_last_update(run, talk) -> None:
+    """The length of a stream is a stand-in, unless it is given."""
+    (talk / "talk.tsv").write_text("0.1\t0.9\tguten\n1.0\t1.8\tTag\n4.5\t4.9\txyz\n", "utf-8")
+    words = ["--word-times", "talk.tsv", "-m", "WordLag,WordsMatched", "-f", "json"]
+    done = run("score", "talk.jsonl", *words)
+    assert done.code == 0, done.err
+    lag, matched = json.loads(done.out)["scores"]
+    assert (lag["score"], matched["score"]) == ((100 + 200) / 2, 2 / 3)
+    done = run("score", "talk.jsonl", *words, "--source-length", "4000")
+    assert done.code == 1
+    assert "xyz begins at 4.5 s, the source ends at 4 s" in done.err

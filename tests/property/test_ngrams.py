@@ -83,7 +83,7 @@ def assert_same_statistics(pairs, names=COUNTED):
             assert scores[name].value == SCORERS[name]._compute_score_from_stats(total).score
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(PAIRS)
 @example([("", "a"), ("a", "a"), (".", "."), ("<ski<skipped>pped>\n", "<skipped>"), ("a-<skipped>\nb", "a-\nb c")])
 @example([("1.,2 a.,5 ..,3", "1 . ,2 a . ,5"), ("5-3 - -5", "5 - 3"), ("&amp;quot;", '"')])
@@ -107,6 +107,7 @@ def test_the_size_of_a_batch_changes_nothing(pairs, tokens, segments):
         assert_same_statistics(pairs, ("BLEU(tok=13a)", "chrF++"))
 
 
+@pytest.mark.slow
 def test_segments_with_more_distinct_tokens_than_a_key_holds():
     """40 000 words, or 3 000 distinct characters, in one segment; beside short ones, and by itself."""
     words = " ".join(f"w{n % 39_000}" for n in range(40_000))
@@ -127,6 +128,7 @@ def test_a_lexicon_that_is_emptied_changes_nothing(monkeypatch):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_every_statistic_of_real_logs_is_that_of_sacrebleu(data):
     judged = 0
     for path in sorted(path for path in data.rglob("*") if path.is_file()):
@@ -161,7 +163,7 @@ def shifted_texts(draw):
     return hypothesis, reference
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(shifted_texts())
 @example((list("bcda"), list("abcde")))
 @example(([], list("ab")))

@@ -50,6 +50,13 @@ def printed(name, *options, cwd):
     return ran.stdout
 
 
+def test_the_benchmark_of_quality_prints_its_table(tmp_path):
+    out = printed("quality.py", "--quick", cwd=tmp_path)
+    for row in ("BLEU", "chrF", "chrF++", "TER", "WER", "≥ 5×", "jiwer", "equal"):
+        assert row in out
+    assert "DIFFERENT" not in out
+
+
 def test_the_benchmark_of_kernels_prints_its_table(tmp_path):
     out = printed("kernels.py", "--quick", cwd=tmp_path)
     for row in ("rows into rectangles", "ATD", "six averages", "the six together", "≤ 50", "together ÷ np.sum"):
@@ -96,3 +103,9 @@ def test_the_page_says_what_did_not_run(tmp_path):
     assert "so far\n\nNOT RUN: no such peer" in said
     assert {"scoring", "kernels", "growth", "atd", "comparing"} <= set(page.scripts())
     assert not {"page", "streams", "numerics"} & set(page.scripts())
+
+
+def test_the_benchmark_of_the_meter_loses_no_call(tmp_path):
+    out = printed("meter.py", "--quick", cwd=tmp_path)
+    for row in ("heard()", "wrote()", "shows()", "ended()", "snapshot()", "calls: ", "nothing lost"):
+        assert row in out

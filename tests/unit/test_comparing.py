@@ -176,8 +176,8 @@ def test_identical_systems_do_not_differ(test) -> None:
         assert (pair.wins, pair.ties, pair.losses) == (0, 30, 0)
     assert found.letters == {m: {"base": "a", "copy": "a"} for m in found.metrics}
     assert str(found.together("base", "copy")) == (
-        "copy, compared with base, is the same in AL and the same in BLEU; it is not worse in any of these metrics in "
-        f"100.0 % of {B} resamples"
+        "copy, compared with base, is the same in AL and the same in BLEU; it is at least as good in both in "
+        f"100 % of {B} resamples"
     )
 
 
@@ -368,7 +368,15 @@ def pair_of(low: float, high: float, p: float, name: str = "AL"):
         ("AL", -600, 300, 0.4, 0, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
         ("AL", -600, 300, 0.4, 200, "not clearly better or worse in AL (difference -0.60 to 0.30 s, p = 0.4)"),
         ("AL", -600, 300, 0.4, 300, "not worse in AL by more than 0.30 s (difference -0.60 to 0.30 s)"),
-        ("AL", -600, -300, 0.2, 0, "not clearly better or worse in AL (difference -0.60 to -0.30 s, p = 0.2)"),
+        (
+            "AL",
+            -600,
+            -300,
+            0.2,
+            0,
+            "not shown to be better or worse in AL "
+            "(difference -0.60 to -0.30 s; the interval leaves 0 out, but the test gives p = 0.2)",
+        ),
         ("BLEU", 0.5, 1.2, 0.01, 0, "better in BLEU by 0.50–1.20 points"),
         ("BLEU", -1.2, -0.5, 0.01, 0, "worse in BLEU by 0.50–1.20 points"),
         ("BLEU", -0.4, 0.8, 0.5, 0.5, "not worse in BLEU by more than 0.50 points (difference -0.40 to 0.80 points)"),
@@ -378,8 +386,17 @@ def test_what_is_said_of_one_metric(name, low, high, p, margin, said) -> None:
     pair = pair_of(low, high, p, name)
     unit = "ms" if name == "AL" else "points"
     text = str(Together("base", "new", (pair,), (unit,), {pair.metric: margin}, 0.987, 1000, 0.05))
-    within = " by more than its margin" if margin else ""
-    assert text == f"new, compared with base, is {said}; it is not worse{within} in 98.7 % of 1000 resamples"
+    within = ", within its margin," if margin else ""
+    assert text == f"new, compared with base, is {said}; it is at least as good{within} in 98.7 % of 1000 resamples"
+
+
+def test_a_difference_that_correction_takes_away_is_explained() -> None:
+    pair = replace(pair_of(980, 1760, 0.03, "AL"), p_adjusted=0.09)
+    text = str(Together("base", "new", (pair,), ("ms",), {pair.metric: 0}, 0.0, 1000, 0.05))
+    assert text == (
+        "new, compared with base, is not shown to be better or worse in AL (difference 0.98 to 1.76 s; p = 0.03, but "
+        "0.09 after correction); it is at least as good in 0 % of 1000 resamples"
+    )
 
 
 def test_what_cannot_be_resampled_has_no_share() -> None:
@@ -591,10 +608,10 @@ def test_other_segments_of_the_same_name_are_told() -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [
-        (1.0, "in 100.0 % of"),
+        (1.0, "in 100 % of"),
         (0.9998, "in more than 99.9 % of"),
         (0.0002, "in less than 0.1 % of"),
-        (0.0, "in 0.0 % of"),
+        (0.0, "in 0 % of"),
     ],
 )
 def test_a_share_is_never_rounded_to_all_or_none(share, said) -> None:
@@ -613,3 +630,19 @@ def test_systems_have_names() -> None:
     found = lagging.compare({"a": run, "b": run}, ["AL"], resamples=100)
     with pytest.raises(UsageError, match="there is no system 'zz'"):
         found.together("a", "zz", {})
+
+
+def test_few_recordings_are_explained() -> None:
+    def run(late: float) -> lagging.Run:
+        delays = [[1000.0 + 50 * (n % 7) + late * (0.2 + n // 20) + 100 * t for t in range(5)] for n in range(60)]
+        talks = [f"talk{n // 20}" for n in range(60)]
+        return lagging.Run.from_delays(delays, source_length=[4000.0] * 60, unit="ms", document=talks, seg="given")
+
+    runs = {"base": run(0), "new": run(300)}
+    (note,) = (n for n in lagging.compare(runs, ["DAL"], resamples=1000).notes if n.kind == "FEW RECORDINGS")
+    assert note.text == (
+        "3 recordings cannot show a difference of this size; by segment, DAL p = 0.001, which assumes that the "
+        "sentences of one talk are independent: --resample segment"
+    )
+    asked = lagging.compare(runs, ["DAL"], resamples=1000, resample="document")  # who asks for documents knows
+    assert "FEW RECORDINGS" not in {n.kind for n in asked.notes}

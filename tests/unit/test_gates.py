@@ -42,7 +42,7 @@ def test_what_is_written(text, want) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "DAL", "DAL>", ">5", "DAL=5", "DAL>five", "DAL>nan", "DAL>inf", "DAL>5s", "1<DAL<5"]
+    "text", ["", "DAL", "DAL>", ">5", "DAL=5", "DAL>five", "DAL>nan", "DAL>inf", "DAL>5h", "1<DAL<5"]
 )
 def test_what_is_no_gate(text) -> None:
     with pytest.raises(UsageError, match="cannot read the gate"):
@@ -68,9 +68,30 @@ def test_what_is_said() -> None:
     assert failed([gate("third:DAL>5")], two) == ["third:DAL>5: DAL of third is 7 tokens"]
     assert failed([gate("new:DAL>5")], two) == []
     ends = [scores(5.0, low=4.0, high=2000.5, unit="ms")]
-    assert failed([gate("DAL.high>2000"), gate("DAL.low>2000")], ends) == [
-        "DAL.high>2000: DAL.high of new is 2000.5 ms"
+    assert failed([gate("DAL.high>2000ms"), gate("DAL.low>2000ms")], ends) == [
+        "DAL.high>2000ms: DAL.high of new is 2.0005 s"
     ]
+    assert failed([gate("DAL.high>2"), gate("DAL.low>2")], ends) == [
+        "DAL.high>2 (read as 2 s): DAL.high of new is 2.0005 s"
+    ]
+    assert failed([gate("DAL.high>2s"), gate("DAL.high>2.001s"), gate("DAL.high>1min")], ends) == [
+        "DAL.high>2s: DAL.high of new is 2.0005 s"
+    ]
+
+
+def test_a_time_is_no_limit_of_tokens() -> None:
+    with pytest.raises(UsageError, match="the gate DAL>5s: this is counted in tokens, and not in time"):
+        failed([gate("DAL>5s")], [scores(6.0)])
+
+
+def test_a_number_that_was_hardly_meant_in_seconds_is_noted() -> None:
+    speech = [scores(5.0, unit="ms")]
+    note = gate("DAL>2000").doubt(speech)
+    assert note is not None
+    assert note.doubtful
+    assert note.text == "DAL>2000 was read as 2000 s; write 2000ms if that is what it means"
+    assert [gate(text).doubt(speech) for text in ("DAL>2000ms", "DAL>20", "DAL.undefined>2000")] == [None] * 3
+    assert gate("DAL>2000").doubt([scores(5.0)]) is None
 
 
 def test_what_is_undefined_passes_no_gate() -> None:

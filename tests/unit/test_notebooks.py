@@ -14,6 +14,9 @@ from lagging.scoring.intervals import with_intervals
 
 HOSTILE = ["<script>alert(1)</script>", "a\"'&\u2028b \u202e x", "w" * 10_000, "nul\x00 😀"]
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "div", "small", "sup", "strong"}
+DRAWING = {"svg", "title", "g", "text", "line", "circle"}
+ATTRIBUTES = {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "role", "fill", "stroke"}
+ATTRIBUTES |= {"stroke-width", "font-size", "text-anchor"}
 
 
 class Tables(HTMLParser):
@@ -26,8 +29,8 @@ class Tables(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in TAGS
-        assert dict(attrs).keys() <= {"class", "scope"}
+        assert tag in TAGS | DRAWING
+        assert dict(attrs).keys() <= ({"class", "scope"} if tag in TAGS else ATTRIBUTES)
         self.open.append(tag)
         if tag == "tr":
             self.rows.append([])
@@ -111,3 +114,40 @@ def test_hostile_text_is_text() -> None:
 def test_of_other_things_there_is_no_table() -> None:
     with pytest.raises(TypeError, match="no table of a int"):
         notebooks.html(3)
+
+
+def test_a_comparison_has_its_pairs() -> None:
+    found = lagging.compare({"a": run(), "b": run(1)}, ["AL", "DAL"], resamples=100)
+    rows = parsed(found).rows
+    assert [row[:2] for row in rows if "−" in "".join(row)] == [["AL", "b − a"], ["DAL", "b − a"]]
+
+
+def test_curves_and_the_card_of_a_metric() -> None:
+    curves = lagging.curves.curves({"a": [("1", run()), ("2", run(1))]}, "AL", "BLEU", resamples=100)
+    rows = parsed(curves).rows
+    assert [row[:2] for row in rows[1:]] == [["a", "1"], ["a", "2"]]
+    card = parsed(lagging.metric("DAL"))
+    assert "write_cost=none" in [row[0] for row in card.rows]
+    assert "Cherry" in card.text
+
+
+def test_a_timeline_is_a_drawing() -> None:
+    drawn = timeline(run(), 0)._repr_html_()
+    assert drawn.startswith("<svg ")
+    assert drawn.count('r="4"') == 6  # g and g′ of three tokens
+    parsed(timeline(run(), 0))
+
+
+def test_one_segment_of_a_run() -> None:
+    assert run()[3].id.tolist() == run()[-3].id.tolist() == [3]
+    with pytest.raises(IndexError, match="out of range"):
+        run()[6]
+
+
+def test_scores_are_a_mapping_and_a_table_of_polars() -> None:
+    scores = lagging.score(run(), ["AL", "DAL"])
+    assert dict(scores) == {"AL": scores["AL"], "DAL": scores["DAL"]}
+    assert ("AL" in scores, "AP" in scores, scores.keys()) == (True, False, ("AL", "DAL"))
+    frame = pytest.importorskip("polars") and scores.to_polars()
+    assert frame.columns == ["id", "AL", "DAL"]
+    assert frame["DAL"].drop_nans().mean() == pytest.approx(scores["DAL"].value)

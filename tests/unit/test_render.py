@@ -64,8 +64,8 @@ def test_timelines_of_odd_sentences() -> None:
 def test_the_scale_of_a_timeline_is_found_once_and_not_for_every_token(monkeypatch) -> None:
     run = lagging.Run.from_delays([list(range(1, 201))], source_length=[200])
     seen = []
-    scale = drawing._scale
-    monkeypatch.setattr(drawing, "_scale", lambda *given: seen.append(given) or scale(*given))
+    span = drawing._span
+    monkeypatch.setattr(drawing, "_span", lambda *given: seen.append(given) or span(*given))
     assert draw(timeline(run, 0), width=80).count("●") == 201
     assert len(seen) == 1
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import lagging
+from lagging.formats.line import Line
 from runs import runs
 
 SCHEMAS = {
@@ -32,6 +33,11 @@ def written(run, format):
 @pytest.mark.parametrize("name", ["log", "stream"])
 def test_they_are_schemas(name):
     jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+def test_every_key_of_ours_is_in_the_schema():
+    """All that is read of a line, but for what other tools add to theirs."""
+    assert set(Line.__struct_fields__) - set(SCHEMAS["log"]["properties"]) == {"prediction_spm", "raw_units"}
 
 
 @settings(max_examples=100, deadline=None)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import lagging
 from lagging.cli import cli
-from lagging.formats.stream import Stream
+from lagging.formats.revisions import Stream
 from lagging.formats.subwords import find_joint, join
+from lagging.metrics.clocks import clock
 
 DATA = Path(os.environ.get("LAGGING_TEST_DATA", "nowhere")) / "streams"
 
@@ -73,6 +74,10 @@ def test_seconds_are_never_guessed_without_a_note(log):
     older = log("2.6000 0.764 2.6  Hello", name="a.txt")
     assert lagging.read(older).delays.tolist() == [[2600]]
     assert "taken for s" in str(lagging.read(older).notes[0])
+    text = "Hello and welcome to this long talk about clouds"
+    talk = log("2.6000 0.764 2.6  Hello", f"311.2000 290.5 305.3  {text}", name="c.txt")
+    assert lagging.read(talk).delays.tolist() == [[2600] + [311200] * 9]
+    assert "nobody could have spoken so fast" in str(lagging.read(talk).notes[0])
     for lines in (["311.2000 0.764 305.3  Hello"], ["3.0000 1 2  Hello"]):
         unclear = log(*lines, name="b.txt")
         assert faults(unclear) == [("unclear-time-unit", 1)]
@@ -388,6 +393,25 @@ def test_sltev_has_both_times(tmp_path):
     path.write_text("P 100 0 50 it is\nP 200 0 80 it was a\nC 300 0 90 it is a\n", "utf-8")
     run = lagging.read(path)
     assert (run.delays.tolist(), run.first_times.tolist()) == ([[100, 300, 300]], [[100, 100, 200]])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.text("ab ", max_size=6), st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_nothing_is_first_shown_after_it_is_stable(tmp_path_factory, updates):
+    """Appended and replaced texts in any order; where nothing was revised, nothing was erased."""
+    path = tmp_path_factory.mktemp("stream") / "talk.jsonl"
+    rows = [
+        event(100 * k, text, "replace" if replaces else "append", final=final)
+        for k, (text, replaces, final) in enumerate(updates, 1)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run = lagging.read(path)
+    first, stable = clock(run, "first"), clock(run, "stable")
+    assert (first.values <= stable.values).all()
+    if not any(replaces for _, replaces, _ in updates):
+        assert (run.erased.tolist(), first.values.tolist()) == ([0], stable.values.tolist())
+    for score in lagging.score(run, ["NormalizedErasure"]) if len(run.delays.values) else ():
+        assert (score.value == 0) == (run.revisions.tolist() == [0])
 
 
 # ---- what works on them -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from itertools import accumulate, repeat
 from lagging.agents.failures import Failure
 from lagging.data.tokens import tokens
 from lagging.errors import UsageError
-from lagging.formats.stream import Change, first_shown
+from lagging.formats.revisions import Change, first_shown
 from lagging.formats.subwords import AS_IS, BYTES, MARKED, WORDS, Joint, join
 
 __all__ = ["JOINTS", "LEVELS", "Hypothesis"]
@@ -38,7 +38,7 @@ class Hypothesis:
         owners: the step that wrote each piece, or changed what was there.
         erased: number of tokens that were erased.
         revisions: number of times that tokens were erased.
-        changes: everything that was done, as in `lagging.formats.stream`.
+        changes: everything that was done, as in `lagging.formats.revisions`.
     """
 
     __slots__ = (
@@ -171,7 +171,7 @@ class Hypothesis:
         return text.strip(), self._tokens()[1]
 
     def first_steps(self) -> list[int]:
-        """The step that first showed each token of the text: see `lagging.formats.stream`.
+        """The step that first showed each token of the text: see `lagging.formats.revisions`.
 
         Example:
             >>> hypothesis = Hypothesis([])

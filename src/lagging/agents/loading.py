@@ -23,6 +23,7 @@ __all__ = ["Spec", "digest", "from_file"]
 FACTORIES = {
     "file": "lagging.agents.loading:from_file",
     "simuleval": "lagging.agents.simuleval:from_file",
+    "simulstream": "lagging.agents.simulstream:from_name",
     "remote": "lagging.agents.remote:from_address",
     "policy": "lagging.agents.schedules:from_name",
     "hf": "lagging.agents.hf:from_name",
@@ -55,7 +56,9 @@ class Spec:
     @property
     def file(self) -> Path | None:
         """The file of the agent; None if it has none."""
-        return Path(split_name(self.name)[0]) if self.kind in ("file", "simuleval") else None
+        path = split_name(self.name)[0]
+        is_file = self.kind in ("file", "simuleval") or (self.kind == "simulstream" and path.endswith(".py"))
+        return Path(path) if is_file else None
 
     def make(self) -> Any:
         """Make the agent."""
@@ -83,7 +86,9 @@ class Spec:
     def current_modules(self, modules: Mapping[str, str]) -> dict[str, str | None]:
         """Hashes of modules in the folder of the agent's file, as they are now; None for a missing one."""
         if self.kind == "hf" and (hashes := folder_hashes(self.name)):
-            others: dict[str, str | None] = {name: text for name, text in modules.items() if not name.endswith(MODEL_FILES)}
+            others: dict[str, str | None] = {
+                name: text for name, text in modules.items() if not name.endswith(MODEL_FILES)
+            }
             return others | hashes
         if self.file is None:
             return dict(modules)  # a remote agent reports its identity when it is made

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lagging.cli.gates import gate_option, report_failed_gates
+from lagging.cli.layout import check_unsigned, layout_options, signature_option
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
     column_options,
@@ -20,6 +21,7 @@ from lagging.cli.options import (
     output_option,
     pair_options,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
     rename_option,
@@ -35,15 +37,21 @@ from lagging.cli.systems import (
     refuse_overwrite,
 )
 from lagging.comparison import Comparison, compare
+from lagging.comparison.comparison import find_metric
+from lagging.comparison.degeneracy import audit, audit_plan
 from lagging.comparison.gates import check_names, failed, gate, worse
 from lagging.comparison.published import read_scores
+from lagging.data.units import Amount
 from lagging.errors import UsageError
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
+from lagging.metrics.conventions import convention as named_convention
 from lagging.render.comparison import render_comparison
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
+from lagging.scoring.scores import Scores
 
 __all__ = ["command"]
 
@@ -54,6 +62,8 @@ __all__ = ["command"]
 @pair_options
 @confidence_option("Confidence level of the intervals, in percent; a p-value below 100 − this is significant.")
 @format_option
+@signature_option
+@layout_options
 @convention_option
 @click.option(
     "--published",
@@ -67,7 +77,8 @@ __all__ = ["command"]
     "margins",
     multiple=True,
     metavar="METRIC=X",
-    help="How much worse a system may be and still count as no worse, in the unit of the log.",
+    help="How much worse a system may be and still count as no worse: BLEU=0.5, AL=200ms; a number without a unit is "
+    "in that of the table.",
 )
 @gate_option
 @click.option("--fail-if-worse", metavar="NAME", help="Exit with 3 if a system is significantly worse than this one.")
@@ -77,6 +88,7 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],
@@ -89,6 +101,8 @@ def command(
     seed: int,
     confidence: float,
     form: str,
+    unsigned: bool,
+    layout: Layout,
     convention: str,
     published: tuple[str, ...],
     columns: Columns,
@@ -110,13 +124,14 @@ def command(
     \b
     lagging compare base=a.log new=b.log -m AL,DAL,BLEU
     lagging compare runs/*/instances.log --base wait-3 -f latex
-    lagging compare base=a.log new=b.log --fail-if-worse base --fail-if 'DAL.high>2000'
+    lagging compare base=a.log new=b.log --fail-if-worse base --fail-if 'DAL.high>2s'
     lagging compare base=a new=b --column base:COMET=a.json --column new:COMET=b.json
     """
     cutting.check()
+    check_unsigned(unsigned, form, output)
     metrics, gates = parse_metrics(names, columns), [gate(text) for text in conditions]
     check_names(gates, metrics or [], columns.metrics)
-    margin_values = dict(_parse_margin(text) for text in margins)
+    margin_amounts = dict(_parse_margin(text) for text in margins)
     if fail_if_worse is not None and base not in (None, fail_if_worse):
         raise UsageError(f"--fail-if-worse {fail_if_worse} needs comparisons with it, but --base is {base}")
     base = base or fail_if_worse
@@ -127,11 +142,15 @@ def command(
     columns.check_number(len(systems))
     computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
     plan, results = Plan.make(computed, convention), []
+    audited: list[Scores | None] = []
     for name, path in systems:
         with progress_bar(name or path, path, messages) as progress:
             log = Log(path, options, name, cutting, progress, quarantine.add)
-            (accumulator,) = log.score(plan, on_first=messages.announce)
+            accumulator, *more = log.score(
+                plan, lambda first: audit_plan(first, named_convention(convention)), on_first=messages.announce
+            )
         results.append(accumulator.scores(accumulator.system))
+        audited.append(more[0].scores() if more else None)
     make_names_distinct(results, [path for _, path in systems])
     comparison = compare(
         {scores.system: scores for scores in results},
@@ -147,35 +166,53 @@ def command(
         published=published_scores,
         columns=columns,
     )
+    units = {repr(score.metric): score.unit for scores in comparison.scores.values() for score in scores}
+    margin_values = {
+        name: amount.value(units.get(repr(find_metric(name, comparison.metrics)), ""), f"--margin {name}={amount}")
+        for name, amount in margin_amounts.items()
+    }
     sentences = _summarise(comparison, margin_values)
+    verdicts = [audit(scores, result.system) for scores, result in zip(audited, results, strict=True) if scores]
+    sentences += [
+        f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict)
+        for verdict in verdicts
+        if verdict.verdict != "sound" or messages.verbose
+    ]
+    messages.print_notes(filter(None, (each.doubt(list(comparison.scores.values())) for each in gates)))
     # a gate about what was not scored is refused before anything is printed
     broken = failed(gates, list(comparison.scores.values()))
     broken += worse(comparison.against(fail_if_worse), comparison.alpha) if fail_if_worse is not None else []
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
         messages.print_undefined(scores)
-    for note in comparison.notes:
-        messages.print(f"note: {note}")
+    messages.print_notes(comparison.notes)
     colour = has_colour() and output is None
     text = render_comparison(
-        comparison, form, width=terminal_width(), colour=colour, every=messages.verbose, sentences=sentences
+        comparison,
+        form,
+        width=terminal_width(),
+        colour=colour,
+        every=messages.verbose,
+        sentences=sentences,
+        signed=not unsigned,
+        layout=layout,
     )
     quarantine.close()
-    quarantine.print_summary(messages)
     emit(text, output)
+    quarantine.print_summary(messages)
+    messages.flush()
     return report_failed_gates(broken)
 
 
-def _parse_margin(text: str) -> tuple[str, float]:
+def _parse_margin(text: str) -> tuple[str, Amount]:
     """METRIC=X; the metric may have an = itself."""
     name, equals, number = text.rpartition("=")
     try:
-        margin = float(number)
-    except ValueError:
+        margin = Amount.parse(number, "--margin")
+    except UsageError:
         equals = ""
-        margin = 0.0
     if not equals or not name.strip():
-        raise UsageError(f"cannot read --margin {text!r}; write it like BLEU=0.5")
+        raise UsageError(f"cannot read --margin {text!r}; write it like BLEU=0.5 or AL=200ms")
     return name.strip(), margin
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import mimetypes
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 
+from lagging.cli.layout import caption_options, check_unsigned, signature_option
 from lagging.cli.messages import Messages, emit, has_colour, progress_bar, terminal_width
 from lagging.cli.options import (
     column_options,
@@ -22,6 +22,7 @@ from lagging.cli.options import (
     format_option,
     message_options,
     output_option,
+    plugin_option,
     read_options,
     rename_option,
     resample_option,
@@ -35,13 +36,14 @@ from lagging.comparison.regimes import REGIMES
 from lagging.curves import Setting, axis, check_axes, curves
 from lagging.curves.ranking import ranking
 from lagging.curves.slopes import lines
-from lagging.data.decimals import DECIMAL
+from lagging.data.units import Amount
 from lagging.errors import SHOWN, UsageError, counted, optional
 from lagging.formats import ReadOptions
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, split_names
 from lagging.render.curves import render_curves
 from lagging.render.ranking import render_lines, render_ranking
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
@@ -49,7 +51,6 @@ from lagging.scoring.plan import Plan
 __all__ = ["command"]
 
 IMAGES = (".pdf", ".svg", ".png")
-AMOUNT = re.compile(rf"(?P<number>{DECIMAL})\s*+(?P<unit>ms|s|)")
 
 Settings = dict[str, list[tuple[str, Setting]]]
 
@@ -66,7 +67,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
     "--at-latency",
     multiple=True,
     metavar="X",
-    help="Print the quality at this latency: 2500ms, 2.5s, or a number in the unit of the logs. May be repeated.",
+    help="Print the quality at this latency: 2500ms, 2.5s, or a number in the unit of the table. May be repeated.",
 )
 @click.option(
     "--at-quality",
@@ -98,6 +99,8 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Take these rows of a published table only.")
 @column_options
 @format_option
+@signature_option
+@caption_options
 @convention_option
 @click.option(
     "--bands", type=click.Choice(list(REGIMES)), help="Draw the latency bands of a shared task in the figure."
@@ -108,6 +111,7 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],
@@ -128,6 +132,8 @@ def command(
     where: tuple[str, ...],
     columns: Columns,
     form: str,
+    unsigned: bool,
+    layout: Layout,
     convention: str,
     bands: str | None,
     figure: str | None,
@@ -137,7 +143,7 @@ def command(
     messages: Messages,
     options: ReadOptions,
 ) -> None:
-    """Quality against latency, for systems at several settings.
+    """Show quality against latency for systems at several settings.
 
     A system is NAME=GLOB, in quotes, or several arguments of one name; a setting is called by what differs in the
     paths. All settings are scored on the segments that all of them have, with intervals on the same resamples. With -o
@@ -151,6 +157,7 @@ def command(
     lagging curve 'wait-k=runs/k*' 'mma=runs/mma-*' --ranks AP,AL,DAL
     """
     cutting.check()
+    check_unsigned(unsigned, form, output)
     if against is not None and ranks is not None:
         raise UsageError("--against and --ranks are two different results; ask for one of them")
     if (against or ranks) and (at_latency or at_quality or base or bands or latency or quality):
@@ -199,7 +206,12 @@ def command(
         raise UsageError("there is nothing to draw: give logs, or --published")
     messages.print_differences(results)
     drawn: dict[str, Any] = {"resample": resample, "confidence": confidence / 100, "resamples": resamples, "seed": seed}
-    look: dict[str, Any] = {"width": terminal_width(), "colour": has_colour() and output is None}
+    look: dict[str, Any] = {
+        "width": terminal_width(),
+        "colour": has_colour() and output is None,
+        "signed": not unsigned,
+        "layout": layout,
+    }
     draw: Callable[[str], None] | None = None
     if ranks is not None:
         ranked = ranking(
@@ -221,7 +233,7 @@ def command(
         text = render_curves(
             joined,
             form,
-            at_latency=[joined.quality_at(_parse_latency(x, joined.unit, bool(results))) for x in at_latency],
+            at_latency=[joined.quality_at(_parse_latency(x, joined.unit)) for x in at_latency],
             at_quality=[joined.latency_at(q) for q in at_quality],
             areas=joined.areas(base, correction),
             correction=correction,
@@ -230,11 +242,12 @@ def command(
         draw, draws = partial(_draw_figure, "curves", joined, bands=bands), joined.draws
     if draws is not None:
         if draws.note is not None:
-            messages.print(f"note: {draws.note}")
+            messages.print_later(f"note: {draws.note}")
         for name, ids in draws.matched.unmatched.items():
             if ids:
                 sample = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
-                messages.print(f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}")
+                text = f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}"
+                messages.print_later(text)
     if figure is not None and draw is not None:
         draw(figure)
     emit(text, output)
@@ -300,16 +313,9 @@ def _parse_where(text: str) -> tuple[str, str]:
     return column.strip(), pattern.strip()
 
 
-def _parse_latency(text: str, unit: str, logged: bool) -> float:
-    """A latency in the unit of the logs; if there are none, a time says its own."""
-    match = AMOUNT.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"--at-latency takes a number, perhaps with ms or s, and not {text!r}")
-    if match["unit"] and unit != "ms":
-        raise UsageError(f"--at-latency {text}: these latencies are in {unit or 'no unit'}, and not in time")
-    if not match["unit"] and unit == "ms" and not logged:
-        raise UsageError(f"--at-latency {text}: write {text}s or {text}ms; without a log, nothing says which is meant")
-    return float(match["number"]) * (1000.0 if match["unit"] == "s" else 1.0)
+def _parse_latency(text: str, unit: str) -> float:
+    """A latency in the unit of the logs; a number without a unit is in the unit of the table."""
+    return Amount.parse(text, "--at-latency").value(unit, f"--at-latency {text}")
 
 
 def _name_setting(name: str, setting: str, settings: int) -> str:

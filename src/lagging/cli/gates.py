@@ -19,7 +19,8 @@ gate_option = click.option(
     "conditions",
     multiple=True,
     metavar="GATE",
-    help="Exit with 3 if this holds, in the unit of the log: 'DAL>5', 'AL.high>2000', 'new:BLEU<20'. May be repeated.",
+    help="Exit with 3 if this holds: 'DAL>5s', 'AL.high>3000ms', 'new:BLEU<20'; a number without a unit is in that of "
+    "the table. May be repeated.",
 )
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Messages", "emit", "has_colour", "print_message", "progress_bar", "terminal_width"]
 
-MANY = 3
-"""How many systems a note names that is about more of them."""
-
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 """The codes that colour a text on a terminal."""
 
@@ -38,12 +35,19 @@ def print_message(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
+NAMED = 3
+"""How many systems a line names; of more, it gives the number."""
+
+
 @dataclass
 class Messages:
     """Messages on standard error, beside the result.
 
+    What is known of a log, and the notes about it, wait for `flush`, which comes after the result: the same note about
+    several systems is one line, and those that make a number doubtful come first.
+
     Attributes:
-        quiet: whether messages are left out.
+        quiet: whether messages are left out, but for notes that make a number doubtful.
         verbose: whether details are printed.
         progress: whether progress bars are shown.
     """
@@ -52,68 +56,120 @@ class Messages:
     verbose: bool = False
     progress: bool = True
     _announced: set[str] = field(default_factory=set)
+    _recognised: list[str] = field(default_factory=list)
+    _waiting: list[str] = field(default_factory=list)
+    _doubts: list[str] = field(default_factory=list)
+    _notes: list[tuple[str, Note]] = field(default_factory=list)
 
     def print(self, text: str) -> None:
         """Print a line, unless messages are left out."""
         if not self.quiet:
             print_message(text)
 
+    def print_later(self, text: str) -> None:
+        """Print a line below the result, unless messages are left out."""
+        self._waiting.append(text)
+
+    def print_doubt(self, text: str) -> None:
+        """Print below the result, even with -q, why numbers are not to be compared."""
+        self._doubts.append(text)
+
     def announce(self, run: Run) -> None:
-        """Print what a log was recognised as, once for each description."""
+        """Print below the result what a log was recognised as, once for each description."""
         if run.origin.description not in self._announced:
             self._announced.add(run.origin.description)
-            self.print(f"{run.name}: {run.origin.description}")
+            self._recognised.append(f"{run.name}: {run.origin.description}")
 
-    def print_notes(self, notes: Iterable[Note], name: str) -> None:
-        """Print what a reader of the scores must know."""
-        for note in notes:
-            self.print(f"note: {name}: {note}")
+    def print_notes(self, notes: Iterable[Note], name: str = "") -> None:
+        """Print below the result what a reader of the scores must know."""
+        self._notes += [(name, note) for note in notes]
+
+    def flush(self) -> None:
+        """Print what waited for the result."""
+        notes, doubts = list(dict.fromkeys(self._notes)), self._doubts
+        recognised, waiting = self._recognised, self._waiting
+        self._notes, self._doubts, self._recognised, self._waiting = [], [], [], []
+        doubtful = [(name, note) for name, note in notes if note.doubtful]
+        harmless = [(name, note) for name, note in notes if not note.doubtful and not note.normal]
+        normal = [(name, note) for name, note in notes if not note.doubtful and note.normal]
+        for line in [*doubts, *self._group(doubtful)]:
+            print_message(f"note: {line}")
+        notices = [f"note: {line}" for line in self._group(harmless)]
+        for line in [*recognised, *notices, *waiting, *self._group(normal)]:
+            self.print(line)
+
+    def _group(self, notes: Sequence[tuple[str, Note]]) -> Iterator[str]:
+        """A line for each note; one for the same note about several systems, unless details are printed."""
+        groups: dict[tuple[str, ...], list[tuple[str, Note]]] = {}
+        for name, note in notes:
+            groups.setdefault((note.kind, note.text, note.noun, *([name] * self.verbose)), []).append((name, note))
+        for alike in groups.values():
+            names, note = list(dict.fromkeys(name for name, _ in alike)), alike[0][1]
+            if note.normal and not self.verbose:
+                counts = _range([each.count for _, each in alike], note.noun)
+                yield f"{_list_systems(names)}: {counts} {note.kind} (normal {note.normal}); -v lists them"
+            elif len(names) == 1:
+                normal = f" (normal {note.normal})" if note.normal else ""
+                yield ": ".join(filter(None, (names[0], str(note)))) + normal
+            elif len({each for _, each in alike}) == 1:
+                yield f"{_list_systems(names)}: {note}"
+            else:
+                counts = f"{_range([each.count for _, each in alike], note.noun)}: " if note.count else ""
+                yield f"{_list_systems(names)}: {note.kind}: {counts}{note.text}"
 
     def print_notes_of(self, systems: Sequence[Scores]) -> None:
-        """Print the notes about several systems; one that is about many of them is printed once."""
-        names: dict[tuple[str, str], list[str]] = {}
+        """Print below the result the notes about several systems."""
         for scores in systems:
-            for note in scores.notes:
-                names.setdefault((note.kind, note.text), []).append(scores.system)
-        shared = {key for key, about in names.items() if len(about) > MANY}
-        for scores in systems:
-            self.print_notes([note for note in scores.notes if (note.kind, note.text) not in shared], scores.system)
-        for kind, text in names:
-            if (kind, text) in shared:
-                about = names[kind, text]
-                self.print(f"note: {', '.join(about[:MANY])} and {len(about) - MANY} more: {kind}: {text}")
+            self.print_notes(scores.notes, scores.system)
 
     def print_undefined(self, scores: Scores) -> None:
         """With -v, print which segments have no score, and why."""
         for score in scores if self.verbose else ():
             for reason, ids in score.undefined.reasons.items():
                 more = " …" * (score.undefined.counts[reason] > len(ids))
-                self.print(
+                self.print_later(
                     f"{scores.system}: {score.metric!r} is undefined ({reason}): {', '.join(map(str, ids))}{more}"
                 )
 
     def print_omissions(self, columns: list[str]) -> None:
         """Print what a format could not hold."""
         if columns:
-            self.print(f"note: this format cannot hold: {', '.join(columns)}")
+            self.print_later(f"note: this format cannot hold: {', '.join(columns)}")
 
     def print_repairs(self, run: Run, warning: str = "") -> None:
         """Print what was repaired, and what was stripped."""
-        for repair, count in run.repaired:
-            self.print(f"note: {run.name}: repaired: {counted(count, 'segment')}: by --repair {repair}{warning}")
-        for kind, count in run.stripped:
-            self.print(
-                f"note: {run.name}: stripped: {counted(count, 'token')}: {kind}, of hypotheses and references{warning}"
-            )
+        repairs = [Note("repaired", f"by --repair {name}{warning}", count) for name, count in run.repaired]
+        text = f", of hypotheses and references{warning}"
+        repairs += [Note("stripped", f"{kind}{text}", count, noun="token") for kind, count in run.stripped]
+        self.print_notes(repairs, run.name)
 
     def print_differences(self, systems: Sequence[Scores]) -> None:
         """Print where the scores of systems were made in different ways."""
+        if not systems:
+            return
+        differences: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for scores in systems[1:]:
             for score in scores:
                 base = next((first for first in systems[0] if first.metric == score.metric), None)
                 if base is not None and (fields := differing(base.signature, score.signature)):
-                    both = f"{systems[0].system} and {scores.system}"
-                    self.print(f"note: {score.metric} of {both} cannot be compared: {', '.join(fields)}")
+                    differences.setdefault(tuple(fields), []).append((repr(score.metric), scores.system))
+        for fields_, where in differences.items():
+            metrics, names = (list(dict.fromkeys(column)) for column in zip(*where, strict=True))
+            text = f"{', '.join(metrics)} of {_list_systems([systems[0].system, *names])} cannot be compared"
+            self.print_doubt(f"{text}: {', '.join(fields_)}")
+
+
+def _list_systems(names: Sequence[str]) -> str:
+    """`a, b and c`; of more, how many they are."""
+    if len(names) > NAMED:
+        return counted(len(names), "system")
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _range(counts: Sequence[int], noun: str) -> str:
+    """`41–52 segments`."""
+    low, high = min(counts), max(counts)
+    return counted(high, noun) if low == high else f"{low}–{counted(high, noun)}"
 
 
 def has_colour() -> bool:

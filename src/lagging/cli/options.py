@@ -22,6 +22,7 @@ from lagging.formats import FORMATS, ReadOptions, outside_formats
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric, metric, split_names
 from lagging.metrics.conventions import CONVENTIONS
+from lagging.metrics.registry import load_file
 from lagging.render import RENDERERS
 from lagging.scoring.columns import Columns
 from lagging.scoring.signature import ALIGNERS
@@ -41,6 +42,7 @@ __all__ = [
     "output_option",
     "pair_options",
     "parse_metrics",
+    "plugin_option",
     "quarantine_options",
     "read_options",
     "rename_option",
@@ -277,6 +279,15 @@ def _beside(output: str | None) -> str:
 
 # ---- what is scored ---------------------------------------------------------------------------------------------
 
+plugin_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="FILE.py",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, parameter, files: [load_file(file) for file in files] and None,
+    help="Python file that registers metrics of your own, with @lagging.register. May be repeated.",
+)
 metric_option = click.option(
     "-m",
     "--metric",
@@ -427,8 +438,8 @@ rename_option = click.option(
 )
 
 MESSAGE_OPTIONS = (
-    click.option("-q", "--quiet", is_flag=True, help="Print no notes on standard error."),
-    click.option("-v", "--verbose", is_flag=True, help="Print more notes on standard error."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no messages, but for notes that make a number doubtful."),
+    click.option("-v", "--verbose", is_flag=True, help="Print every note, system by system, and more of them."),
     click.option("--no-progress", is_flag=True, help="Show no progress bar."),
     click.option("--debug", is_flag=True, help="Print a traceback if something goes wrong."),
 )
@@ -439,6 +450,10 @@ def message_options(command: Command) -> Command:
 
     @wraps(command)
     def call(*args: Any, quiet: bool, verbose: bool, no_progress: bool, debug: bool, **rest: Any) -> Any:
-        return command(*args, messages=Messages(quiet, verbose, not no_progress), **rest)
+        messages = Messages(quiet, verbose, not no_progress)
+        try:
+            return command(*args, messages=messages, **rest)
+        finally:
+            messages.flush()
 
     return _apply(call, MESSAGE_OPTIONS)

@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
 @message_options
 def command(output: str | None, opened: bool, messages: Messages) -> None:
-    """Where the playground is: a page to drag a schedule and see what the metrics make of it.
+    """Print where the playground is, a page on which a schedule can be dragged and its scores change.
 
     It is one file that works without network. With -o a copy of it is written.
 

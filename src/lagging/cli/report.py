@@ -16,6 +16,7 @@ from lagging.cli.options import (
     metric_option,
     pair_options,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
     rename_option,
@@ -52,6 +53,7 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],
@@ -72,7 +74,7 @@ def command(
     messages: Messages,
     options: ReadOptions,
 ) -> None:
-    """One page about some systems, as a file that needs nothing else: health, comparison, figures, timelines.
+    """Write one page about several systems, as a file that needs nothing else: health, comparison, figures, timelines.
 
     It opens from disk, without a network. The same logs give the same bytes.
 
@@ -113,8 +115,7 @@ def command(
     page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
-    for note in comparison.notes:
-        messages.print(f"note: {note}")
+    messages.print_notes(comparison.notes)
     if page.data["segments"]["note"]:
         messages.print(f"note: {page.data['segments']['note']}")
     quarantine.close()

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from lagging.cli.gates import gate_option, report_failed_gates
+from lagging.cli.layout import check_unsigned, layout_options, signature_option
 from lagging.cli.messages import Messages, emit, has_colour, print_message, progress_bar, terminal_width
 from lagging.cli.options import (
     column_options,
@@ -22,6 +23,7 @@ from lagging.cli.options import (
     metric_option,
     output_option,
     parse_metrics,
+    plugin_option,
     quarantine_options,
     read_options,
     rename_option,
@@ -39,10 +41,11 @@ from lagging.cli.systems import (
     parse_systems,
     refuse_overwrite,
 )
+from lagging.comparison.degeneracy import audit, audit_plan
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, apply_regime
 from lagging.data.run import Run
-from lagging.data.units import COUNTED
+from lagging.data.units import SHOWN, scale
 from lagging.errors import LaggingError, UsageError, counted
 from lagging.formats import ReadOptions
 from lagging.formats.source import own_path
@@ -51,6 +54,7 @@ from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render import render
 from lagging.render.scores import signature_lines
+from lagging.render.table import Layout
 from lagging.scoring.columns import Columns
 from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
@@ -66,6 +70,8 @@ __all__ = ["command"]
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
 @metric_option
 @format_option
+@signature_option
+@layout_options
 @convention_option
 @click.option("--like", multiple=True, metavar="SIGNATURE", help="Score as the number with this signature was made.")
 @click.option("--ci", is_flag=True, help="Add bootstrap intervals at 95 %, by recording where there are several.")
@@ -78,6 +84,12 @@ __all__ = ["command"]
 )
 @click.option(
     "--segment-scores", metavar="FILE", help="Write the scores of every segment to a TSV file, or to FILE.parquet."
+)
+@click.option(
+    "--audit",
+    "audited",
+    is_flag=True,
+    help="Say of each system whether its latency is sound, suspicious or degenerate.",
 )
 @click.option(
     "--jobs",
@@ -95,11 +107,14 @@ __all__ = ["command"]
 @cutting_options
 @word_options
 @read_options
+@plugin_option
 @message_options
 def command(
     logs: tuple[str, ...],
     names: tuple[str, ...],
     form: str,
+    unsigned: bool,
+    layout: Layout,
     convention: str,
     like: tuple[str, ...],
     ci: bool,
@@ -107,6 +122,7 @@ def command(
     by: tuple[str, ...],
     task: str | None,
     segment_scores: str | None,
+    audited: bool,
     jobs: int | None,
     strict: bool,
     columns: Columns,
@@ -136,6 +152,7 @@ def command(
     lagging score 's3a://lake/*.parquet' --by lang --unit ms --engine spark --master yarn
     """
     cutting.check()
+    check_unsigned(unsigned, form, output)
     _check_files(output, segment_scores)
     if resample is not None and not ci:
         raise UsageError("--resample says what --ci resamples; give --ci too")
@@ -168,6 +185,8 @@ def command(
     )
     files = [*request.cutting.files, *options.word_files, *columns.files]
     refuse_overwrite(local, output, segment_scores, quarantine.file, inputs=files)
+    if audited and (engine.spark or request.group_by):
+        raise UsageError("--audit judges whole systems on this machine; leave out --by and --engine spark")
     if engine.spark:
         paths, groups = score_on_spark(
             systems, plan, request.interval, request.options, segment_scores, quarantine, engine, messages
@@ -175,11 +194,12 @@ def command(
         results = [_Result(path, scores) for path, scores in zip(paths, groups, strict=True)]
     else:
         results, failures = _score_logs(
-            systems, request, plan, columns, segment_scores, jobs, quarantine, messages, strict=strict
+            systems, request, plan, columns, segment_scores, audited, jobs, quarantine, messages, strict=strict
         )
     _name_and_describe(results, messages)
     every = [scores for result in results for scores in result.groups]
     broken = failed(gates, every)  # a gate about what was not scored is refused before anything is printed
+    messages.print_notes(filter(None, (each.doubt(every) for each in gates)))
     if not plan.summary:
         _print_peers(results, messages)
         _print_shared(every, messages)
@@ -194,10 +214,13 @@ def command(
         width=terminal_width(),
         colour=has_colour() and output is None,
         verdicts=[result.verdict for result in results if result.verdict is not None],
-        notes=[quarantine.summary] if quarantine.summary else [],
+        notes=[*_audit_lines(results, messages), *([quarantine.summary] if quarantine.summary else [])],
         fields={} if quarantine.record is None else {"quarantine": quarantine.record},
+        signed=not unsigned,
+        layout=layout,
     )
     emit(text, output)
+    messages.flush()
     _print_failures(failures, len(results), messages)
     return report_failed_gates(broken) or int(bool(failures))
 
@@ -210,12 +233,14 @@ class _Result:
         path: its log, or the first of several.
         groups: the Scores of each group of its segments; one without groups.
         peer: AL as SimulEval counts it, where that is known.
+        audited: the scores that a verdict on degeneracy is made of, where one is requested and there are delays.
         verdict: that of a shared task.
     """
 
     path: str
     groups: list[Scores]
     peer: Score | None = None
+    audited: Scores | None = None
     verdict: Verdict | None = None
 
 
@@ -234,6 +259,7 @@ def _score_logs(
     plan: Plan,
     columns: Columns,
     segment_scores: str | None,
+    audited: bool,
     jobs: int | None,
     quarantine: Quarantine,
     messages: Messages,
@@ -258,8 +284,9 @@ def _score_logs(
                 with progress_bar(name or paths[0], paths, messages) as progress:
                     aliases = (paths[0], own_path(paths[0]).name)
                     log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, aliases)
-                    scored, *peer = log.score(
+                    scored, *more = log.score(
                         plan,
+                        lambda first: audit_plan(first, request.convention) if audited else None,
                         lambda first: None if messages.quiet else _peer_plan(plan, first),
                         jobs=jobs,
                         on_first=messages.announce,
@@ -270,7 +297,9 @@ def _score_logs(
                     raise
                 failures.append(_Failure(name or paths[0], paths[0], error))
                 continue
-            result = _Result(paths[0], [], peer[0].scores()["AL"] if peer else None)
+            by_metric = {score.metric.name: scores for scores in (each.scores() for each in more) for score in scores}
+            peer, audit_scores = by_metric.get("AL"), by_metric.get("HiddenShare")
+            result = _Result(paths[0], [], None if peer is None else peer["AL"], audit_scores)
             if request.task is None:
                 result.groups = finish_scores(scored, scored.system, request.interval)
             else:
@@ -298,6 +327,16 @@ def _peer_plan(plan: Plan, first: Run) -> Plan | None:
         return None
     metrics = plan.resolve(first).metrics or ()
     return Plan.make(["AL"], "simuleval", keep="sums") if metric("AL") in metrics else None
+
+
+def _audit_lines(results: Sequence[_Result], messages: Messages) -> list[str]:
+    """A verdict on each system; with -v, the numbers behind it."""
+    lines = []
+    for result in results:
+        if result.audited is not None:
+            verdict = audit(result.audited, result.groups[0].system)
+            lines.append(f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict))
+    return lines
 
 
 # ---- messages ---------------------------------------------------------------------------------------------------
@@ -334,13 +373,13 @@ def _print_peers(results: Sequence[_Result], messages: Messages) -> None:
         # nothing to print where it is undefined, or no reference could be counted, or it is the same
         if al is None or math.isnan(al.value) or al.signature.get("noref"):
             continue
-        value = f"{al.value:.6g}"
-        if value != f"{scores['AL'].value:.6g}":
-            values.append(f"{value} {COUNTED[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
+        value = f"{al.value / scale(al.unit):.6g}"
+        if value != f"{scores['AL'].value / scale(al.unit):.6g}":
+            values.append(f"{value} {SHOWN[al.unit]}" + (f" ({scores.system})" if len(results) > 1 else ""))
     if len(values) > 4:
         values[3:] = ["…"]
     if values:
-        messages.print(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
+        messages.print_later(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
 
 
 def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:
@@ -350,7 +389,8 @@ def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:
         shared, n_first, n = first.shared(scores)
         if shared < max(n_first, n):
             both = f"{first.system} ({counted(n_first, 'segment')}) and {scores.system} ({counted(n, 'segment')})"
-            messages.print(f"note: {both} share {shared}: their scores are not about the same sentences")
+            text = f"{both} share {shared}: their scores are not about the same sentences"
+            messages.print_doubt(text)
 
 
 def _print_repeated(systems: Sequence[Scores], signatures: Sequence[Signature], messages: Messages) -> None:
@@ -362,6 +402,5 @@ def _print_repeated(systems: Sequence[Scores], signatures: Sequence[Signature], 
             for key in [*then, *(key for key in now if key not in then)]:
                 if now.get(key) != then.get(key):
                     here, there = now.get(key, "none"), then.get(key, "none")
-                    messages.print(
-                        f"note: {scores.system}: {score.metric} has {key}:{here}, the signature given has {there}"
-                    )
+                    text = f"{score.metric} has {key}:{here}, the signature given has {there}"
+                    messages.print_doubt(f"{scores.system}: {text}")

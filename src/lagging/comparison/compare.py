@@ -37,6 +37,8 @@ from lagging.stats import DEFAULT_TESTS, RESAMPLES, SEED, Interval
 
 __all__ = ["compare"]
 
+FEW_RECORDINGS = 10
+"""Of fewer recordings, a difference that is not significant may still be one of the segments."""
 ROUNDED = 0.01
 """Source lengths whose relative difference is smaller are the same: tools round, or cut off the end."""
 
@@ -96,7 +98,7 @@ def compare(
         >>> round(pair.difference, 2), round(pair.low, 2), round(pair.high, 2), comparison.verdict(pair)
         (-1.99, -2.05, -1.92, 'better')
         >>> print(comparison.together("base", "new", {"AL": 0}))
-        new, compared with base, is earlier in AL by 1.92–2.05 tokens; it is not worse in 100.0 % of 1000 resamples
+        new, compared with base, is earlier in AL by 1.92–2.05 tokens; it is at least as good in 100 % of 1000 resamples
     """
     if not isinstance(runs, Mapping):
         raise UsageError("runs are given by name: {'base': lagging.read('a.log'), 'new': …}")
@@ -115,6 +117,7 @@ def compare(
     else:
         requested += given.metrics.values()
     notes += _unlike(systems, requested)
+    by_default = resample is None
     resample = default_resample(*systems.values()) if resample is None else resample
     options: dict[str, Any] = {
         "resample": resample,
@@ -142,6 +145,7 @@ def compare(
             notes.append(Note("unmatched", text, len(ids), ids))
     if result is not None:
         notes += _untested(result)
+        notes += _few_recordings(result, systems, requested, base, by_default)
         tests = len(result.pairs) // len(matched.metrics) if correction == "holm" else 1
         if tests / (resamples + 1) >= round(1 - confidence, 14):
             pairs = counted(tests, "pair")
@@ -266,6 +270,31 @@ def _untested(result: Paired) -> list[Note]:
         for pair in result.pairs
         if pair.reason
     ]
+
+
+def _few_recordings(
+    result: Paired, systems: Mapping[str, Scores], requested: list[Metric] | None, base: str | None, by_default: bool
+) -> list[Note]:
+    """A note about differences that few recordings cannot show, and what a test of segments says of them."""
+    alpha = round(1 - result.confidence, 14)
+    unclear = [pair for pair in result.pairs if alpha <= pair.p_adjusted]
+    if not by_default or result.resample != "document" or result.clusters >= FEW_RECORDINGS or not unclear:
+        return []
+    options: dict[str, Any] = {"confidence": result.confidence, "resamples": result.resamples, "seed": result.seed}
+    segments = paired(systems, requested, base=base, correction=result.correction, resample="segment", **options)
+    by_metric: dict[str, list[float]] = {}
+    for pair in unclear:
+        p = segments.pair(pair.metric, pair.a, pair.b).p_adjusted
+        if p < alpha:
+            by_metric.setdefault(repr(pair.metric), []).append(p)
+    if not by_metric:
+        return []
+    found = ", ".join(f"{name} p {'=' if len(p) == 1 else '≤'} {max(p):.2g}" for name, p in by_metric.items())
+    text = (
+        f"{result.clusters} recordings cannot show a difference of this size; by segment, {found}, which assumes that "
+        "the sentences of one talk are independent: --resample segment"
+    )
+    return [Note("FEW RECORDINGS", text)]
 
 
 def _select_published(

@@ -127,6 +127,20 @@ class Comparison:
             marks[pair.metric][pair.b] = MARKS[self.verdict(pair)]
         return marks
 
+    def best(self, name: str | Metric) -> tuple[str, ...]:
+        """The system with the best value of a metric, and those that do not differ from it significantly.
+
+        With a base, or where neither direction is better, only those with the best value, or none.
+        """
+        metric = find_metric(name, self.metrics)
+        values = {s: value for s in self.systems if not math.isnan(value := self._value(s, metric))}
+        if len(values) < 2 or metric.higher_is_better is None:
+            return ()
+        best = (max if metric.higher_is_better else min)(values.values())
+        first = next(system for system, value in values.items() if value == best)
+        letters = self.letters.get(metric, {})
+        return tuple(s for s in values if values[s] == best or set(letters.get(s, "")) & set(letters.get(first, "")))
+
     def together(self, a: str, b: str, margins: Mapping[str, float] | None = None) -> Together:
         """How b compares with a by several metrics at once, on the same resamples; `str` of it is a sentence.
 
@@ -196,7 +210,8 @@ class Comparison:
             correction = f"p of {counted(tests, 'pair')} per metric, not corrected"
         else:
             correction = f"p corrected by {CORRECTIONS[self.correction]} for {tests} pairs per metric"
-        return f"{TESTS[self.test]} over {units}, {resamples}; {correction}; {intervals}"
+        alone = "" if "not corrected" in correction else ", not corrected"
+        return f"{TESTS[self.test]} over {units}, {resamples}; {correction}; {intervals}{alone}"
 
     @property
     def key(self) -> str:
@@ -204,7 +219,12 @@ class Comparison:
         if not self.pairs:
             return ""
         if self.base is None:
-            return f"systems that share a letter do not differ significantly (p < {self.alpha:g})"
+            key = f"systems that share a letter do not differ significantly (p < {self.alpha:g})"
+            several = max((mark for marks in self.letters.values() for mark in marks.values()), key=len, default="")
+            if len(several) < 2:
+                return key
+            groups = " and ".join(several[:2])
+            return f"{key}; {several[:2]} is like both {groups}, although {groups} differ"
         return f"+ significantly better than {self.base}, - significantly worse (p < {self.alpha:g})"
 
     @property

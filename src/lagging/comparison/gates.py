@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates for continuous integration: conditions under which a result is to fail, such as `DAL>5` or `AL.high>2000`.
+"""Gates for continuous integration: conditions under which a result is to fail, such as `DAL>5` or `AL.high>2s`.
 
-    [SYSTEM:]METRIC[.low|.high|.undefined] >|>=|<|<= NUMBER
+    [SYSTEM:]METRIC[.low|.high|.undefined] >|>=|<|<= NUMBER[ms|s|min]
 
-A gate is a condition that must not be true. Numbers are in the unit of the log (milliseconds for speech). Without a
-system it holds for all of them. `.low` and `.high` are the ends of the interval, `.undefined` is the number of segments
-without a value. A score that is undefined fails every gate.
+A gate is a condition that must not be true. A number without a unit is in that of the table, which is
+seconds for speech. Without a system it holds for all of them. `.low` and `.high` are the ends of the interval,
+`.undefined` is the number of segments without a value. A score that is undefined fails every gate.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lagging.comparison.pairs import Pair, verdict
-from lagging.data.units import COUNTED
-from lagging.errors import MetricNameError, UsageError, did_you_mean
+from lagging.data.units import LARGE, SHOWN, Amount, scale
+from lagging.errors import MetricNameError, Note, UsageError, did_you_mean
 from lagging.metrics import Metric, metric, metric_among
 from lagging.scoring.scores import Score, Scores
 
@@ -44,6 +44,7 @@ class Gate:
         part: "value", "low", "high" or "undefined".
         sign, limit: the comparison that must not be true.
         system: the name of the system; None for all systems.
+        unit: the unit of the limit: "ms", "s" or "min"; empty for the unit of the table.
     """
 
     metric: str
@@ -51,11 +52,17 @@ class Gate:
     sign: str
     limit: float
     system: str | None = None
+    unit: str = ""
 
     def __str__(self) -> str:
         """The gate as it is written."""
         system = "" if self.system is None else f"{self.system}:"
-        return f"{system}{self._name}{self.sign}{self.limit:.15g}"
+        return f"{system}{self._name}{self.sign}{self.amount}"
+
+    @property
+    def amount(self) -> Amount:
+        """The limit with its unit."""
+        return Amount(self.limit, self.unit)
 
     @property
     def _name(self) -> str:
@@ -86,36 +93,45 @@ class Gate:
         value = values[self.part]
         if value is None or math.isnan(value):
             return f"{self}: {subject} is undefined, and an undefined score fails every gate"
-        if not SIGNS[self.sign](value, self.limit):
+        unit = "count" if self.part == "undefined" else score.unit
+        if not SIGNS[self.sign](value, self.amount.value(unit, f"the gate {self}")):
             return None
-        unit = "" if self.part == "undefined" else COUNTED.get(score.unit, "")
-        return f"{self}: {subject} is {value:.6g} {unit}".rstrip()
+        read = f" (read as {reading})" if (reading := self.amount.reading(unit)) else ""
+        return f"{self}{read}: {subject} is {value / scale(unit):.6g} {SHOWN.get(unit, '')}".rstrip()
+
+    def doubt(self, results: Sequence[Scores]) -> Note | None:
+        """A note, if the limit has no unit and was hardly meant in seconds."""
+        units = {score.unit for scores in results for score in scores if self.metric == repr(score.metric)}
+        if self.part == "undefined" or not any(map(self.amount.reading, units)) or self.limit < LARGE:
+            return None
+        number = f"{self.limit:.15g}"
+        return Note("GATE IN SECONDS", f"{self} was read as {number} s; write {number}ms if that is what it means")
 
 
 def gate(text: str) -> Gate:
     """Parse a gate.
 
     Example:
-        >>> gate("DAL>5"), gate("base:AL(length=reference).high >= 2e3").system
-        (Gate(metric='DAL', part='value', sign='>', limit=5.0, system=None), 'base')
+        >>> gate("DAL>5s").amount, gate("base:AL(length=reference).high >= 2e3").system
+        (Amount(number=5.0, unit='s'), 'base')
 
     Raises:
         UsageError: the text is not a gate.
     """
     match = GATE.fullmatch(text.strip())
     try:
-        limit = float(match["limit"]) if match is not None else math.nan
-    except ValueError:
-        limit = math.nan
-    if match is None or not math.isfinite(limit):
+        limit = Amount.parse(match["limit"] if match is not None else "", "a gate")
+    except UsageError:
+        limit = None
+    if match is None or limit is None:
         raise UsageError(
             f"cannot read the gate {text!r}\n"
-            "  It looks like 'DAL>5', 'AL.high>2000', 'BLEU<20' or 'new:DAL.undefined>0'; quote it in the shell."
+            "  It looks like 'DAL>5s', 'AL.high>2', 'BLEU<20' or 'new:DAL.undefined>0'; quote it in the shell."
         )
     name, _, part = match["metric"].strip().rpartition(".")
     if not name or part not in PARTS:
         name, part = match["metric"].strip(), "value"
-    return Gate(name.rstrip(), part, match["sign"], limit, match["system"])
+    return Gate(name.rstrip(), part, match["sign"], limit.number, match["system"], limit.unit)
 
 
 def failed(gates: Iterable[Gate], results: Sequence[Scores]) -> list[str]:

@@ -33,6 +33,8 @@ def amount(*values: float, unit: str, between: str = "–") -> str:
 
 def _share(share: float) -> str:
     """A share in %; one that is neither 0 nor 1 is not rounded to 0 or 100 %."""
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
     if 0 < share < 0.001:
         return "less than 0.1 %"
     return "more than 99.9 %" if 0.999 < share < 1 else f"{100 * share:.1f} %"
@@ -69,9 +71,10 @@ class Together:
         sentence = f"{self.b}, compared with {self.a}, is {listed}"
         if math.isnan(self.probability):
             return f"{sentence}; no resample has a value of every metric"
-        not_worse = "not worse" if len(parts) == 1 else "not worse in any of these metrics"
-        margin = " by more than its margin" if any(self.margins.values()) else ""
-        return f"{sentence}; it is {not_worse}{margin} in {_share(self.probability)} of {self.resamples} resamples"
+        all_of_them = {1: "", 2: " in both"}.get(len(parts), " in all of these metrics")
+        margin = ", within its margin," if any(self.margins.values()) else ""
+        share = f"{_share(self.probability)} of {self.resamples} resamples"
+        return f"{sentence}; it is at least as good{all_of_them}{margin} in {share}"
 
     def _part(self, pair: Pair, unit: str) -> str:
         name, margin = repr(pair.metric), self.margins[pair.metric]
@@ -90,4 +93,9 @@ class Together:
         difference = f"difference {amount(pair.low, pair.high, unit=unit, between=' to ')}"
         if margin > 0 and least >= -margin:
             return f"not worse in {name} by more than {amount(margin, unit=unit)} ({difference})"
+        if least > 0 or most < 0:  # interval and p do not agree, and a reader must know why
+            corrected = pair.p < self.alpha
+            after = f"p = {pair.p:.2g}, but {pair.p_adjusted:.2g} after correction" if corrected else f"{pair.p:.2g}"
+            why = after if corrected else f"the interval leaves 0 out, but the test gives p = {after}"
+            return f"not shown to be better or worse in {name} ({difference}; {why})"
         return f"not clearly better or worse in {name} ({difference}, p = {pair.p_adjusted:.2g})"

@@ -12,6 +12,7 @@ import numpy as np
 
 from lagging.comparison.derivations import Derived, Draws, Function
 from lagging.curves.points import NO_LOG, Area, Curve, CurveValue, OnFront, values_of
+from lagging.data import notebooks
 from lagging.data.ragged import Floats
 from lagging.data.units import SHOWN, scale
 from lagging.errors import UsageError
@@ -45,6 +46,8 @@ class Curves:
     indices: tuple[tuple[int, ...], ...] = field(repr=False)
     unmatched: dict[str, tuple[Any, ...]] = field(repr=False)
     published: dict[str, tuple[str, ...]] = field(repr=False)
+
+    _repr_html_ = notebooks.html
 
     def __iter__(self) -> Iterator[Curve]:
         """The curves."""

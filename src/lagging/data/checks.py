@@ -213,11 +213,11 @@ def _duplicates(run: Run) -> Iterator[Fault]:
             seen[name] = row
 
 
-def about(run: Run, kind: str, text: str, where: npt.ArrayLike) -> Iterator[Note]:
-    """A note about some segments of a Run, if there are any."""
+def about(run: Run, kind: str, text: str, where: npt.ArrayLike, normal: str = "") -> Iterator[Note]:
+    """A note about some segments of a Run, if there are any; `normal` says where they are to be expected."""
     rows = np.flatnonzero(where)
     if len(rows):
-        yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()))
+        yield Note(kind, text, len(rows), tuple(run.id[rows[:5]].tolist()), normal=normal)
 
 
 def remark(run: Run) -> Iterator[Note]:
@@ -257,10 +257,11 @@ def _remark_times(run: Run) -> Iterator[Note]:
     yield from about(run, "empty hypothesis", "nothing was written, so there is no latency", run.delays.lengths == 0)
     yield from about(run, "empty source", "source_length is 0, so there is no latency", x == 0)
     beyond = last > (x + 1 if run.unit == "ms" else x)
-    yield from about(run, "beyond the source", "delays larger than source_length", beyond & (x > 0))
+    talks = "in whole talks" if run.seg != "none" else ""
+    yield from about(run, "beyond the source", "delays larger than source_length", beyond & (x > 0), talks)
     if run.seg != "none":
         early = run.delays.rows_with(np.flatnonzero(run.delays.values < 0))
-        yield from about(run, "before the segment", "negative delays: written before the segment began", early)
+        yield from about(run, "before the segment", "negative delays: written before the segment began", early, talks)
     if run.unit == "ms":
         # even an eager system is not done before 1 % of the source
         text = "delays below 1 % of source_length: are they seconds, and the source in milliseconds?"

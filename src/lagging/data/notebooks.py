@@ -9,7 +9,7 @@ __all__ = ["html"]
 
 
 def html(object: object) -> str:
-    """A small table of a Run, Scores, Comparison or Timeline; the writer is imported when it is needed.
+    """A small table of a Run, Scores, Comparison, Curves, Metric or Timeline; the writer is imported when it is needed.
 
     Example:
         >>> import lagging

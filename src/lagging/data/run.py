@@ -87,7 +87,7 @@ class Run:
         steps: the step that wrote each target token, from 0.
         queue_times, omnisteval_times, fbk_times, fbk1_times: of segments cut from a stream, the time of each target
             token on the clock of that name, worked out on the whole recording before it was cut.
-        first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.stream`.
+        first_times: when each target token was first shown, maybe to be erased: see `lagging.formats.revisions`.
         compute_share, recording_share: of segments cut from a stream, their parts of the computing time and of the
             length of their recording, in ms, by their own lengths.
         erased, gone, revisions: target tokens deleted again, over all revisions; those of them that the revised text
@@ -333,20 +333,19 @@ class Run:
 
     _repr_html_ = notebooks.html
 
-    def __getitem__(self, index: slice | npt.NDArray[np.generic] | list[int]) -> Run:
-        """Some of the segments: a slice, segment numbers, or a mask.
+    def __getitem__(self, index: int | slice | npt.NDArray[np.generic] | list[int]) -> Run:
+        """Some of the segments: a segment number, a slice, several numbers, or a mask.
 
         Example:
             >>> run = Run.from_delays([[1, 2], [2, 2], [1, 1]], source_length=[2, 2, 2])
-            >>> run[[2, 0]].id
-            array([2, 0])
+            >>> run[[2, 0]].id.tolist(), run[-1].id.tolist()
+            ([2, 0], [2])
         """
+        if isinstance(index, int | np.integer):
+            index = [range(len(self))[int(index)]]
         rows = index if isinstance(index, slice) else np.asarray(index, dtype=None if len(index) else np.int64)
-        changed: dict[str, Any] = {}
-        for column in COLUMNS:
-            values = getattr(self, column)
-            if values is not None:
-                changed[column] = values.take(rows) if isinstance(values, Ragged) else values[rows]
+        columns = {name: values for name in COLUMNS if (values := getattr(self, name)) is not None}
+        changed: dict[str, Any] = {n: v.take(rows) if isinstance(v, Ragged) else v[rows] for n, v in columns.items()}
         selected = replace(self, notes=(), **changed)
         if self.notes:
             of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]

@@ -203,8 +203,8 @@ def has_other_space(raw: npt.NDArray[np.uint8]) -> bool:
     text = raw.tobytes()
     if text.isascii():
         return False
-    found = [space for space in OTHER_SPACES if space in text]
-    return bool(found) and (found != [b"\xe2\x80"] or GENERAL_SPACES.search(text) is not None)
+    spaces = [space for space in OTHER_SPACES if space in text]
+    return bool(spaces) and (spaces != [b"\xe2\x80"] or GENERAL_SPACES.search(text) is not None)
 
 
 def detect_level(

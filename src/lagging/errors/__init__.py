@@ -40,6 +40,9 @@ SHOWN = 5
 LONGEST_ID = 100
 """Characters of the name of a segment that a message shows."""
 
+DOUBTFUL = ("elapsed below ideal", "failed", "index gap", "no test", "suspicious unit", "torn", "unfinished run")
+"""Kinds of note that make a number doubtful, beside those in capitals."""
+
 LISTED = ("conflict",)
 """Kinds of fault of which a message names every one: each has to be decided."""
 
@@ -114,6 +117,14 @@ class Note:
     """Something a reader of the score must know, with how many segments it concerns.
 
     Notes with the same kind and text add up, so that a log read in parts tells what a log read whole tells.
+
+    Attributes:
+        kind: what it is about; in capitals where it makes a number doubtful.
+        text: what a reader must know.
+        count: the number of segments, or of what `noun` says; 0 for a note about the whole log.
+        segments: the first of them.
+        noun: what is counted.
+        normal: where this is to be expected, such as "in whole talks"; empty where it is not.
     """
 
     kind: str
@@ -121,6 +132,12 @@ class Note:
     count: int = 0
     segments: tuple[int | str, ...] = ()
     noun: str = "segment"
+    normal: str = ""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it makes a number doubtful, so that it may change a conclusion."""
+        return self.kind.isupper() or self.kind in DOUBTFUL
 
     def __str__(self) -> str:
         """`kind: 3 segments (7, 9, 12): text`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from lagging.data.scripts import is_unspaced
 from lagging.formats.dialects import Event
-from lagging.formats.stream import Writing
+from lagging.formats.revisions import Writing
 
 __all__ = ["Display"]
 

@@ -39,6 +39,8 @@ from lagging.formats.subwords import AS_IS
 
 __all__ = ["recognise", "scan"]
 
+FASTEST = 0.1
+"""Letters per ms: nobody speaks faster, so that larger numbers are seconds."""
 ROUNDING = 1.0
 """In ms: what is shown this much before its audio was not shown before it."""
 SHORTEST = 100.0
@@ -188,24 +190,33 @@ class _Log:
 
     # ---- whisper_streaming --------------------------------------------------------------------------------------
 
+    def _find_unit(self) -> str:
+        """The unit of the times: that of the options, or what the numbers look like, with a note."""
+        if self.options.time_unit is not None:
+            note = f"{self.options.time_unit}, as requested, in {self.source.path}"
+            self.report.notes.append(Note("time unit", note))
+            return self.options.time_unit
+        whole = all(spoken.whole for spoken in self.spoken)
+        largest = max(max(spoken.numbers) for spoken in self.spoken)
+        letters = sum(len("".join(spoken.text.split())) for spoken in self.spoken)
+        if whole and largest >= SHORTEST:
+            unit, why = "ms", "places in the audio are whole numbers"
+        elif not whole and largest < SHORTEST:
+            unit, why = "s", "all times are below 100, places with decimals"
+        elif not whole and letters > FASTEST * largest:
+            unit, why = "s", "places in the audio have decimals, and in ms nobody could have spoken so fast"
+        else:
+            looks = "whole numbers" if whole else "numbers with decimals"
+            self._fault("unclear-time-unit", f"{looks}, the largest is {number(largest)}", self.spoken[0].line)
+            return "ms"
+        self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
+        return unit
+
     def _convert(self) -> None:
         """Lines of whisper_streaming as updates, once their unit is known."""
         if not self.spoken:
             return
-        whole = all(spoken.whole for spoken in self.spoken)
-        largest = max(max(spoken.numbers) for spoken in self.spoken)
-        unit = self.options.time_unit
-        if unit is not None:
-            self.report.notes.append(Note("time unit", f"{unit}, as requested, in {self.source.path}"))
-        elif whole == (largest >= SHORTEST):
-            unit = "ms" if whole else "s"
-            why = "places in the audio are whole numbers" if whole else "all times are below 100, places with decimals"
-            self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
-        else:
-            looks = "whole numbers" if whole else "numbers with decimals"
-            detail = f"{looks}, the largest is {number(largest)}"
-            self._fault("unclear-time-unit", detail, self.spoken[0].line)
-            unit = "ms"
+        unit = self._find_unit()
         texts = [spoken.text for spoken in self.spoken if spoken.text.strip()]
         glued = len(texts) > 1 and not any(text[0].isspace() for text in texts[1:]) and not is_unspaced("".join(texts))
         if glued:
@@ -287,8 +298,8 @@ class _Log:
 
     def _remark(self, run: Run, heard: bool) -> Iterator[Note]:
         dialect = self.dialect or "generic"
-        said = DIALECTS.get(dialect, "interim results replace each other until one is final")
-        yield Note("dialect", f"{dialect}: {said}")
+        description = DIALECTS.get(dialect, "interim results replace each other until one is final")
+        yield Note("dialect", f"{dialect}: {description}")
         if not heard:
             text = "no line says how much audio had been heard: delays are the times of showing, computing included"
             yield Note("no audio times", text)
@@ -313,8 +324,8 @@ def _lengths(axis: Ragged, given: float | None) -> Floats:
 
 def _first_times(recordings: list[_Recording], axis: Ragged, steps: Ragged, first: Ragged) -> Ragged:
     """When each token was first shown, by the updates themselves, or by what they say of earlier ones."""
-    said = Ragged.from_rows(
+    earlier = Ragged.from_rows(
         [[math.inf if event.first is None else event.first for event in recording.events] for recording in recordings]
     )
-    times = np.minimum(axis.pick(first).values, said.pick(steps).values)
+    times = np.minimum(axis.pick(first).values, earlier.pick(steps).values)
     return Ragged(times, steps.offsets)

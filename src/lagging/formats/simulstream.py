@@ -33,8 +33,8 @@ from lagging.errors import Fault, Note, UsageError
 from lagging.formats.line import Read, decode, explain, read_id, read_number, shown, surrogate_fault
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.revisions import Stream
 from lagging.formats.source import Batch, Source
-from lagging.formats.stream import Stream
 from lagging.formats.subwords import Joint, find_joint, join, usual_level
 
 __all__ = ["file_name", "scan", "to_ms"]

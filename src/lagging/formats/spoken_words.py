@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from lagging.data.ragged import Ragged
+from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import Run
 from lagging.data.spoken import ALIGNED, Spoken
 from lagging.data.tokens import is_sound, tokens
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, counted, merge_notes
 from lagging.formats.line import shown
-from lagging.formats.pairing import pair_lines
+from lagging.formats.line_pairs import pair_lines
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source
 from lagging.formats.word_times import Word, WordTimes, digest, read_word_times, stem
@@ -76,7 +76,7 @@ def with_word_times(
     if report.faults:
         raise DataError(report.faults)
     spoken = Spoken.make([None if r is None else [(w.start, w.end, w.text) for w in r] for r in rows], file.digest)
-    for row, place, kind, detail in spoken.wrong_times(run.source_length):
+    for row, place, kind, detail in spoken.wrong_times(_lengths(run)):
         word = (rows[row] or ())[place]
         report.faults.add(Fault(kind, detail, word.path or None, word.line, run.id.item(row)))
     run = replace(run, spoken=spoken)
@@ -86,6 +86,12 @@ def with_word_times(
     if report.faults:
         raise DataError(report.faults)
     return replace(run, notes=merge_notes([*run.notes, *report.notes, *notes]))
+
+
+def _lengths(run: Run) -> Floats:
+    """How long the recordings are; NaN for a stream that does not say it, since its last time may be earlier."""
+    known = run.origin.format != "stream" or "x" in dict(run.given)
+    return run.source_length if known else np.full(len(run), np.nan)
 
 
 def _ms(seconds: float) -> float:
@@ -105,12 +111,12 @@ def _pair(run: Run, times: WordTimes, report: ReadReport) -> tuple[list[list[Wor
     rows: list[list[Word] | None] = []
     for row in range(len(run)):
         labels = [str(run.id.item(row)), *_labels(run, row)]
-        found = next((n for label in labels for n in (label, by_stem.get(stem(label), "")) if n in by_name), None)
-        if found is not None and found in used:
-            first = run.id.item(used[found])
-            report.faults.add(Fault("recording-twice", f"{shown(found)}, as segment {first}", segment=run.id.item(row)))
-        used.setdefault(found or "", row)
-        rows.append(None if found is None else by_name[found])
+        name = next((n for label in labels for n in (label, by_stem.get(stem(label), "")) if n in by_name), None)
+        if name is not None and name in used:
+            first = run.id.item(used[name])
+            report.faults.add(Fault("recording-twice", f"{shown(name)}, as segment {first}", segment=run.id.item(row)))
+        used.setdefault(name or "", row)
+        rows.append(None if name is None else by_name[name])
     used.pop("", None)
     if not used:
         names, rows_named = (

@@ -12,7 +12,7 @@ from lagging.data.run import Run, make_texts
 from lagging.data.strip import renoted
 from lagging.data.tokens import count_tokens, detect_level, noun
 from lagging.errors import DataError, Fault, Faults, Note
-from lagging.formats.pairing import pair_lines
+from lagging.formats.line_pairs import pair_lines
 from lagging.formats.report import ReadReport
 from lagging.longform.entries import read_lines
 from lagging.longform.segmentation import Segmentation

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data import notebooks
 from lagging.data.exact import exact_sum
 from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError, MetricNameError, did_you_mean
@@ -159,6 +160,8 @@ class Metric:
     describe: Callable[[Metric], tuple[tuple[str, str], ...]] | None = None
     describe_segments: tuple[tuple[str, str], ...] = ()
     counts: tuple[str, ...] = ()
+
+    _repr_html_ = notebooks.html
 
     def __call__(self, **values: Value) -> Metric:
         """The same metric with other parameters: `DAL(write_cost=1)`."""

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import re
+import runpy
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
 
 from lagging.data.plugins import load_plugins
 from lagging.data.ragged import Floats
-from lagging.errors import MetricNameError, did_you_mean
+from lagging.errors import MetricNameError, UsageError, did_you_mean
 from lagging.metrics.elsewhere import elsewhere
 from lagging.metrics.record import CLOCK, EMPTY, LENGTH, MEAN, Aggregate, Compute, Metric, Param, Unit, params_of
 
-__all__ = ["add", "metric", "metric_among", "register", "registered", "split_names"]
+__all__ = ["add", "load_file", "metric", "metric_among", "register", "registered", "split_names"]
 
 _metrics: dict[str, Metric] = {}
 _aliases: dict[str, str] = {}
@@ -59,6 +63,7 @@ def register(
     needs: Iterable[str] = (),
     length: str | None = None,
     clocked: bool = True,
+    per_sentence: bool = False,
     params: tuple[Param, ...] | None = None,
     aliases: Iterable[str] = (),
     summary: str = "",
@@ -93,6 +98,8 @@ def register(
             "durations", …).
         length: which |y| is the default ("hypothesis", "reference", "longest"); None if the metric does not use |y|.
         clocked: whether the metric is about time: then it has the parameters `clock`, `empty` and `mean`.
+        per_sentence: whether the function takes one sentence, as `lagging.dal` does: its delays and its source length,
+            and returns a number. Sentences without a target or a source have no value.
         params: declarations of the parameters; taken from the signature of the function if not given.
         aliases: other names for it.
         summary, formula, latex, paper, bibtex, edge_cases: for the metric's card.
@@ -110,6 +117,11 @@ def register(
         >>> run = lagging.Run.from_delays([[3, 4, 4], [1, 2, 5]], source_length=[5, 5])
         >>> lagging.score(run, ["WorstWait"])["WorstWait"].segments
         array([3., 3.])
+        >>> @lagging.register("LastWait", per_sentence=True)
+        ... def last_wait(delays, source_length):
+        ...     return source_length - delays[0]
+        >>> lagging.score(run, ["LastWait"])["LastWait"].segments
+        array([2., 4.])
     """
     if length is not None:
         needs = {*needs, "length"}
@@ -125,7 +137,7 @@ def register(
         add(
             Metric(
                 name=name,
-                compute=function,
+                compute=_by_sentence(function) if per_sentence else function,
                 aggregate=aggregate,
                 pool=pool,
                 from_sums=from_sums,
@@ -151,6 +163,39 @@ def register(
         return function
 
     return decorate
+
+
+def _by_sentence(function: Callable[..., Any]) -> Compute:
+    """A function of one sentence as one of a Schedule; NaN where nothing was written, or there is no source."""
+
+    def compute(schedule: Any, **values: Any) -> Floats:
+        lengths = schedule.x.tolist()
+        return np.array(
+            [
+                function(g, x, **values) if len(g) and x else np.nan
+                for g, x in zip((schedule.g[row] for row in range(len(lengths))), lengths, strict=True)
+            ],
+            dtype=np.float64,
+        )
+
+    return compute
+
+
+@cache
+def load_file(path: str) -> None:
+    """Run a Python file that registers metrics, once.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be run.
+    """
+    if not Path(path).is_file():
+        raise UsageError(f"there is no file {path}")
+    try:
+        runpy.run_path(path)
+    except MetricNameError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
 
 
 @cache

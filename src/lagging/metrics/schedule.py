@@ -185,8 +185,8 @@ COUNTING: dict[tuple[str, str], Callable[[str], int]] = {
 
 WHERE = {
     "recording_end": "\n  fix: score segments cut from a stream, such as OmniSTEval's instances.resegmented.jsonl.",
-    "erased": "\n  fix: score the log of a system that revises what it wrote: a stream, simulstream's or SLTev's; whole, since "
-    "it is not known in which segment of a recording something was erased.",
+    "erased": "\n  fix: score the log of a system that revises what it wrote: a stream, simulstream's or SLTev's; "
+    "whole, since it is not known in which segment of a recording something was erased.",
     "gone": "\n  fix: score SLTev's log.",
     "spoken": ", the source words with their times\n"
     "  fix: give `--word-times FILE`; in Python, `lagging.with_word_times`.",

@@ -76,13 +76,13 @@ def match_words(words: Sequence[str], text: str, level: str = "word") -> Ints:
     token_of = np.full(len(text) + 1, -1)
     for token, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         token_of[start:stop] = token
-    found = np.full(len(words), -1)
+    last_tokens = np.full(len(words), -1)
     if not len(words) or not text:
-        return found
+        return last_tokens
     ours, theirs = equal_letters(letters, text)
     printed = np.array([not letter.isspace() for letter in letters])[ours]
-    np.maximum.at(found, word_of[ours[printed]], token_of[theirs[printed]])
-    return found
+    np.maximum.at(last_tokens, word_of[ours[printed]], token_of[theirs[printed]])
+    return last_tokens
 
 
 @dataclass(frozen=True)
@@ -224,13 +224,13 @@ def _word_lag(s: Schedule, *, of: str, pairs: str) -> Floats:
 def _lags_of_the_tool(s: Schedule, of: str) -> Ragged:
     """The lags that ufal/asr_latency averages."""
     spoken: Spoken = s.column("spoken")
-    found = pair_words(s)
+    pairs = pair_words(s)
     if spoken.match != "text" or s.run.level != "word":
         raise MetricError("ufal/asr_latency finds words by their text, and each word has a time of its own")
     rows = []
     for row, (words, text) in enumerate(zip(spoken.words, s.predictions, strict=True)):
         if not text:  # charged with the end of the source, or undefined
-            ours, shown = np.arange(len(words or ())), found.appeared[row]
+            ours, shown = np.arange(len(words or ())), pairs.appeared[row]
         else:
             ours, theirs = compared_words(words or (), text.split()).T
             shown = s.g[row][theirs]

@@ -8,6 +8,7 @@ JSON and TSV are written from records, which are unrounded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lagging.comparison.regimes import Verdict
@@ -15,7 +16,7 @@ from lagging.errors import UsageError, did_you_mean
 from lagging.scoring.scores import Scores
 
 if TYPE_CHECKING:
-    from lagging.render.table import Sheet
+    from lagging.render.table import Layout, Sheet
 
 __all__ = ["RENDERERS", "check_format", "render", "write_sheet"]
 
@@ -31,6 +32,8 @@ def render(
     verdicts: Sequence[Verdict] = (),
     notes: Sequence[str] = (),
     fields: Mapping[str, Any] | None = None,
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """The scores of several systems in one of the formats.
 
@@ -42,6 +45,8 @@ def render(
         verdicts: the regime that each system is in, if systems were judged.
         notes: sentences below the table.
         fields: further fields of the JSON, by name.
+        layout: digits, direction, caption and label of the table.
+        signed: whether the table has the signatures; the other formats always have them.
 
     Example:
         >>> import lagging
@@ -64,7 +69,8 @@ def render(
     if format == "tsv":
         return write_tsv({"": score_records(scores)})
     regime_notes = [f"{verdict.regime.name}: {each.system}: {verdict}" for each, verdict in judged]
-    return write_sheet(score_sheet(scores, [*regime_notes, *notes]), format, width=width, colour=colour)
+    sheet = score_sheet(scores, [*regime_notes, *notes], None if layout is None else layout.digits)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
@@ -78,8 +84,17 @@ def _regime_record(system: str, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def write_sheet(sheet: Sheet, format: str, *, width: int | None = None, colour: bool = False) -> str:
-    """A sheet as text ("table"), Markdown or LaTeX."""
+def write_sheet(
+    sheet: Sheet,
+    format: str,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
+) -> str:
+    """A sheet as text ("table"), Markdown or LaTeX; text may be without signatures."""
+    sheet = sheet if layout is None else layout.apply(sheet)
     if format == "markdown":
         from lagging.render.markdown import write_markdown
 
@@ -90,7 +105,7 @@ def write_sheet(sheet: Sheet, format: str, *, width: int | None = None, colour: 
         return write_latex(sheet)
     from lagging.render.text import write_text
 
-    return write_text(sheet, width=width, colour=colour)
+    return write_text(sheet if signed else replace(sheet, signatures=()), width=width, colour=colour)
 
 
 def check_format(format: str) -> None:

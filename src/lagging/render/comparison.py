@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lagging.comparison import Comparison
@@ -20,14 +21,16 @@ from lagging.render.table import (
     Cell,
     Column,
     Difference,
+    Layout,
     Sheet,
     Table,
     format_interval,
+    format_p,
     format_value,
     metric_column,
 )
 
-__all__ = ["comparison_sheet", "render_comparison", "system_table"]
+__all__ = ["comparison_sheet", "pair_table", "render_comparison", "system_table"]
 
 WORDS = {"alike": "not significant", "untested": "not tested"}
 PAIR = ("metric", "a", "b", "difference", "low", "high", "p", "p_adjusted")
@@ -42,6 +45,8 @@ def render_comparison(
     colour: bool = False,
     every: bool = False,
     sentences: Sequence[str] = (),
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """A comparison in one of the formats.
 
@@ -52,19 +57,24 @@ def render_comparison(
         colour: whether the table may use terminal colours.
         every: whether all pairs are listed; else, of many systems, those with the base, or the first.
         sentences: notes below the pairs.
+        layout: digits, direction, caption and label of the table.
+        signed: whether the table has the signatures; the other formats always have them.
     """
     check_format(format)
     if format == "json":
         return write_json(_json_fields(comparison))
     if format == "tsv":
         return write_tsv({"": _tsv_records(comparison)})
-    return write_sheet(comparison_sheet(comparison, every, sentences), format, width=width, colour=colour)
+    sheet = comparison_sheet(comparison, every, sentences, None if layout is None else layout.digits)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 # ---- for people -------------------------------------------------------------------------------------------------
 
 
-def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Sequence[str] = ()) -> Sheet:
+def comparison_sheet(
+    comparison: Comparison, every: bool = False, sentences: Sequence[str] = (), digits: int | None = None
+) -> Sheet:
     """The systems and the pairs; notes and signatures below."""
     c = comparison
     pairs = _listed_pairs(c, every)
@@ -79,29 +89,31 @@ def comparison_sheet(comparison: Comparison, every: bool = False, sentences: Seq
         notes.append(f"{counted(c.n, 'segment')} that all systems have; left out: {', '.join(left_out)}")
     results = list(c.scores.values())
     published = [f"{row.signature}  ({row.system})" for row in c.published if row.signature]
-    signatures = [*signature_lines(results), *published, *([str(c.signature)] if c.pairs else [])]
+    signatures = [*signature_lines(results, brief=True), *published, *([str(c.signature)] if c.pairs else [])]
     caption = ". ".join(text[:1].upper() + text[1:] for text in (c.description, c.key) if text)
-    tables = [system_table(c), *([_pair_table(c, pairs)] if pairs else [])]
-    return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption)
+    tables = [system_table(c, digits), *([pair_table(c, pairs, digits)] if pairs else [])]
+    return Sheet(tables, [*notes, *undefined_notes(results)], signatures, caption, "tab:comparison")
 
 
-def system_table(comparison: Comparison) -> Table:
+def system_table(comparison: Comparison, digits: int | None = None) -> Table:
     """A row per system, a column per metric; then the systems whose scores were published."""
     c = comparison
     results = list(c.scores.values())
     metrics = _metrics_and_units(c)
     marks = c.letters or c.marks
-    best = {metric: best_value(results, metric) for metric, _ in metrics}
+    best = {metric: c.best(metric) for metric, _ in metrics}
+    values = {metric: best_value(results, metric, digits) for metric, _ in metrics}
     rows: list[list[str | Cell]] = []
     for name, scores in c.scores.items():
-        cells = [score_cell(scores, m, unit, best[m], marks.get(m, {}).get(name, "")) for m, unit in metrics]
+        cells = [score_cell(scores, m, unit, values[m], marks.get(m, {}).get(name, ""), digits) for m, unit in metrics]
+        cells = [replace(cell, best=name in best[m]) for cell, (m, _) in zip(cells, metrics, strict=True)]
         rows.append([name, *cells, str(c.n)])
     published: dict[tuple[str, str], list[PublishedScore]] = {}
     for row in c.published:
         published.setdefault((row.system, row.path), []).append(row)
     for (name, _), scores_of_file in published.items():
-        values = {row.metric: row.score for row in scores_of_file}
-        cells = [Cell(format_value(values.get(repr(metric)), unit)) for metric, unit in metrics]
+        shown = {row.metric: row.score for row in scores_of_file}
+        cells = [Cell(format_value(shown.get(repr(metric)), unit, digits)) for metric, unit in metrics]
         rows.append([f"{name} ({scores_of_file[0].tool or 'published'})", *cells, MISSING])
     return Table([SYSTEM, *(metric_column(metric, unit, split=True) for metric, unit in metrics), COUNT], rows)
 
@@ -117,27 +129,29 @@ def _listed_pairs(comparison: Comparison, every: bool) -> list[Pair]:
     return [pair for pair in c.pairs if pair.a == c.systems[0]]
 
 
-def _pair_table(comparison: Comparison, pairs: Iterable[Pair]) -> Table:
+def pair_table(comparison: Comparison, pairs: Iterable[Pair], digits: int | None = None) -> Table:
     """A row per pair: metric, systems, difference, p, what that means, wins."""
     units = dict(_metrics_and_units(comparison))
     corrected = comparison.correction != "none" and len(comparison.pairs) != len(units)
+    alpha = comparison.alpha
     rows: list[list[str | Cell | Difference]] = []
     for pair in pairs:
         unit = units[pair.metric]
-        interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit)
+        interval = "" if pair.low != pair.low else format_interval(pair.low, pair.high, unit, digits)
         verdict = comparison.verdict(pair)
         rows.append(
             [
                 repr(pair.metric),
                 Difference(pair.b, pair.a),
-                " ".join(filter(None, (format_value(pair.difference, unit), interval, UNITS[unit]))),
-                MISSING if pair.p_adjusted != pair.p_adjusted else f"{pair.p_adjusted:.4f}",
-                WORDS.get(verdict, verdict),
+                " ".join(filter(None, (format_value(pair.difference, unit, digits), interval, UNITS[unit]))),
+                format_p(pair.p),
+                *([format_p(pair.p_adjusted)] if corrected else []),
+                "not after correction" if pair.p < alpha <= pair.p_adjusted else WORDS.get(verdict, verdict),
                 MISSING if pair.wins is None else f"{pair.wins}/{pair.ties}/{pair.losses}",
             ]
         )
-    heads = [("metric", ""), ("pair", ""), ("difference", ""), ("p", "(corrected)" if corrected else "")]
-    heads += [("", ""), ("wins/ties/losses", "")]
+    heads = [("metric", ""), ("pair", ""), ("difference", ""), ("p", "")]
+    heads += [*([("p", "(corrected)")] if corrected else []), ("", ""), ("wins/ties/losses", "")]
     return Table([Column(name, unit=unit, number=False) for name, unit in heads], rows, pairs=True)
 
 

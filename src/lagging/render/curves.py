@@ -20,8 +20,10 @@ from lagging.render.table import (
     Column,
     Difference,
     Estimate,
+    Layout,
     Sheet,
     Table,
+    format_p,
     format_value,
     make_cell,
     metric_title,
@@ -41,6 +43,8 @@ def render_curves(
     correction: str = "holm",
     width: int | None = None,
     colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """Curves, what they have at fixed latencies and qualities, and the areas between them."""
     fronts = curves.front()
@@ -67,7 +71,7 @@ def render_curves(
         ]
         over = f"over {curves.latency!r} {UNITS[curves.unit]}".rstrip()
         tables.append(make_table(["difference", metric_title(*y), over, "p", "p adjusted"], rows))
-    notes = [_front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
+    notes = [front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
     if curves.draws is not None and curves.draws.too_few:
         notes.append(f"{curves.draws.too_few} for intervals")
     notes += [f"{area.b} − {area.a}: {area.reason}" for area in areas if area.reason not in ("", NO_LOG)]
@@ -83,7 +87,9 @@ def render_curves(
     }
     scores = [point.scores for curve in curves for point in curve.points if point.scores is not None]
     settings = interval_record(curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
+    return render_tables(
+        format, tables, notes, scores, records, settings, width=width, colour=colour, signed=signed, layout=layout
+    )
 
 
 # ---- what Curves, Ranking and Lines share ------------------------------------------------------------------------
@@ -99,6 +105,9 @@ def render_tables(
     *,
     width: int | None,
     colour: bool,
+    signed: bool,
+    layout: Layout | None = None,
+    caption: str = "Quality and latency of the systems at their settings",
 ) -> str:
     """Tables and notes for people, records for programs; `settings` are those of the intervals."""
     check_format(format)
@@ -107,8 +116,8 @@ def render_tables(
     if format == "tsv":
         return write_tsv({**records, "made": [settings]})
     below = [*notes, *undefined_notes(results)]
-    sheet = Sheet(tables, below, signature_lines(results), stacked=True)
-    return write_sheet(sheet, format, width=width, colour=colour)
+    sheet = Sheet(tables, below, signature_lines(results, brief=True), caption, "tab:curve", stacked=True)
+    return write_sheet(sheet, format, width=width, colour=colour, signed=signed, layout=layout)
 
 
 def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1, texts: int = 1) -> Table:
@@ -126,11 +135,6 @@ def format_share(share: float | None) -> str:
     if share is None:
         return MISSING
     return "< 1 %" if 0 < share < 0.01 else "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
-
-
-def format_p(p: float) -> str:
-    """A p-value, to the four digits that some thousand resamples support."""
-    return MISSING if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
 def interval_record(draws: Draws | None, correction: str | None = None, method: str | None = None) -> Record:
@@ -177,6 +181,11 @@ def signature_text(scores: Scores | None, metric: Metric) -> str | None:
 # ---- cells ---------------------------------------------------------------------------------------------------------
 
 
+def point_tables(curves: Curves) -> list[Table]:
+    """The settings of all curves, for a notebook."""
+    return [_point_table(curves, curves.front())]
+
+
 def _point_table(curves: Curves, fronts: Iterable[OnFront]) -> Table:
     front = iter(fronts)
     rows = []
@@ -194,7 +203,7 @@ def _front_cell(front: OnFront) -> str:
     return mark if front.share is None else f"{mark} {format_share(front.share)}".strip()
 
 
-def _front_note(fronts: Iterable[OnFront]) -> str:
+def front_note(fronts: Iterable[OnFront]) -> str:
     resampled = any(front.share is not None for front in fronts)
     share = "; in which share of the resamples it is so" if resampled else ""
     return f"front: ● no other setting is as early and as good, and earlier or better{share}"

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from html import escape
 
 from lagging.comparison import Comparison
+from lagging.curves import Curves
 from lagging.data.run import Run
 from lagging.errors import counted
-from lagging.render.comparison import system_table
+from lagging.metrics import Metric
+from lagging.render.card import DIRECTIONS, UNITS
+from lagging.render.comparison import pair_table, system_table
+from lagging.render.curves import front_note, point_tables
 from lagging.render.scores import signature_lines
 from lagging.render.table import Cell, Column, Difference, Table, format_interval, format_value, metric_title
 from lagging.render.timeline import Timeline
@@ -20,6 +25,8 @@ __all__ = ["render_html", "write_html"]
 
 ROWS = 5
 """Segments of a Run that are shown."""
+DRAWN = 100
+"""Tokens of a timeline that are drawn."""
 LETTERS = 90
 """Characters of a text that are shown."""
 
@@ -108,7 +115,56 @@ def _(comparison: Comparison) -> str:
     rows = [row[:-1] for row in table.rows[: len(comparison.systems)]]
     signatures = signature_lines(list(comparison.scores.values()))
     below = [comparison.key, comparison.description, *signatures, *map(str, comparison.notes)]
-    return write_html(Table(table.columns[:-1], rows), repr(comparison), filter(None, below))
+    systems = write_html(Table(table.columns[:-1], rows), repr(comparison), filter(None, below))
+    if not comparison.pairs:
+        return systems
+    return systems + write_html(pair_table(comparison, comparison.pairs), "pairs")
+
+
+@render_html.register
+def _(curves: Curves) -> str:
+    (points, *_), fronts = point_tables(curves), curves.front()
+    return write_html(points, repr(curves), [front_note(fronts)])
+
+
+@render_html.register
+def _(metric: Metric) -> str:
+    facts = {
+        "formula": metric.formula,
+        "unit": UNITS[metric.unit],
+        "better": DIRECTIONS[metric.higher_is_better],
+        **{f"{p.name}={'none' if p.default is None else p.default}": p.help for p in metric.params},
+        **{f"edge case {number}": text for number, text in enumerate(metric.edge_cases, 1)},
+        "paper": metric.paper,
+    }
+    rows = [[name, text] for name, text in facts.items() if text]
+    return write_html(_table(["", metric.summary], rows), repr(metric))
+
+
+def _draw(line: Timeline) -> str:
+    """The timeline as a drawing: a row per token, from the ideal time to g′, with g between them."""
+    height, width, left = 16, 520.0, 110
+    end = max([line.source_length, *(v for v in line.effective_delays.tolist() if math.isfinite(v)), 1e-9])
+    rows = []
+    for t in range(min(len(line.delays), DRAWN)):
+        times = [line.ideal[t], line.delays[t], line.effective_delays[t]]
+        if not all(map(math.isfinite, times)):
+            continue
+        ideal, g, effective = (left + width * max(float(v), 0.0) / end for v in times)
+        y = height * (t + 1)
+        word = html_text(_short(line.target[t])[:16]) or str(t + 1)
+        rows.append(
+            f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{word}</text>'
+            f'<line x1="{min(ideal, g):.1f}" x2="{effective:.1f}" y1="{y}" y2="{y}"></line>'
+            f'<circle cx="{ideal:.1f}" cy="{y}" r="1.5"></circle><circle cx="{g:.1f}" cy="{y}" r="4"></circle>'
+            f'<circle cx="{effective:.1f}" cy="{y}" r="4" fill="none"></circle>'
+        )
+    title = f"<title>{html_text(f'segment {line.id}: ideal, g and g′ of each token')}</title>"
+    size = f'width="{left + width + 10:.0f}" height="{height * (len(rows) + 1)}"'
+    return (
+        f'<svg {size} role="img" font-size="11" fill="currentColor" stroke="none">{title}'
+        f'<g stroke="currentColor" stroke-width="1">{"".join(rows)}</g></svg>'
+    )
 
 
 @render_html.register
@@ -134,4 +190,4 @@ def _(line: Timeline) -> str:
         f"{name}: {_short(text)}" for name, text in (("source", line.source), ("reference", line.reference)) if text
     ]
     caption = f"segment {line.id}, |x| = {time(line.source_length)} {unit}"
-    return write_html(_table(columns, zip(*columns.values(), strict=True)), caption, [scores, *texts])
+    return _draw(line) + write_html(_table(columns, zip(*columns.values(), strict=True)), caption, [scores, *texts])

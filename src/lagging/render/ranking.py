@@ -12,7 +12,6 @@ from lagging.curves.slopes import Lines
 from lagging.metrics import Metric
 from lagging.render.curves import (
     describe_test,
-    format_p,
     format_share,
     interval_record,
     make_table,
@@ -22,12 +21,22 @@ from lagging.render.curves import (
     with_interval,
 )
 from lagging.render.records import Record, estimate_record, finite
-from lagging.render.table import MISSING, UNITS, format_value, metric_title
+from lagging.render.table import MISSING, UNITS, Layout, format_p, format_value, metric_title
 
 __all__ = ["render_lines", "render_ranking"]
 
+CAPTION = "The systems by each of the metrics"
 
-def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+
+def render_ranking(
+    ranking: Ranking,
+    format: str = "table",
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
+) -> str:
     """The ranks of systems by each metric, the flips, and Kendall's τ."""
     first = ranking.ranks[:, 0]
     rows = [
@@ -78,7 +87,9 @@ def render_ranking(ranking: Ranking, format: str = "table", *, width: int | None
             for t in ranking.taus
         ],
     }
-    return render_tables(format, tables, notes, ranking.scores, records, settings, width=width, colour=colour)
+    return render_tables(
+        format, tables, notes, ranking.scores, records, settings, width=width, colour=colour, signed=signed
+    )
 
 
 def render_lines(
@@ -88,6 +99,8 @@ def render_lines(
     correction: str = "holm",
     width: int | None = None,
     colour: bool = False,
+    signed: bool = True,
+    layout: Layout | None = None,
 ) -> str:
     """One metric over another: the line of each system, and who is steeper."""
     unit, upward = lines.curves.unit, lines.curves.quality_unit
@@ -148,7 +161,19 @@ def render_lines(
     }
     scores = [point.scores for line in lines.lines for point in line.curve.points if point.scores is not None]
     settings = interval_record(lines.curves.draws, correction)
-    return render_tables(format, tables, notes, scores, records, settings, width=width, colour=colour)
+    return render_tables(
+        format,
+        tables,
+        notes,
+        scores,
+        records,
+        settings,
+        width=width,
+        colour=colour,
+        signed=signed,
+        layout=layout,
+        caption=CAPTION,
+    )
 
 
 def _rank(rank: int, value: float, unit: str, moved: bool) -> str:

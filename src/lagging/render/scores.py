@@ -21,7 +21,7 @@ SYSTEM = Column("system", number=False, latex="System")
 COUNT = Column("n", latex="$n$")
 
 
-def score_sheet(results: Sequence[Scores], notes: Sequence[str] = ()) -> Sheet:
+def score_sheet(results: Sequence[Scores], notes: Sequence[str] = (), digits: int | None = None) -> Sheet:
     """The scores, the notes, what is undefined, and the signatures.
 
     Example:
@@ -33,24 +33,41 @@ def score_sheet(results: Sequence[Scores], notes: Sequence[str] = ()) -> Sheet:
     """
     metrics = metrics_and_units(results)
     groups = _group_columns(results)
-    best = {metric: best_value(results, metric) for metric, _ in metrics}
+    best = {metric: best_value(results, metric, digits) for metric, _ in metrics}
     rows: list[list[str | Cell]] = []
     for scores in results:
         labels = [scores.group.get(name) for name in groups]
-        cells = [score_cell(scores, metric, unit, best[metric]) for metric, unit in metrics]
+        cells = [score_cell(scores, metric, unit, best[metric], digits=digits) for metric, unit in metrics]
         count = str(max(score.n for score in scores))
         rows.append([scores.system, *(MISSING if label is None else label for label in labels), *cells, count])
     columns = [SYSTEM, *(Column(name, number=False) for name in groups)]
     columns += [*(metric_column(metric, unit) for metric, unit in metrics), COUNT]
-    return Sheet([Table(columns, rows)], [*notes, *undefined_notes(results)], signature_lines(results))
+    return Sheet(
+        [Table(columns, rows)],
+        [*notes, *undefined_notes(results)],
+        signature_lines(results, brief=True),
+        _caption(results),
+    )
 
 
-def score_cell(scores: Scores, metric: Metric, unit: str, best: str | None, mark: str = "") -> Cell:
+def _caption(results: Sequence[Scores]) -> str:
+    """What a table of scores shows, for its caption."""
+    counts = {max(score.n for score in scores) for scores in results}
+    segments = f" of {counts.pop()} segments" if len(counts) == 1 else ""
+    ends = [score.signature.get("ci") for scores in results for score in scores if score.low is not None]
+    interval = f", with {ends[0]} % intervals" if ends else ""
+    best = "; the best values are bold" if len(results) > 1 else ""
+    return f"Latency and quality{segments}{interval}{best}"
+
+
+def score_cell(
+    scores: Scores, metric: Metric, unit: str, best: str | None, mark: str = "", digits: int | None = None
+) -> Cell:
     """The value of a metric in its column; with its unit, if the column has none."""
     score = _find(scores, metric)
     if score is None:
         return Cell(MISSING)
-    cell = make_cell(score, score.unit, mark)
+    cell = make_cell(score, score.unit, mark, digits)
     return replace(cell, unit="" if unit else UNITS[score.unit], best=cell.value == best)
 
 
@@ -68,7 +85,7 @@ def _find(scores: Scores, metric: Metric) -> Score | None:
     return next((score for score in scores if score.metric == metric), None)
 
 
-def best_value(results: Sequence[Scores], metric: Metric) -> str | None:
+def best_value(results: Sequence[Scores], metric: Metric, digits: int | None = None) -> str | None:
     """The best value of a column as it is written; None if there is nothing to choose from."""
     scores = [score for each in results if (score := _find(each, metric)) is not None and not math.isnan(score.value)]
     if len(scores) < 2 or len({score.unit for score in scores}) > 1 or metric.higher_is_better is None:
@@ -76,7 +93,7 @@ def best_value(results: Sequence[Scores], metric: Metric) -> str | None:
     if any(results[0].shared(other) != (scores[0].n,) * 3 for other in results[1:]):
         return None  # not the same sentences, so no system is the best
     best = (max if metric.higher_is_better else min)(scores, key=lambda score: score.value)
-    return format_value(best.value, best.unit)
+    return format_value(best.value, best.unit, digits)
 
 
 def _group_columns(results: Sequence[Scores]) -> list[str]:
@@ -84,10 +101,15 @@ def _group_columns(results: Sequence[Scores]) -> list[str]:
     return list(dict.fromkeys(name for scores in results for name in scores.group))
 
 
-def signature_lines(results: Sequence[Scores], segments: bool = False) -> list[str]:
+def signature_lines(results: Sequence[Scores], segments: bool = False, brief: bool = False) -> list[str]:
     """One line per metric if all systems agree, else one per metric and system; of corpus values, or of segments.
 
     Groups of one system differ in the number of segments, and have one signature: n is then that of all.
+
+    Args:
+        results: the scores.
+        segments: whether the signatures are those of segments.
+        brief: whether, of systems that do not agree, the first is written whole, and of the others what differs.
     """
     lines = []
     for metric, _ in metrics_and_units(results):
@@ -98,9 +120,24 @@ def signature_lines(results: Sequence[Scores], segments: bool = False) -> list[s
         texts = [(name, str(signature)) for name, _, signature in signed]
         if len({text for _, text in texts}) == 1:
             lines.append(texts[0][1])
+        elif brief:
+            lines += _brief_lines([(name, signature) for name, _, signature in signed])
         else:
             lines += [f"{text}  ({name})" for name, text in texts]
     return lines
+
+
+def _brief_lines(signed: Sequence[tuple[str, Signature]]) -> Iterator[str]:
+    """The signature of the first system, and what differs in those of the others; alike ones share a line."""
+    (first, signature), *others = signed
+    yield f"{signature}  ({first})"
+    base = dict(signature.fields)
+    names: dict[str, list[str]] = {}
+    for name, other in others:
+        own = dict(other.fields)
+        differs = [key for key in {**base, **own} if base.get(key) != own.get(key)]
+        names.setdefault("|".join(f"{key}:{own.get(key, 'none')}" for key in differs), []).append(name)
+    yield from (f"  {', '.join(alike)}: {text or 'the same'}" for text, alike in names.items())
 
 
 def _join_groups(signed: Sequence[tuple[str, str, Signature]]) -> list[tuple[str, str, Signature]]:

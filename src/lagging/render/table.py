@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lagging.data.units import SHOWN, scale
@@ -19,9 +19,11 @@ __all__ = [
     "Column",
     "Difference",
     "Estimate",
+    "Layout",
     "Sheet",
     "Table",
     "format_interval",
+    "format_p",
     "format_value",
     "make_cell",
     "metric_column",
@@ -130,6 +132,11 @@ class Table:
     pairs: bool = False
 
     @property
+    def turns(self) -> bool:
+        """Whether rows and columns can be exchanged: each row is one system, and has one name."""
+        return self.names == 1 and not self.pairs and all(column.number for column in self.columns[1:])
+
+    @property
     def grouped_rows(self) -> list[Sequence[str | Cell | Difference]]:
         """The rows; where several columns name a row, the first is written only where it changes."""
         above = ["", *(row[0] for row in self.rows)]
@@ -145,18 +152,52 @@ class Sheet:
         tables: one below the other.
         notes: sentences for people.
         signatures: how the numbers were made.
-        caption: the caption of a floating table in LaTeX; None for no such table.
+        caption: the caption of the table in LaTeX.
+        label: its label.
         stacked: whether the tables are of equal standing: set apart from each other and from the notes.
     """
 
     tables: Sequence[Table]
     notes: Sequence[str] = ()
     signatures: Sequence[str] = ()
-    caption: str | None = None
+    caption: str = "Scores"
+    label: str = "tab:scores"
     stacked: bool = False
 
 
-def format_value(value: float | None, unit: str) -> str:
+@dataclass(frozen=True)
+class Layout:
+    """How tables are laid out.
+
+    Attributes:
+        digits: digits after the decimal point; None for those of each unit.
+        transpose: whether a row is a metric, and a column a system.
+        caption, label: those of a table in LaTeX; None for our own.
+    """
+
+    digits: int | None = None
+    transpose: bool = False
+    caption: str | None = None
+    label: str | None = None
+
+    def apply(self, sheet: Sheet) -> Sheet:
+        """A sheet with this layout; its numbers have their digits already."""
+        tables = [transpose(table) if self.transpose and table.turns else table for table in sheet.tables]
+        caption = sheet.caption if self.caption is None else self.caption
+        return replace(sheet, tables=tables, caption=caption, label=self.label or sheet.label)
+
+
+def transpose(table: Table) -> Table:
+    """A table whose rows are columns, and whose columns are rows; units stand beside the names of the rows."""
+    first, *others = table.columns
+    columns = [replace(first, name="metric", latex="Metric")]
+    split = any(column.split for column in others)
+    columns += [Column(str(row[0]), split=split) for row in table.rows]
+    rows = [[column.title, *(row[i] for row in table.rows)] for i, column in enumerate(others, 1)]
+    return Table(columns, rows)
+
+
+def format_value(value: float | None, unit: str, digits: int | None = None) -> str:
     """A number as tables show it: milliseconds as seconds, NaN as a dash.
 
     Example:
@@ -165,18 +206,23 @@ def format_value(value: float | None, unit: str) -> str:
     """
     if value is None or math.isnan(value):
         return MISSING
-    return f"{value / scale(unit):z.{DIGITS[unit]}f}"
+    return f"{value / scale(unit):z.{DIGITS[unit] if digits is None else digits}f}"
 
 
-def format_interval(low: float | None, high: float | None, unit: str) -> str:
+def format_interval(low: float | None, high: float | None, unit: str, digits: int | None = None) -> str:
     """`[1.880, 1.960]`; nothing where there is no interval."""
-    return "" if low is None else f"[{format_value(low, unit)}, {format_value(high, unit)}]"
+    return "" if low is None else f"[{format_value(low, unit, digits)}, {format_value(high, unit, digits)}]"
 
 
-def make_cell(estimate: Estimate, unit: str, mark: str = "") -> Cell:
+def format_p(p: float) -> str:
+    """A p-value, to the four digits that some thousand resamples support."""
+    return MISSING if math.isnan(p) else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
+def make_cell(estimate: Estimate, unit: str, mark: str = "", digits: int | None = None) -> Cell:
     """A value with its interval."""
-    interval = format_interval(estimate.low, estimate.high, unit)
-    return Cell(format_value(estimate.value, unit), interval, mark)
+    interval = format_interval(estimate.low, estimate.high, unit, digits)
+    return Cell(format_value(estimate.value, unit, digits), interval, mark)
 
 
 def metric_column(metric: Metric, unit: str, *, split: bool = False) -> Column:

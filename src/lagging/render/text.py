@@ -77,7 +77,7 @@ def write_text(sheet: Sheet, *, width: int | None = None, colour: bool = False) 
     notes = [terminal_text(note) for note in sheet.notes]
     if sheet.stacked:
         notes = [line for note in notes for line in _wrap(note, width)]
-    gap = [] if sheet.caption is None else [""]
+    gap = [""] if any(table.pairs for table in sheet.tables) or sheet.label == "tab:comparison" else []
     signatures = [f"{DIM}{line}{PLAIN}" if colour else line for line in sheet.signatures]
     return "\n".join([*lines, *notes, *gap, *signatures]).rstrip()
 
@@ -213,6 +213,10 @@ def _list_pairs_in_two_lines(table: Table, width: int) -> list[str]:
     room = max((width - metric - len(":  − : not significant")) // 2, SHORTEST)
     head, *rows = _write_pairs(table, lambda name: shorten(terminal_text(name), room))
     lines = []
-    for name, both, difference, p, verdict, _ in rows:
-        lines += [f"{name}: {both}: {verdict}", f"  {difference}, {head[3]} = {p}"]
+    for name, both, difference, *numbers, verdict, _ in rows:
+        values = ", ".join(f"{title} = {p}" for title, p in zip(head[3:], numbers, strict=False))
+        below = f"  {difference}, {values}"
+        lines += [f"{name}: {both}: {verdict}", *([below] if cell_len(below) <= width else below.split(", p ", 1))]
+        if cell_len(below) > width:
+            lines[-1] = f"  p {lines[-1]}"
     return lines

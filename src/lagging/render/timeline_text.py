@@ -13,7 +13,7 @@ from lagging.render.table import format_value
 from lagging.render.text import pad, shorten, terminal_text
 from lagging.render.timeline import Timeline
 
-__all__ = ["draw"]
+__all__ = ["draw", "window"]
 
 BARS = "▁▂▃▄▅▆▇█"
 BROKE = "◀ this read went further over budget than any before it"
@@ -22,17 +22,21 @@ LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BR
 REVISED = f"· ideal (t−1)d   ◇ first shown   ● stable g   ○ if writing takes time g'\n{BROKE}"
 
 
-def _scale(line: Timeline, width: int) -> float:
-    """Cells of the terminal for one unit of time."""
-    end: float = max([line.source_length, *line.effective_delays[np.isfinite(line.effective_delays)].tolist(), 1e-9])
-    return (width - 1) / end
+def _span(line: Timeline, rows: range) -> tuple[float, float]:
+    """The times between which rows are drawn: from 0 to the end of the source, or of what is drawn of a long one."""
+    ends = [v for v in line.effective_delays[rows.start : rows.stop].tolist() if math.isfinite(v)]
+    if len(rows) == len(line.delays):
+        return 0.0, max([line.source_length, *ends, 1e-9])
+    starts = [*line.ideal[rows.start : rows.stop].tolist(), *line.delays[rows.start : rows.stop].tolist()]
+    begin = min(value for value in starts if math.isfinite(value))
+    return begin, max([*ends, begin + 1e-9])
 
 
-def _track(line: Timeline, t: int, width: int, scale: float) -> str:
+def _track(line: Timeline, t: int, width: int, scale: float, begin: float = 0.0) -> str:
     """One token on the time axis, from the ideal time to g'."""
     if not np.isfinite(line.effective_delays[t]):
         return ""
-    positions = [round(float(v) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
+    positions = [round((float(v) - begin) * scale) for v in (line.ideal[t], line.delays[t], line.effective_delays[t])]
     ideal, real, effective = (min(max(p, 0), width - 1) for p in positions)
     cells = [" "] * width
     for i in range(min(ideal, effective) + 1, effective):
@@ -40,7 +44,7 @@ def _track(line: Timeline, t: int, width: int, scale: float) -> str:
     cells[ideal] = "·"
     cells[effective] = "○"
     if line.first is not None:
-        cells[min(max(round(float(line.first[t]) * scale), 0), width - 1)] = "◇"
+        cells[min(max(round((float(line.first[t]) - begin) * scale), 0), width - 1)] = "◇"
     cells[real] = "●"
     return "".join(cells).rstrip()
 
@@ -51,6 +55,12 @@ def _ruler(line: Timeline, width: int, scale: float) -> str:
     end = min(round(line.source_length * scale), width - 1)
     start = max(2, min(end - len(mark) + 1, width - len(mark)))
     return "0" + " " * (start - 1) + mark
+
+
+def _window_ruler(span: tuple[float, float], width: int, unit: str) -> str:
+    """The first and the last time above the tracks of a part of a timeline."""
+    first, last = (_format_time(value, unit) for value in span)
+    return first + last.rjust(width - len(first))
 
 
 def _format_time(value: float, unit: str) -> str:
@@ -69,12 +79,29 @@ def sparkline(values: Floats) -> str:
     return "".join(BARS[min(7, int((v - low) / span * 8))] if math.isfinite(v) else " " for v in values.tolist())
 
 
-def draw(line: Timeline, *, width: int = 100) -> str:
+def window(line: Timeline, rows: int, at: float | None = None) -> range:
+    """The tokens to show of a long timeline: around the worst lag, or around a time.
+
+    Example:
+        >>> from lagging import Run
+        >>> from lagging.render.timeline import timeline
+        >>> run = Run.from_delays([[1, 2, 6, 7, 8, 8]], source_length=[8])
+        >>> window(timeline(run, 0), 3), window(timeline(run, 0), 3, at=8)
+        (range(1, 4), range(3, 6))
+    """
+    lags = np.where(np.isfinite(line.lags), line.lags, -np.inf)
+    middle = int(lags.argmax()) if at is None else int(np.searchsorted(line.delays, at))
+    start = max(0, min(middle - rows // 2, len(line.delays) - rows))
+    return range(start, min(start + rows, len(line.delays)))
+
+
+def draw(line: Timeline, *, width: int = 100, rows: range | None = None) -> str:
     """The timeline as text, at most `width` cells wide where the words allow it.
 
     Args:
         line: the timeline.
         width: columns of the terminal.
+        rows: the tokens to draw; all of them by default.
 
     Example:
         >>> from lagging import Run
@@ -108,10 +135,12 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     if line.unit == "ms" and line.source:
         head.append(f"source: {terminal_text(line.source)}")
     if line.reference:
-        head.append(f"reference: {terminal_text(line.reference.strip())}")
+        reference = terminal_text(line.reference.strip())
+        head.append(f"reference: {reference if rows is None else shorten(reference, 2 * width - 11)}")
     if not len(line.delays):
         return "\n".join([*head, "", "nothing was written"])
 
+    shown = range(len(line.delays)) if rows is None else rows
     names = ["t", "read", "write", *(["first"] * (line.first is not None)), "g", "g'", "lag", "lag'", ""]
     columns = (line.first, line.delays, line.effective_delays, line.lags, line.effective_lags)
     body = [
@@ -122,14 +151,14 @@ def draw(line: Timeline, *, width: int = 100) -> str:
             *(_format_time(float(c[t]), line.unit) for c in columns if c is not None),
             "◀" if line.broke[t] else "",
         ]
-        for t in range(len(line.delays))
+        for t in shown
     ]
     if not any(line.read):
         names, body = [n for n in names if n != "read"], [row[:1] + row[2:] for row in body]
     if line.word_lags is not None:
         at = names.index("g")
         names[at:at] = ["spoken", "since"]
-        for t, row in enumerate(body):
+        for t, row in zip(shown, body, strict=True):
             row[at:at] = [terminal_text(line.spoken[t]), _format_time(float(line.word_lags[t]), line.unit)]
     if not any(line.target):
         i = names.index("write")
@@ -144,15 +173,22 @@ def draw(line: Timeline, *, width: int = 100) -> str:
     track = max(0, width - sum(widths) - 2 * len(names) - 1)
     track = track if track >= 12 else 0
 
-    rows, scale = [], _scale(line, track)
+    lines, span = [], _span(line, shown)
+    scale = (track - 1) / (span[1] - span[0])
+    whole = len(shown) == len(line.delays)
     for r, row in enumerate([names, *body]):
         cells = [pad(shorten(cell, widths[i]), widths[i], right=i not in texts) for i, cell in enumerate(row)]
-        drawing = "" if not track else _ruler(line, track, scale) if r == 0 else _track(line, r - 1, track, scale)
-        rows.append(("  ".join(cells) + "  " + drawing).rstrip())
-    sparks = [f"lag   {sparkline(line.lags)}", f"lag'  {sparkline(line.effective_lags)}"]
-    if len(line.delays) > width - 6:
+        drawing = ""
+        if track and r:
+            drawing = _track(line, shown[r - 1], track, scale, span[0])
+        elif track:
+            drawing = _ruler(line, track, scale) if whole else _window_ruler(span, track, line.unit)
+        lines.append(("  ".join(cells) + "  " + drawing).rstrip())
+    part = slice(shown.start, shown.stop)
+    sparks = [f"lag   {sparkline(line.lags[part])}", f"lag'  {sparkline(line.effective_lags[part])}"]
+    if len(shown) > width - 6:
         sparks = []
     since = [] if line.word_lags is None else [SINCE]
     signatures = [str(score.signature) for score in line.scores]
     legend = BROKE if not track else LEGEND if line.first is None else REVISED
-    return "\n".join([*head, "", *rows, "", *sparks, legend, *since, *signatures])
+    return "\n".join([*head, "", *lines, "", *sparks, legend, *since, *signatures])

@@ -256,20 +256,21 @@ class Columns:
         names = (system, *aliases)
         own = []
         for title in self.metrics:
-            found = [c for c in self._columns if c.name == title and (not c.system or c.system in names)]
+            candidates = [c for c in self._columns if c.name == title and (not c.system or c.system in names)]
             for offer in self._offers:
                 if offer[0].name == title:
-                    found.append(pick(offer, names))
-            if len(found) != 1:
+                    candidates.append(pick(offer, names))
+            if len(candidates) != 1:
                 raise UsageError(
-                    f"{title} is given {counted(len(found), 'time')} for {system}: every system has one column"
+                    f"{title} is given {counted(len(candidates), 'time')} for {system}: every system has one column"
                 )
-            if self._taken.setdefault(id(found[0]), system) != system:
+            owner = self._taken.setdefault(id(candidates[0]), system)
+            if owner != system:
                 raise UsageError(
-                    f"{found[0].path or title} is taken for {system}, but {self._taken[id(found[0])]} has it already\n"
+                    f"{candidates[0].path or title} is taken for {system}, but {owner} has it already\n"
                     f"  fix: give the systems names, NAME=PATH, and a column to each, NAME:{title}=FILE."
                 )
-            own.append(found[0])
+            own.append(candidates[0])
         return tuple(own)
 
     def check_taken(self, systems: Sequence[str]) -> None:
@@ -287,13 +288,13 @@ def pick(columns: Sequence[Column], names: Sequence[str]) -> Column:
     """
     if len(columns) == 1:
         return columns[0]
-    found = [c for c in columns if c.system in names]
-    found = found or [c for c in columns if {*PurePath(c.system).parts, PurePath(c.system).stem} & {*names}]
-    if len(found) == 1:
-        return found[0]
+    candidates = [c for c in columns if c.system in names]
+    candidates = candidates or [c for c in columns if {*PurePath(c.system).parts, PurePath(c.system).stem} & {*names}]
+    if len(candidates) == 1:
+        return candidates[0]
     listed = ", ".join(c.system for c in columns)
     raise UsageError(
         f"{columns[0].path} has {columns[0].name} of {counted(len(columns), 'system')}, and "
-        f"{'none' if not found else 'several'} of them is called {names[0]!r}: {listed}\n"
+        f"{'none' if not candidates else 'several'} of them is called {names[0]!r}: {listed}\n"
         "  fix: give the system one of these names, NAME=PATH."
     )

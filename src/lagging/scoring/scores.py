@@ -22,6 +22,7 @@ from lagging.stats import Interval
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 __all__ = ["Score", "Scores", "Summary", "Undefined", "sign_interval"]
 
@@ -218,6 +219,34 @@ class Scores:
     def __iter__(self) -> Iterator[Score]:
         """The scores, in the order in which the metrics were named."""
         return iter(self._scores.values())
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a metric was scored."""
+        return any(name in (score, metric, repr(metric)) for metric, score in self._scores.items())
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the metrics, so that `dict(scores)` is a dictionary of scores by name.
+
+        Example:
+            >>> import lagging
+            >>> scores = lagging.score(lagging.Run.from_delays([[1, 2]], source_length=[2]), ["AL", "DAL"])
+            >>> {name: score.value for name, score in scores.items()}, "DAL" in scores, list(dict(scores))
+            ({'AL': 1.0, 'DAL': 1.0}, True, ['AL', 'DAL'])
+        """
+        return tuple(map(repr, self._scores))
+
+    def values(self) -> tuple[Score, ...]:
+        """The scores."""
+        return tuple(self)
+
+    def items(self) -> tuple[tuple[str, Score], ...]:
+        """Names and scores."""
+        return tuple(zip(self.keys(), self, strict=True))
+
+    def to_polars(self) -> polars.DataFrame:
+        """A row per segment: its id, and a column per metric (needs polars)."""
+        ids = next(iter(self)).ids.tolist()
+        return optional("polars").DataFrame({"id": ids, **{repr(s.metric): s.segments for s in self}}, strict=False)
 
     def shared(self, other: Scores) -> tuple[int, int, int]:
         """How many segments two systems have in common, and how many each has."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,21 +52,30 @@ class Translator:
     def __init__(
         self, model: Model, policy: Policy, *, spaces: bool = True, identity: Mapping[str, str] | None = None
     ) -> None:
-        self.model, self.policy_, self.source = model, policy, model.kind
+        self.model, self._policy, self.source = model, policy, model.kind
         self._words, self.identity = Words(model.tokenizer, spaces), dict(identity or {})
 
     def policies(self, states: Sequence[State]) -> list[Answer]:
         """What to write now in each of these sentences."""
         answers: list[Answer] = [None] * len(states)
+        before = [copy.deepcopy(state.memory) for state in states]
+        try:
+            self._policies(states, answers)
+        except BaseException:  # nothing of this step counts: the sentences are tried one by one
+            for state, memory in zip(states, before, strict=True):
+                state.memory = memory
+            raise
+        return answers
+
+    def _policies(self, states: Sequence[State], answers: list[Answer]) -> None:
         asked = []
         for i, state in enumerate(states):
-            if self._hears(state) and (state.finished or self.policy_.asks(state.memory.view)):
+            if self._hears(state) and (state.finished or self._policy.asks(state.memory.view)):
                 asked.append(i)
             elif state.finished and not len(state.source):
                 answers[i] = DONE
         for i, candidates in zip(asked, self._ask([states[i] for i in asked]), strict=True):
             answers[i] = self._answer(states[i], candidates)
-        return answers
 
     def _hears(self, state: State) -> bool:
         """Note what has been read; whether there is anything."""
@@ -86,15 +96,18 @@ class Translator:
         requests = []
         for state in states:
             view, tokens = state.memory.view, state.memory.tokens
-            limit = None if state.finished else self.policy_.limit(view)
+            due = None if state.finished else self._policy.due(view)
 
-            def enough(made: Sequence[int], limit: int | None = limit, written: int = len(tokens)) -> bool:
-                return limit is not None and len(self._words.ends(made, written, ended=False)) >= limit
+            def enough(made: Sequence[int], due: int | None = due, written: int = len(tokens)) -> bool:
+                if due is None:
+                    return False
+                end = self._words.up_to(made, self._words.ends(made, written, ended=False), due)
+                return end is not None and self._words.count(made[:end]) >= due
 
             requests.append(Request(state.source, tokens, enough, state.sample_rate))
-        if self.policy_.beams > 1:
-            return [self.model.beam(request, self.policy_.beams) for request in requests]
-        return [[one] for one in self.model.greedy(requests, self.policy_.attends)]
+        if self._policy.beams > 1:
+            return self.model.beam(requests, self._policy.beams)
+        return [[one] for one in self.model.greedy(requests, self._policy.attends)]
 
     def _answer(self, state: State, candidates: Sequence[Hypothesis]) -> Answer:
         """What the policy takes of the hypotheses, as text of complete words."""
@@ -102,14 +115,14 @@ class Translator:
         view, before = memory.view, self._words.text(memory.tokens)
         if state.finished:
             return Write(self._words.text(candidates[0].tokens)[len(before) :], finished=True)
-        agreed = self.policy_.agreed(view, candidates)
+        agreed = self._policy.agreed(view, candidates)
         whole = next(one for one in candidates if one.tokens[: len(agreed)] == agreed)
         ends = [end for end in self._words.ends(whole.tokens, view.written, whole.ended) if end <= len(agreed)]
-        ends = ends[: self.policy_.limit(view)]
-        if not ends:
+        end = self._words.up_to(agreed, ends, self._policy.due(view))
+        if end is None:
             return None
-        memory.tokens = agreed[: ends[-1]]
-        view.written, view.words = ends[-1], view.words + len(ends)
+        memory.tokens = agreed[:end]
+        view.written, view.words = end, self._words.count(memory.tokens)
         return Write(self._words.text(memory.tokens)[len(before) :])
 
 

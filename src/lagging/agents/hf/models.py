@@ -51,11 +51,13 @@ class Source:
     Attributes:
         inputs: tensors for the model.
         units: for each sentence, which unit each position belongs to; −1 for none.
+        sizes: for each sentence, how many units it has.
         prompts: for a causal model, prompt and tokens written, with padding on the left.
     """
 
     inputs: dict[str, Any]
     units: list[list[int]]
+    sizes: list[int]
     prompts: list[list[int]] = field(default_factory=list)
 
 
@@ -125,7 +127,7 @@ class Model:
                     if not ended[i]:
                         tokens[i].append(token)
                         if weights is not None:
-                            attention[i].append(_by_unit(weights[i].tolist(), source.units[i]))
+                            attention[i].append(_by_unit(weights[i].tolist(), source.units[i], source.sizes[i]))
                     done[i] = ended[i] or self._is_full(tokens[i]) or requests[i].enough(tokens[i])
                     sequence.append(token)
                 else:
@@ -133,27 +135,47 @@ class Model:
         return [Hypothesis(tuple(a), b, tuple(c)) for a, b, c in zip(tokens, ended, attention, strict=True)]
 
     @torch.inference_mode()
-    def beam(self, request: Request, beams: int) -> list[Hypothesis]:
-        """The candidates of a beam search for a sentence, the best first."""
-        source = self._sources([request], False)
-        (begin,) = self._begin(source, [request])
-        left = self._max_tokens - len(request.written)
-        if left < 1:
-            return [Hypothesis(request.written, False)] * beams
-        made = GenerationMixin.generate(  # Whisper's own `generate` is for whole recordings
-            self.model, **self._beam_inputs(source, begin), num_beams=beams, num_return_sequences=beams,
-            do_sample=False, max_new_tokens=left, early_stopping=True, max_length=None,
-            suppress_tokens=self._banned or None,
-            begin_suppress_tokens=(self._first or None) if not request.written else None,
-            bad_words_ids=None, forced_bos_token_id=None, forced_eos_token_id=None,
-        )  # fmt: skip
-        found = []
-        for row in made.tolist():
-            new = row[len(begin) :]
-            end = next((place for place, token in enumerate(new) if self._is_end(token)), None)
-            new = [token for token in new[:end] if token != self.model.generation_config.pad_token_id]
-            found.append(Hypothesis((*request.written, *new), end is not None))
-        return found
+    def beam(self, requests: Sequence[Request], beams: int) -> list[list[Hypothesis]]:
+        """The candidates of a beam search for each sentence, the best first.
+
+        Sentences with as many tokens written are searched together.
+        """
+        found: dict[int, list[Hypothesis]] = {}
+        by_length: dict[int, list[int]] = {}
+        for i, request in enumerate(requests):
+            by_length.setdefault(len(request.written), []).append(i)
+        for length, rows in by_length.items():
+            some = [requests[i] for i in rows]
+            if length >= self._max_tokens:
+                found |= {i: [Hypothesis(requests[i].written, False)] * beams for i in rows}
+                continue
+            source = self._sources(some, False)
+            begin = self._begin(source, some)
+            made = GenerationMixin.generate(  # Whisper's own `generate` is for whole recordings
+                self.model,
+                **self._beam_inputs(source, begin),
+                num_beams=beams,
+                num_return_sequences=beams,
+                do_sample=False,
+                early_stopping=True,
+                max_new_tokens=self._max_tokens - length,
+                suppress_tokens=self._banned or None,
+                begin_suppress_tokens=(self._first or None) if not length else None,
+                bad_words_ids=None,
+                forced_bos_token_id=None,
+                forced_eos_token_id=None,
+            )
+            new = made[:, len(begin[0]) :].tolist()
+            for place, i in enumerate(rows):
+                candidates = new[place * beams : (place + 1) * beams]
+                found[i] = [self._candidate(requests[i], tokens) for tokens in candidates]
+        return [found[i] for i in range(len(requests))]
+
+    def _candidate(self, request: Request, tokens: Sequence[int]) -> Hypothesis:
+        """A candidate of a beam, up to its end."""
+        end = next((place for place, token in enumerate(tokens) if self._is_end(token)), None)
+        pad = self.model.generation_config.pad_token_id
+        return Hypothesis((*request.written, *(token for token in tokens[:end] if token != pad)), end is not None)
 
     def check_attention(self) -> None:
         """Check that the model gives the attention that a policy needs.
@@ -167,6 +189,8 @@ class Model:
         with torch.inference_mode():
             try:
                 weights = self._weights(self._step(source, columns, None, 0, True))
+            except UsageError:
+                raise
             except (AttributeError, IndexError, TypeError, ValueError):
                 weights = None
         if weights is None:
@@ -194,7 +218,7 @@ class Model:
         """The next places of the decoder."""
         raise NotImplementedError
 
-    def _beam_inputs(self, source: Source, begin: list[int]) -> dict[str, Any]:
+    def _beam_inputs(self, source: Source, begin: list[list[int]]) -> dict[str, Any]:
         raise NotImplementedError
 
     def _weights(self, out: Any) -> Tensor:
@@ -221,17 +245,19 @@ class Model:
     def _is_full(self, tokens: Sequence[int]) -> bool:
         return len(tokens) >= self._max_tokens
 
+    def _plain(self, text: str) -> list[int]:
+        """Tokens of a text, without special ones; a space at its end would be a token of its own."""
+        ids: list[int] = self.tokenizer(text.rstrip(), add_special_tokens=False)["input_ids"]
+        return ids
+
     def _encode(self, words: Sequence[str], units: bool) -> tuple[list[int], list[int]]:
         """Tokens of template and source, and the source word of each; −1 for what is not of the source."""
         ids: list[int] = self.tokenizer(self._head + self._joint.join(words) + self._tail)["input_ids"]
         if not units:
             return ids, []
-        plain = [
-            len(self.tokenizer(self._head + self._joint.join(words[:count]), add_special_tokens=False)["input_ids"])
-            for count in range(len(words) + 1)
-        ]
-        everything = self.tokenizer(self._head + self._joint.join(words) + self._tail, add_special_tokens=False)
-        shift = next(s for s in range(len(ids)) if ids[s:][: len(everything["input_ids"])] == everything["input_ids"])
+        plain = [len(self._plain(self._head + self._joint.join(words[:count]))) for count in range(len(words) + 1)]
+        everything = self._plain(self._head + self._joint.join(words) + self._tail)
+        shift = next((s for s in range(len(ids)) if ids[s : s + len(everything)] == everything), 0)
         owners = [-1] * len(ids)
         for word, (begin, end) in enumerate(pairwise(plain)):
             for place in range(shift + begin, min(shift + end, len(ids))):
@@ -239,9 +265,13 @@ class Model:
         return ids, owners
 
 
-def _by_unit(weights: Sequence[float], units: Sequence[int]) -> tuple[float, ...]:
+def _lengths(requests: Sequence[Request]) -> list[int]:
+    return [len(request.source) for request in requests]
+
+
+def _by_unit(weights: Sequence[float], units: Sequence[int], count: int) -> tuple[float, ...]:
     """The attention to each unit: the sum over its positions."""
-    sums = [0.0] * (max(units) + 1)
+    sums = [0.0] * count
     for weight, unit in zip(weights, units, strict=False):
         if unit >= 0:
             sums[unit] += weight
@@ -258,7 +288,9 @@ class EncoderDecoder(Model):
         ids = torch.tensor([[*one, *[pad] * (width - len(one))] for one, _ in coded], device=device)
         mask = torch.tensor([[*[1] * len(one), *[0] * (width - len(one))] for one, _ in coded], device=device)
         encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
-        return Source({"encoder_outputs": encoded, "attention_mask": mask}, [owners for _, owners in coded])
+        return Source(
+            {"encoder_outputs": encoded, "attention_mask": mask}, [owners for _, owners in coded], _lengths(requests)
+        )
 
     def _begin(self, source: Source, requests: Sequence[Request]) -> list[list[int]]:
         return [[*self.start, *request.written] for request in requests]
@@ -268,8 +300,8 @@ class EncoderDecoder(Model):
             **source.inputs, decoder_input_ids=columns, past_key_values=cache, use_cache=True, output_attentions=attends
         )
 
-    def _beam_inputs(self, source: Source, begin: list[int]) -> dict[str, Any]:
-        return {**source.inputs, "decoder_input_ids": torch.tensor([begin], device=self.model.device)}
+    def _beam_inputs(self, source: Source, begin: list[list[int]]) -> dict[str, Any]:
+        return {**source.inputs, "decoder_input_ids": torch.tensor(begin, device=self.model.device)}
 
     def _weights(self, out: Any) -> Tensor:
         return self._mean(out.cross_attentions)
@@ -310,7 +342,7 @@ class Speech(EncoderDecoder):
         encoded = self.model.get_encoder()(features.to(self.model.device, self.model.dtype))
         heard = [max(-(-len(one) * frames // longest), 1) for one in samples]
         places = [[place if place < count else -1 for place in range(frames)] for count in heard]
-        return Source({"encoder_outputs": encoded}, places)
+        return Source({"encoder_outputs": encoded}, places, heard)
 
 
 class Causal(Model):
@@ -327,7 +359,7 @@ class Causal(Model):
         mask = torch.tensor([[0] * n + [1] * (width - n) for n in missing], device=self.model.device)
         places = [[-1] * n + owners for n, (_, owners) in zip(missing, coded, strict=True)]
         prompts = [[self.model.generation_config.pad_token_id or 0] * n + o for n, o in zip(missing, full, strict=True)]
-        return Source({"attention_mask": mask}, places, prompts)
+        return Source({"attention_mask": mask}, places, _lengths(requests), prompts)
 
     def _begin(self, source: Source, requests: Sequence[Request]) -> list[list[int]]:
         return [list(prompt) for prompt in source.prompts]
@@ -341,8 +373,8 @@ class Causal(Model):
             output_attentions=attends,
         )  # fmt: skip
 
-    def _beam_inputs(self, source: Source, begin: list[int]) -> dict[str, Any]:
-        return {"input_ids": torch.tensor([begin], device=self.model.device), **source.inputs}
+    def _beam_inputs(self, source: Source, begin: list[list[int]]) -> dict[str, Any]:
+        return {"input_ids": torch.tensor(begin, device=self.model.device), **source.inputs}
 
     def _weights(self, out: Any) -> Tensor:
         return self._mean(out.attentions)

@@ -81,8 +81,8 @@ class Policy:
         """Whether the model is to be asked after this read; it always is when the source has ended."""
         return True
 
-    def limit(self, view: View) -> int | None:
-        """How many words may be written after this read; None for any number."""
+    def due(self, view: View) -> int | None:
+        """How many words the translation may have after this read; None for any number."""
         return None
 
     def agreed(self, view: View, candidates: Sequence[Hypothesis]) -> tuple[int, ...]:
@@ -115,14 +115,14 @@ class WaitK(Policy):
 
     def asks(self, view: View) -> bool:
         """Whether a word is due."""
-        return (self.limit(view) or 0) > 0
+        return self.due(view) > view.words
 
-    def limit(self, view: View) -> int | None:
-        """Words that are due and not yet written."""
-        return max((view.units - self.k + 1) * self.words - view.words, 0)
+    def due(self, view: View) -> int:
+        """Words by the schedule."""
+        return max((view.units - self.k + 1) * self.words, 0)
 
     def agreed(self, view: View, candidates: Sequence[Hypothesis]) -> tuple[int, ...]:
-        """All; `limit` says how many words."""
+        """All; `due` says how many words."""
         return candidates[0].tokens
 
 

@@ -38,16 +38,31 @@ class Words:
             begin: how many of them are known to be complete words.
             ended: whether nothing follows the tokens.
         """
-        found, before = [], self.text(tokens[:begin])
+        found: list[int] = []
+        before = last = self.text(tokens[:begin])
         for place in range(begin, len(tokens)):
             text = self.text(tokens[: place + 1])
             if self._spaces:
-                new = text[len(before) :] if text.startswith(before) else ""
-                if place > begin and before.strip() and (before[-1].isspace() or (new and new[0].isspace())):
+                if before.strip() != last.strip() and (before[-1:].isspace() or text[len(before) :][:1].isspace()):
                     found.append(place)
+                    last = before
             elif not text.endswith(HALF) and text != before:
                 found.append(place + 1)
             before = text
         if ended and len(tokens) > begin and found[-1:] != [len(tokens)]:
             found.append(len(tokens))
         return found
+
+    def count(self, tokens: Sequence[int]) -> int:
+        """How many words, or characters if there are no spaces, tokens are."""
+        words = self.text(tokens).split()
+        return len(words) if self._spaces else sum(map(len, words))
+
+    def up_to(self, tokens: Sequence[int], ends: Sequence[int], due: int | None) -> int | None:
+        """The first of these places that has so many words, or the last; None if there is none.
+
+        A word that was complete may go on: "house" becomes "house,". That is no further word.
+        """
+        if due is None or not ends:
+            return ends[-1] if ends else None
+        return next((end for end in ends if self.count(tokens[:end]) >= due), ends[-1])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lagging.comparison.degeneracy import THRESHOLDS
 from lagging.comparison.match import UNDEFINED_ELSEWHERE
 from lagging.data.ragged import Floats
 from lagging.metrics.clocks import ROUNDING
@@ -21,9 +22,10 @@ RATIO = 2.0
 """A hypothesis more than this many times longer, or shorter, than its reference is suspicious."""
 CORPUS_RATIO = 1.25
 """The same for all hypotheses together."""
-HIDDEN = 0.25
+LIMITS = {threshold.metric: threshold.suspicious for threshold in THRESHOLDS}
+HIDDEN = LIMITS["HiddenShare"]
 """Above this share of hidden lag, AL says little (see the metric HiddenShare)."""
-OFFLINE = 0.5
+OFFLINE = LIMITS["Offline"]
 """From this share of offline segments on, a system is hardly simultaneous."""
 
 
@@ -153,7 +155,7 @@ def _check_times(system: Analysis) -> Iterator[Check]:
     )
     swf, whole = scores["SWF"].value, system.run.seg == "none"
     help = "SWF: the share of target tokens, in %, written before the source ended."
-    yield Check("swf", "simultaneous words", help, value=swf, unit="points", bad=whole and swf < 100 * (1 - OFFLINE))
+    yield Check("swf", "simultaneous words", help, value=swf, unit="points", bad=whole and swf < LIMITS["SWF"])
 
 
 def _check_changes(system: Analysis) -> Iterator[Check]:

@@ -64,11 +64,11 @@ def first_shown(changes: Iterable[Change], joint: Joint, level: str, final: Sequ
         while sure[-1][0] >= max(left, 1):
             sure.pop()
         begin, before = sure[-1]
-        see(tokens(text_of([text[ends[begin] :]]), level), before, step)
+        see(tokens(text_of([bytes(text[ends[begin] :])]), level), before, step)
         for place in range(max(begin + 1, left), len(ends) - 1):
             last, piece = (bytes(text[ends[p] : ends[p + 1]]) for p in (place - 1, place))
             if _begins_token(last, piece, level):
-                before += len(_units(text_of([text[ends[begin] : ends[place]]]), level))
+                before += len(_units(text_of([bytes(text[ends[begin] : ends[place]])]), level))
                 begin = place
                 sure.append((begin, before))
     return seen

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the meter costs a live service.
 
-The CPU time of each call of `lagging.Meter`, with and without a log, in one thread; of an utterance's end, with all that
-is measured of it; and of threads that call at once, of which nothing may be lost. Utterances have 20 words.
+The CPU time of each call of `lagging.Meter`, with and without a log, in one thread; of an utterance's end, with
+all that is measured of it; and of threads that call at once, of which nothing may be lost. Utterances have 20 words.
 
     python bench/meter.py           # 8 threads × 1,000,000 calls: some minutes
     python bench/meter.py --quick   # shows that it runs

@@ -32,8 +32,8 @@ def main() -> None:
     page = Path(tempfile.gettempdir()) / "lagging-report.html"
     show("The same, and every sentence, as one page", "report", *pair, "-o", str(page), "-q")
     show("A broken log: what is wrong, where, and how to fix it", "validate", "broken", code=1)
-    lagging = Path(sys.executable).with_name("lagging")
-    name = lagging.relative_to(Path.cwd()) if lagging.is_relative_to(Path.cwd()) else lagging
+    program = Path(sys.executable).with_name("lagging")
+    name = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
     data = DATA.relative_to(Path.cwd()) if DATA.is_relative_to(Path.cwd()) else DATA
     print(f"\nThe page is {page}. Next, try:\n")
     print(f"  {name} score YOUR.log                                  # how late is your own system?")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -36,7 +37,8 @@ def terminal(*args: str, columns: int = 92) -> str:
     lines = [line for line in printed(*args).splitlines() if "|v:" not in line]
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, legacy_windows=False)
     console.print(Text("\n".join([f"$ lagging {command}", *lines])))
-    return console.export_svg(title="lagging inspect", unique_id="lagging")
+    drawn = console.export_svg(title="lagging inspect", unique_id="lagging")
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)  # no fonts from elsewhere
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ ALIASES = {
 """Other names that tables give to a column. The column's own name wins if a table has both."""
 
 NEEDED = ("delays", "source_length")
-SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
+SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "speech_out", "origin", "notes"))
 """Fields of a Run that hold for all its segments: unit, level, …, the repairs done to it."""
 COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
 """Those of them that count what was done, by name."""

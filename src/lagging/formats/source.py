@@ -129,7 +129,7 @@ class Source:
         progress: called with the number of bytes read, after each batch.
         bom: whether a byte order mark was found.
         portion: the lines, or row groups, to read; None for all.
-        schema: what the file is, once that is resolved, so that other portions need not resolve it again.
+        schema: what the log is, once that is resolved, so that other portions need not resolve it again.
     """
 
     path: str

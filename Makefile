@@ -24,8 +24,8 @@ $(VENV)/.lagging: pyproject.toml
 
 $(STAMP): $(VENV)/.lagging
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
-	# SimulEval pins packages that it does not use, one of which needs a compiler: it is kept apart, without them
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/peers simuleval==1.1.4 textgrid==1.6.1
+	# SimulEval and simulstream need packages that the tests do not use: they are kept apart, without them
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/peers simuleval==1.1.4 textgrid==1.6.1 simulstream==1.0.0 librosa==0.11.0 lazy_loader==0.6
 	@touch $@
 
 demo: $(VENV)/.lagging ## score, inspect and validate the bundled examples

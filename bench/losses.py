@@ -3,6 +3,7 @@
 
     python bench/losses.py                  # a few minutes
     python bench/losses.py --quick          # small sizes, few rounds: shows that it runs, the ratios mean nothing
+    python bench/losses.py --base FILE      # beside `recurrences.py` of another version: git show TAG:… > FILE
 
 Each number is the CPU time of this process (one thread, user and system), forward and backward, best of many rounds;
 what is compared takes turns, so that a busy machine slows all alike. Never wall time. Others' code is written here from
@@ -19,11 +20,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
-from lagging.losses.torch import dal, expected_alignment, expected_delays, infinite_lookback
+from lagging.losses.torch import dal, expected_alignment, expected_delays, infinite_lookback, recurrences
 
 # ---- what others do -------------------------------------------------------------------------------------------
 
@@ -85,6 +90,31 @@ def trained(loss: Callable[[Tensor], Tensor], leaf: Tensor, gradient: Tensor | N
         torch.autograd.grad(out.sum() if gradient is None else out, leaf, gradient)
 
     return run
+
+
+def operators_and_memory(function: Callable[[], object]) -> tuple[int, float]:
+    """How many operators of torch run, each of them a launch on a GPU; and the most memory they hold, in MiB."""
+    function()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        function()
+    events = seen.events() or []
+    count = sum(
+        e.name.startswith("aten::") and not any(c.name.startswith("aten::") for c in e.cpu_children) for e in events
+    )
+    held = most = 0
+    for event in sorted((e for e in events if e.name == "[memory]"), key=lambda e: e.time_range.start):
+        held += event.cpu_memory_usage
+        most = max(most, held)
+    return count, most / 2**20
+
+
+def other_recurrences(path: Path) -> Callable[[Tensor, Tensor], Tensor]:
+    """`wavefront` of another version, with its operators under another name."""
+    module = ModuleType("base")
+    code = path.read_text("utf-8").replace("lagging::", "base::").replace("torch.ops.lagging", "torch.ops.base")
+    exec(compile(code, str(path), "exec"), module.__dict__)
+    wavefront: Callable[[Tensor, Tensor], Tensor] = module.wavefront
+    return wavefront
 
 
 # ---- what is compared -----------------------------------------------------------------------------------------
@@ -155,6 +185,8 @@ def alignments(shape: tuple[int, int, int], least: float, seconds: float) -> Ite
     yield Row(f"closed form, loop over tokens, {size}", f"{cost['closed']:.2f} ms")
     yield Row(f"expected_alignment, {size}", f"{cost['ours']:.2f} ms")
     yield Row(f"infinite_lookback, {size}", f"{cost['lookback']:.2f} ms")
+    count, memory = operators_and_memory(trained(lambda p: expected_alignment(p, lengths), p, gradient))
+    yield Row(f"operators of expected_alignment, and their memory, {size}", f"{count}, {memory:.1f} MiB")
     yield at_least(f"closed form ÷ expected_alignment, {size}", cost["closed"] / cost["ours"], least)
     with torch.no_grad():
         biased = closed_alignment(p)
@@ -163,6 +195,24 @@ def alignments(shape: tuple[int, int, int], least: float, seconds: float) -> Ite
             dal(expected_delays(alpha), shape[2]).mean().item() for alpha in (expected_alignment(p, lengths), biased)
         )
     yield Row(f"expected DAL, p ≈ 0.5, {shape[2]} tokens: ours, closed form", f"{true:.2f}, {closed:.2f}")
+
+
+def versions(shape: tuple[int, int, int], base: Path, seconds: float) -> Iterator[Row]:
+    """The recurrence of `expected_alignment`, this version and another: time, operators and memory of a step."""
+    torch.manual_seed(0)
+    p, gradient = torch.sigmoid(torch.randn(shape)).requires_grad_(), torch.randn(shape)
+    start = torch.eye(1, shape[2]).expand(shape[0], shape[2])
+    either = {"base": other_recurrences(base), "now": recurrences.wavefront}
+    steps = {name: trained(partial(_aligned, wavefront, start), p, gradient) for name, wavefront in either.items()}
+    cost, size = best({**steps}, seconds), "×".join(map(str, shape))
+    for name, step in steps.items():
+        count, memory = operators_and_memory(step)
+        yield Row(f"{name}, {size}", f"{cost[name]:.2f} ms", f"{count} operators, {memory:.1f} MiB")
+    yield Row(f"now ÷ base, {size}", f"{cost['now'] / cost['base']:.2f}×")
+
+
+def _aligned(wavefront: Callable[[Tensor, Tensor], Tensor], start: Tensor, p: Tensor) -> Tensor:
+    return wavefront(p, start)
 
 
 def in_jax(rows: int, tokens: int, shape: tuple[int, int, int], seconds: float) -> Iterator[Row]:
@@ -202,7 +252,9 @@ def show(title: str, rows: Iterator[Row], judge: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What latency costs in training: a table of ratios of CPU time.")
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds: the ratios mean nothing")
-    quick = parser.parse_args().quick
+    parser.add_argument("--base", type=Path, help="recurrences.py of another version, to compare this one with")
+    arguments = parser.parse_args()
+    quick, base = arguments.quick, arguments.base
     torch.set_num_threads(1)
     seconds, judge = (0.02, False) if quick else (4.0, True)
     print(f"CPU time of forward and backward, one thread; torch {torch.__version__}, Python {sys.version.split()[0]}")
@@ -211,6 +263,8 @@ def main() -> None:
     sizes = [((32, 32, 32), 1.0), ((32, 128, 128), 2.0), ((8, 512, 512), 8.0)]
     for shape, least in [((4, 16, 16), 1.0)] if quick else sizes:
         show("expected alignment", alignments(shape, least, seconds), judge)
+        if base is not None:
+            show("expected alignment, two versions", versions(shape, base, seconds), judge)
     if importlib.util.find_spec("jax") is None:
         print("\nJAX\n  NOT RUN: jax is not installed")
     else:

@@ -76,7 +76,8 @@ def expected_dal(p: Array) -> Array:
             mass[:, j, :lag], mass[:, j, lag] = 0, stopped[:, : lag + 1].sum(-1)
             mass[:, j, lag + 1 :] = stopped[:, lag + 1 :]
         total += mass.sum(1) @ np.arange(width + 1)
-    return total / steps
+    mean: Array = total / steps
+    return mean
 
 
 def lost_mass() -> None:

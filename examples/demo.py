@@ -23,29 +23,22 @@ def show(text: str, *args: str, code: int = 0) -> None:
 
 
 def main() -> None:
-    """Score, inspect, compare, run, validate."""
-    show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS)
-    show("What happened in one sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7")
-    show("A speech log: delays in milliseconds, on two clocks", "score", "speech", "-m", "AL,DAL,AL_CA,DAL_CA")
-    show(
-        "As SimulEval counts, for a number that was published",
-        "score",
-        "wait-3",
-        "--convention",
-        "simuleval",
-        "-m",
-        "AL,AP,DAL",
-    )
-    show("Is the adaptive system better than wait-5?", "compare", "base=wait-5", "new=adaptive", "-m", "AL,DAL,BLEU")
+    """Score, inspect, compare, report, validate."""
+    quiet = ("-q", "--no-signatures")
+    show("Six systems on the same sentences: how late, and how good?", "score", *SYSTEMS, "--audit", *quiet)
+    show("One sentence of the system that delays its last read", "inspect", "antagonist-5", "-i", "7", "-q")
+    pair = ("base=wait-5", "new=adaptive")
+    show("Is the adaptive system better than wait-5?", "compare", *pair, "-m", "AL,DAL,BLEU", *quiet)
     page = Path(tempfile.gettempdir()) / "lagging-report.html"
-    show("The same, and every sentence, as one page", "report", "base=wait-5", "new=adaptive", "-o", str(page))
-    with tempfile.TemporaryDirectory() as folder:
-        out, test_set = str(Path(folder, "my-wait-3")), ("--source", "source.txt", "--reference", "reference.txt")
-        show("An agent of fifteen lines over a test set, and its scores", "run", "../wait_k.py", *test_set, "-o", out)
+    show("The same, and every sentence, as one page", "report", *pair, "-o", str(page), "-q")
     show("A broken log: what is wrong, where, and how to fix it", "validate", "broken", code=1)
-    show("What DAL is, and whom to cite", "metrics", "DAL")
-    print(f"\nThe page is {page}.")
-    print(f"The logs are in {DATA}; docs/tutorial.md goes on from here.")
+    program = Path(sys.executable).with_name("lagging")
+    name = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
+    data = DATA.relative_to(Path.cwd()) if DATA.is_relative_to(Path.cwd()) else DATA
+    print(f"\nThe page is {page}. Next, try:\n")
+    print(f"  {name} score YOUR.log                                  # how late is your own system?")
+    print(f"  {name} inspect {data}/speech --worst DAL      # the worst sentence of a speech log")
+    print(f"  {name} metrics DAL                                     # what DAL is, and whom to cite")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ GRIDS: dict[str, tuple[str, Sequence[float]]] = {
     "local-agreement": ("n", (2, 3, 4)),
     "hold": ("n", (2, 4, 6)),
     "alignatt": ("f", (1, 2, 4)),
-    "ralcp": ("gamma", (0.6, 0.8, 1.0)),
+    "ralcp": ("gamma", (0.5, 0.75, 1.0)),
 }
 """Policy → its option, and the values of it."""
 

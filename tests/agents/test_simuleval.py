@@ -17,7 +17,7 @@ from lagging.agents.protocol import Revise, State, Traits, Write
 from lagging.agents.sentence import Sentence
 from lagging.agents.simuleval import Wrapped, for_simuleval, from_file
 from lagging.agents.simuleval.arguments import Arguments, parse
-from lagging.agents.simuleval.export import _RunningSentence
+from lagging.agents.simuleval.export import RunningSentence
 from lagging.agents.simuleval.package import import_simuleval
 from lagging.agents.sources import SpeechSource, TextSource
 from lagging.errors import LaggingError, UsageError
@@ -480,7 +480,7 @@ def test_a_long_recording_is_not_copied_for_every_chunk():
                 kept.append(state.source)
             return f"w{len(state.target)}" if state.finished and not state.target else None
 
-    course, began = _RunningSentence(Ear(), 0, 16000, "word"), time.process_time()
+    course, began = RunningSentence(Ear(), 0, 16000, "word"), time.process_time()
     chunk = np.arange(8000, dtype=np.float32)
     for number in range(2400):  # twenty minutes: 90 GB, if all was copied for every chunk
         said = course.listen(chunk, number == 2399)

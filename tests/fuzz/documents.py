@@ -222,6 +222,37 @@ def omnisteval(random: Random) -> list[Any]:
     return dropped(random, lines, "emission_ca", "time_to_recording_end")
 
 
+def s2s(random: Random) -> list[Any]:
+    """Segments of Speech-to-Speech-Latency, some of which nothing was aligned with."""
+    lines = []
+    for place, s in enumerate(sentences(random, True)):
+        aligned = random.random() < 0.8
+        line: list[tuple[str, Any]] = [
+            ("index", place),
+            ("doc_id", "talk.wav"),
+            ("seg_id", place + 1),
+            ("reference", s.reference),
+            ("source_length", s.length if aligned else None),
+            ("prediction", " ".join(s.words) if aligned else ""),
+        ]
+        if aligned:
+            line += [("delays", [time - 50 for time in s.delays]), ("elapsed", s.elapsed), ("recording_end", 90000.5)]
+        lines.append(Pairs(line))
+    return lines
+
+
+def trajectory(random: Random) -> list[Any]:
+    """Chunks of source and target in turn."""
+    lines = []
+    for _ in range(random.randint(1, 4)):
+        size = random.randint(1, 4)
+        read, written = (
+            [" ".join(word(random) for _ in range(random.randrange(3))) for _ in range(size)] for _ in range(2)
+        )
+        lines.append(Pairs([("src_trajectory", read), ("target_trajectory", written), ("reference", "a b")]))
+    return lines
+
+
 def simulstream(random: Random) -> list[Any]:
     """simulstream's metrics.jsonl: streams that write and delete."""
     lines: list[Any] = [Pairs([("model_loading_time", 2.5)])]

@@ -11,6 +11,8 @@ LOGS = {
     "simuleval": Document("instances.log", made.simuleval, json_lines),
     "jsonl": Document("base.jsonl", made.jsonl, json_lines),
     "omnisteval": Document("base.resegmented.jsonl", made.omnisteval, json_lines),
+    "s2s": Document("base.resegmented.json", made.s2s, json_lines),
+    "trajectory": Document("base.trajectory.jsonl", made.trajectory, json_lines),
     "simulstream": Document("metrics.jsonl", made.simulstream, json_lines),
     "stream": Document("base.stream.jsonl", stream, stream_lines),
     "sltev": Document("base.en.de.slt", made.sltev, words(" ")),

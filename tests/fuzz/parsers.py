@@ -109,6 +109,32 @@ def json_lines(path: Path, run: Run) -> list[Row]:
     return found
 
 
+def s2s(path: Path, run: Run) -> list[Row]:
+    """A row per segment; one that nothing was aligned with is empty."""
+    rows = json_lines(path, run)
+    for row, line in zip(rows, filter(str.strip, lines_of(path)), strict=True):
+        record = outermost(line)
+        row.pop("document", None)
+        row.setdefault("source_length", 0.0)
+        if record.get("source_length") is None:
+            row["prediction"] = ""
+    return rows
+
+
+def trajectory(path: Path, run: Run) -> list[Row]:
+    """A row per object: how many source words were read before the chunk of each target word."""
+    rows: list[Row] = []
+    for line in filter(str.strip, lines_of(path)):
+        record = outermost(line)
+        row: Row = {"id": record.get("index", record.get("id", len(rows)))}
+        read, written = record["src_trajectory"], record["target_trajectory"]
+        if run.level == "word" and all(c.isascii() and c == c.strip() for c in (*read, *written)):
+            heard = [sum(len(chunk.split()) for chunk in read[: k + 1]) for k in range(len(read))]
+            row["delays"] = [float(n) for n, chunk in zip(heard, written, strict=True) for _ in chunk.split()]
+        rows.append(row)
+    return rows
+
+
 def simulstream(path: Path, run: Run) -> list[Row]:
     """A row per stream: how much audio, and which letters stand at the end."""
     streams: dict[Any, list[dict[str, Any]]] = {}
@@ -321,6 +347,8 @@ def arrow(path: Path, run: Run) -> list[Row]:
 PARSERS: dict[str, Callable[[Path, Run], list[Row]]] = {
     "simuleval": json_lines,
     "omnisteval": json_lines,
+    "s2s": s2s,
+    "trajectory": trajectory,
     "jsonl": json_lines,
     "simulstream": simulstream,
     "stream": stream,

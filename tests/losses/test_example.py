@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The example of the documentation, shortened: the dearer latency is, the sooner the model writes."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 
 import torch
+
+from lagging.losses.torch.interleaving import delays_from_tokens
+from lagging.policies import wait_k
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_latency.py"
 
@@ -21,3 +25,17 @@ def test_latency_follows_its_price(capsys):
         torch.set_num_threads(threads)
     assert free > 6 > 3 > dear >= 1
     assert capsys.readouterr().out.startswith("λ     words")
+
+
+def test_a_language_model_sees_the_delays_of_its_schedule(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    example = importlib.import_module("interleaved_lm")
+    generator = torch.Generator().manual_seed(0)
+    for k in example.KS:
+        ids, labels = example.examples(k, generator)
+        made = delays_from_tokens(ids[:, 1:], read=example.READ, write=example.WRITE, ignore=[example.END])
+        assert made.delays[0].tolist() == wait_k(k).delays(example.LENGTH, example.LENGTH).tolist()
+        assert (labels >= 0).sum(-1).tolist() == [2 * example.LENGTH + (ids[0] == example.WRITE).sum() + 1] * len(ids)
+        with torch.no_grad():
+            read = example.translate(example.LanguageModel().eval(), ids[:2, 2 : 2 + example.LENGTH] % 20, k)
+        assert read.shape == (2, example.LONGEST), "an untrained model ends, too"

@@ -424,6 +424,25 @@ def test_operators_are_what_they_declare(shape):
     torch.library.opcheck(operators.wavefront_backward.default, (gradient, p, q, False))
 
 
+def test_sentences_and_heads_go_through_in_chunks(monkeypatch):
+    p, u = policy(shape=(10, 4, 6)).view(5, 2, 4, 6), torch.randn(5, 2, 4, 6, dtype=torch.float64)
+    previous = policy(seed=5, shape=(10, 4, 6))[:, 0]
+
+    def everything():
+        leaf, energies, before = (part.clone().requires_grad_() for part in (p, u, previous))
+        alpha = expected_alignment(leaf, 6)
+        beta = infinite_lookback(alpha, energies)
+        step = expected_alignment_step(before, before)
+        total = (beta * u).sum() + step.square().sum()
+        return [alpha, beta, *torch.autograd.grad(total, (leaf, energies, before))]
+
+    whole = everything()
+    for cells in (1, 100):
+        monkeypatch.setitem(recurrences.CHUNK, "cpu", cells)
+        for one, other in zip(everything(), whole, strict=True):
+            assert torch.equal(one, other)
+
+
 def test_loading_the_module_again_registers_no_operator_twice():
     module = importlib.reload(recurrences)
     p = policy()

@@ -65,7 +65,7 @@ def test_actions(sentences):
 
 
 def test_every_format_is_tested():
-    elsewhere = ("rw", "simulstream", "sltev", "stream", "text")
+    elsewhere = ("rw", "s2s", "simulstream", "sltev", "stream", "text", "trajectory")
     assert sorted(UNTIMED) == sorted(name for name, known in FORMATS.items() if known.untimed)
     assert sorted([*LINES, *TABLES, *elsewhere]) == sorted(FORMATS)
 

@@ -103,3 +103,9 @@ def test_the_page_says_what_did_not_run(tmp_path):
     assert "so far\n\nNOT RUN: no such peer" in said
     assert {"scoring", "kernels", "growth", "atd", "comparing"} <= set(page.scripts())
     assert not {"page", "streams", "numerics"} & set(page.scripts())
+
+
+def test_the_benchmark_of_the_meter_loses_no_call(tmp_path):
+    out = printed("meter.py", "--quick", cwd=tmp_path)
+    for row in ("heard()", "wrote()", "shows()", "ended()", "snapshot()", "calls: ", "nothing lost"):
+        assert row in out

@@ -82,6 +82,17 @@ def test_the_log_scored_afterwards_equals_the_snapshot(tmp_path):
     assert snapshot["utterances"] == len(run) == 100
 
 
+def test_every_line_of_the_log_is_an_update_of_the_schema(tmp_path):
+    import jsonschema
+
+    clock, log = Clock(), tmp_path / "live.stream.jsonl"
+    with Meter(log=log, clock=clock) as meter:
+        speak(meter, clock, 10)
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "schema" / "stream.schema.json").read_text("utf-8"))
+    for line in log.read_text("utf-8").splitlines():
+        jsonschema.validate(json.loads(line), schema)
+
+
 def test_percentiles_are_those_of_the_pooled_words(tmp_path):
     clock, log = Clock(), tmp_path / "live.stream.jsonl"
     meter = Meter(log=log, clock=clock)

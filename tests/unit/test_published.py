@@ -543,3 +543,79 @@ def test_an_error_says_what_where_and_how(read):
         f"  {why} 1 more with the same fault: line 4.",
         f"  fix: {fix}",
     ]
+
+
+# ---- what simulstream and Speech-to-Speech-Latency print, and text around tables ------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "tool"),
+    [
+        (
+            "INFO loading\nLatencyScores(ideal_latency=2.53, computational_aware_latency=2.83)\ncomet score: 0.83\n",
+            [
+                ("StreamLAAL(version=1)", 2530.0, "ms"),
+                ("StreamLAAL(version=1, clock=fbk1)", 2830.0, "ms"),
+                ("COMET", 0.83, None),
+            ],
+            "simulstream",
+        ),
+        (
+            "LatencyScores(ideal_latency=2.5, computational_aware_latency=None)\n",
+            [("StreamLAAL(version=1)", 2500.0, "ms")],
+            "simulstream",
+        ),
+        (
+            "ca_unaware_yaal\tca_aware_yaal\tbleu\tending_offset\tca_ending_offset\n2968.3\t5905.1\t22.9\t-10.5\t20\n",
+            [
+                ("LongYAAL(length=hypothesis)", 2968.3, "ms"),
+                ("LongYAAL(length=hypothesis, clock=elapsed)", 5905.1, "ms"),
+                ("BLEU", 22.9, "points"),
+                ("EndOffset", -10.5, "ms"),
+                ("EndOffset(clock=elapsed)", 20.0, "ms"),
+            ],
+            "Speech-to-Speech-Latency",
+        ),
+        (
+            "LongYAAL CU\tLongYAAL CA\n1997.8\t2600.5\n",
+            [("LongYAAL", 1997.8, "ms"), ("LongYAAL(clock=elapsed)", 2600.5, "ms")],
+            "OmniSTEval",
+        ),
+        (
+            '{"LongYAAL CU": 1997.8, "LongYAAL CA": 2600.5}',
+            [("LongYAAL", 1997.8, "ms"), ("LongYAAL(clock=elapsed)", 2600.5, "ms")],
+            "OmniSTEval",
+        ),
+        (
+            "metric\tvalue\nBLEU\t20.1\nAL (CU)\t1200\n\nEvaluation took 3 minutes.\nDone\n",
+            [("BLEU", 20.1, "points"), ("AL", 1200.0, "ms")],
+            "OmniSTEval",
+        ),
+        (
+            "BLEU\tAL\n20.1\t1200\n\nEvaluation took 3 minutes.\n",
+            [("BLEU", 20.1, "points"), ("AL", 1200.0, None)],
+            "SimulEval",
+        ),
+    ],
+)
+def test_more_tools_and_text_after_a_table(text, expected, tool, tmp_path):
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    scores = lagging.read_scores(file)
+    assert [(s.metric, s.score, s.unit) for s in scores] == expected
+    assert {s.tool for s in scores} == {tool}
+
+
+@pytest.mark.parametrize("text", ["LatencyScores(ideal_latency=x)\n", "comet score: high\n"])
+def test_what_simulstream_prints_must_be_numbers(text, tmp_path):
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    with pytest.raises(lagging.DataError, match=r"file\.txt:1"):
+        lagging.read_scores(file)
+
+
+def test_a_row_that_is_no_pair_is_still_a_fault(tmp_path):
+    file = tmp_path / "scores.tsv"
+    file.write_text("metric\tvalue\nBLEU\t20.1\nnonsense\n")
+    with pytest.raises(lagging.DataError, match="not a name and a value"):
+        lagging.read_scores(file)

@@ -135,3 +135,16 @@ def test_systems_on_one_test_set_share_the_tokens_of_its_references(monkeypatch)
     lagging.compare(runs, ["BLEU"], resamples=10)
     assert encoded.count(tuple(references)) == 1
     assert len(encoded) == 11
+
+
+def test_threads_share_a_lexicon() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lagging.metrics.quality import _lexicon
+
+    _lexicon("13a").clear()
+    texts = [[f"word{n * m}, and {n + m}." for n in range(300)] for m in range(8)]
+    runs = [lagging.Run.from_texts(hypotheses, reference=texts[0]) for hypotheses in texts]
+    with ThreadPoolExecutor(8) as pool:
+        values = list(pool.map(lambda each: lagging.score(each, ["BLEU"])["BLEU"].value, runs))
+    assert values == [sacrebleu.corpus_bleu(hypotheses, [texts[0]]).score for hypotheses in texts]

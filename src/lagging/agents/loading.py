@@ -23,6 +23,7 @@ __all__ = ["Spec", "digest", "from_file"]
 FACTORIES = {
     "file": "lagging.agents.loading:from_file",
     "simuleval": "lagging.agents.simuleval:from_file",
+    "simulstream": "lagging.agents.simulstream:from_name",
     "remote": "lagging.agents.remote:from_address",
     "policy": "lagging.agents.schedules:from_name",
     "hf": "lagging.agents.hf:from_name",
@@ -55,7 +56,9 @@ class Spec:
     @property
     def file(self) -> Path | None:
         """The file of the agent; None if it has none."""
-        return Path(split_name(self.name)[0]) if self.kind in ("file", "simuleval") else None
+        path = split_name(self.name)[0]
+        is_file = self.kind in ("file", "simuleval") or (self.kind == "simulstream" and path.endswith(".py"))
+        return Path(path) if is_file else None
 
     def make(self) -> Any:
         """Make the agent."""

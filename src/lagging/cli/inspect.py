@@ -13,6 +13,7 @@ import numpy as np
 from lagging.cli.messages import Messages, emit
 from lagging.cli.options import (
     convention_option,
+    cutting_options,
     message_options,
     output_option,
     plugin_option,
@@ -24,12 +25,13 @@ from lagging.data.run import Run
 from lagging.data.units import SHOWN, Amount, scale
 from lagging.errors import UsageError
 from lagging.formats import ReadOptions, scan_log
+from lagging.longform.cutting import Cutting
 from lagging.metrics import metric
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render.records import tsv_field
 from lagging.render.timeline import Timeline, timeline
 from lagging.render.timeline_text import draw, window
-from lagging.scoring.log import score
+from lagging.scoring.log import Log, score
 
 __all__ = ["command"]
 
@@ -61,6 +63,7 @@ LONG = 100
     help="Width of the drawing, in columns; that of the terminal if not given.",
 )
 @output_option
+@cutting_options
 @word_options
 @read_options
 @plugin_option
@@ -77,6 +80,7 @@ def command(
     convention: str,
     width: int | None,
     output: str | None,
+    cutting: Cutting,
     messages: Messages,
     options: ReadOptions,
 ) -> None:
@@ -90,7 +94,11 @@ def command(
     lagging inspect a.log --worst DAL --top 3
     """
     name, path = parse_system(log)
-    run = Run.concat(list(scan_log(path, options, name=name)))
+    cutting.check()
+    if cutting.requested:
+        run = Log(path, options, name, cutting).read()
+    else:
+        run = Run.concat(list(scan_log(path, options, name=name)))
     counting = named_convention(convention)
     messages.announce(run)
     messages.print_notes(run.notes if messages.verbose else (), run.name)

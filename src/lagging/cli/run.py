@@ -70,6 +70,11 @@ BAR_COLUMNS = 90
 )
 @agent_options
 @click.option(
+    "--simulstream",
+    is_flag=True,
+    help="AGENT is a speech processor of simulstream, as module:Class or file.py:Class; -a gives its configuration.",
+)
+@click.option(
     "--policy", "policy_name", metavar="NAME", help="Policy by which a model (hf:NAME) writes: wait-k, hold, …"
 )
 @click.option(
@@ -154,6 +159,7 @@ def command(
     output: str,
     options: tuple[str, ...],
     simuleval: bool,
+    simulstream: bool,
     policy_name: str | None,
     grids: tuple[str, ...],
     figure: str | None,
@@ -186,6 +192,7 @@ def command(
     lagging run my_agent.py --source test.de --reference test.en -o out/
     lagging run my_agent.py:WaitK -a k=5 --source test.de --reference test.en -o out/ --workers 4
     lagging run --simuleval agent.py -a waitk=3 --source wavs.txt --reference test.en -o out/
+    lagging run --simulstream processor.py:Mine -a speech_chunk_size=1 --source wavs.txt -o out/
     lagging run hf:FOLDER --policy local-agreement -a n=2 --source test.de --reference test.en -o out/
     lagging run hf:FOLDER --policy wait-k --grid k=1,3,5 --source test.de --reference test.en -o out/
     lagging run --remote ws://127.0.0.1:8765 --source test.de --reference test.en -o out/
@@ -194,7 +201,9 @@ def command(
     if not output:
         raise UsageError("-o was given without a folder")
     limits = Limits(_above_0(step_limit), _above_0(sentence_limit), token_limit, call_limit, byte_limit)
-    spec = agent_spec(agent, simuleval, remote, options, policy_name)
+    spec = agent_spec(agent, simuleval, remote, options, policy_name, simulstream)
+    if simulstream and settings["chunk"] is None:
+        settings["chunk"] = chunk_of_processor(spec)
     joined_by = joined_by or ("none" if spec.kind == "hf" else "word")
     settings_made = Settings(limits=limits, times=not no_times, joined_by=joined_by, **settings)
     job = Job(spec, source, reference, output, settings_made)
@@ -252,8 +261,22 @@ def _above_0(seconds: float) -> float:
     return seconds
 
 
+def chunk_of_processor(spec: Spec) -> float | None:
+    """The size of a read, in ms, that the configuration of a speech processor names; None if it names none."""
+    text = next((text for name, text in spec.options if name.replace("-", "_") == "speech_chunk_size"), None)
+    try:
+        return None if text is None else float(text) * 1000
+    except ValueError:
+        raise UsageError(f"speech_chunk_size is a number of seconds, not {text!r}") from None
+
+
 def agent_spec(
-    agent: str | None, simuleval: bool, remote: str | None, options: tuple[str, ...], policy_name: str | None = None
+    agent: str | None,
+    simuleval: bool,
+    remote: str | None,
+    options: tuple[str, ...],
+    policy_name: str | None = None,
+    simulstream: bool = False,
 ) -> Spec:
     """The agent that the command line describes."""
     pairs = []
@@ -269,11 +292,17 @@ def agent_spec(
     if remote is not None:
         if agent is not None:
             raise UsageError("--remote already names the agent\n  fix: leave out the file.")
+        if simulstream:
+            raise UsageError("--simulstream does not go with --remote\n  fix: leave out one of them.")
         if simuleval:
             raise UsageError("--simuleval does not go with --remote\n  fix: give --simuleval to lagging serve instead.")
         return Spec("remote", remote, tuple(pairs))
     if agent is None:
         raise UsageError("no agent was given\n  fix: give the file of an agent, the name of a policy, or --remote.")
+    if simulstream and simuleval:
+        raise UsageError("--simulstream does not go with --simuleval\n  fix: leave out one of them.")
+    if simulstream:
+        return Spec("simulstream", agent, tuple(pairs))
     if simuleval:
         return Spec("simuleval", agent, tuple(pairs))
     if agent.startswith(HF):

@@ -114,7 +114,8 @@ def _values(text: bytes, path: str) -> list[bytes]:
             place = SPACE.match(letters, end).end()  # type: ignore[union-attr]
         read_json("[" + ",".join(value.decode() for value in values) + "]", [])  # how deep it is
     except json.JSONDecodeError as error:
-        kind = "broken-off" if error.pos >= len(letters.rstrip()) else "not-json"
+        ends = error.pos >= len(letters.rstrip()) or error.msg.startswith("Unterminated string")
+        kind = "broken-off" if ends else "not-json"
         raise DataError(Fault(kind, f"{error.msg} at column {error.colno}", path, error.lineno)) from None
     except (RecursionError, TreeError, ValueError):
         raise DataError(Fault("not-json", "nested too deeply", path, 1)) from None

@@ -127,7 +127,8 @@ def write(run: Run, file: TextIO) -> list[str]:
         g, x = run.delays[row], float(run.source_length[row])
         text = "" if run.prediction is None else run.prediction[row] or ""
         units, begins, _ = spans(text, run.level)
-        if run.unit != "token" or len(starts) != x or not (g == np.floor(g)).all() or (len(g) and g[-1] > x):
+        whole = bool((g == np.floor(g)).all()) and (not len(g) or (g[0] >= 0 and g[-1] <= x))
+        if run.unit != "token" or len(starts) != x or not whole:
             detail = "delays in milliseconds" if run.unit != "token" else f"{len(starts)} source tokens in its text"
             raise DataError(Fault("not-whole", detail, run.origin.path, segment=run.id.item(row)))
         if len(units) != len(g):

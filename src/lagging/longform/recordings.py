@@ -91,7 +91,7 @@ def streams(run: Run) -> Run:
         >>> whole.delays.tolist(), whole.prediction.tolist(), whole.source_length.tolist()
         ([[3000.0, 6000.0, 7000.0]], ['well good day'], [9000.0])
     """
-    if run.lone.any():
+    if run.prediction is not None and run.lone.any() and any(run.prediction):
         empty, detail = Faults(), f"1 delay, 0 {noun(run.level)}s"
         empty.add(*(Fault("token-count", detail, **_place(run, row)) for row in np.flatnonzero(run.lone).tolist()))
         raise DataError(empty)

@@ -19,8 +19,8 @@ from lagging.data.ragged import Ints
 
 __all__ = ["LONG", "PASSAGE", "equal_letters"]
 
-LONG = 1 << 15
-"""Texts of more letters are divided before they are aligned; this is about an hour of speech."""
+LONG = 1 << 18
+"""Texts of more letters are divided before they are aligned; this is about five hours of speech."""
 PASSAGE = 32
 """The number of letters of a passage at which texts are divided."""
 PART = 1000

@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain
+from threading import Lock
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Lexicon(dict[str, int]):
     def __init__(self, tokenize: Callable[[str], Sequence[str]], *, by_word: bool = False) -> None:
         self.tokenize = tokenize
         self.by_word = by_word
+        self._lock = Lock()  # a lexicon is shared by all threads of a process
         self.clear()
 
     def clear(self) -> None:
@@ -61,13 +63,14 @@ class Lexicon(dict[str, int]):
 
     def encode(self, hypotheses: tuple[str, ...], references: tuple[str, ...]) -> tuple[Symbols, Symbols]:
         """The hypotheses and the references of some segments, as integers."""
-        if len(self) > PIECES or self.characters > CHARACTERS:
-            self.clear()
-        known = self.kept.pop(references, None)
-        self.kept[references] = known or self._encode(references)  # the last one used stands last
-        while len(self.kept) > 1 and sum(map(len, self.kept)) > KEPT:
-            del self.kept[next(iter(self.kept))]
-        return self._encode(hypotheses), self.kept[references]
+        with self._lock:
+            if len(self) > PIECES or self.characters > CHARACTERS:
+                self.clear()
+            known = self.kept.pop(references, None)
+            self.kept[references] = known or self._encode(references)  # the last one used stands last
+            while len(self.kept) > 1 and sum(map(len, self.kept)) > KEPT:
+                del self.kept[next(iter(self.kept))]
+            return self._encode(hypotheses), self.kept[references]
 
     def _pieces(self, line: str) -> list[str]:
         return line.split() if self.by_word and "\n" not in line else [line.rstrip()]

@@ -74,9 +74,7 @@ def write_text(sheet: Sheet, *, width: int | None = None, colour: bool = False) 
     for table in sheet.tables:
         layout = _list_pairs if table.pairs else _list_split if any(c.split for c in table.columns) else _list_plain
         lines += [*layout(table, width, colour), ""]
-    notes = [terminal_text(note) for note in sheet.notes]
-    if sheet.stacked:
-        notes = [line for note in notes for line in _wrap(note, width)]
+    notes = [line for note in sheet.notes for line in _wrap(terminal_text(note), width)]
     gap = [""] if any(table.pairs for table in sheet.tables) or sheet.label == "tab:comparison" else []
     signatures = [f"{DIM}{line}{PLAIN}" if colour else line for line in sheet.signatures]
     return "\n".join([*lines, *notes, *gap, *signatures]).rstrip()

@@ -62,8 +62,8 @@ def live_table(snapshots: Sequence[Mapping[str, Any]], *, width: int | None = No
         state += [f"{counted(snapshot['unread'], 'line')} not read"] * bool(snapshot.get("unread"))
         notes.append(f"{snapshot['system']}: {', '.join(state)}")
     if any(snapshot["lag"][f"p{p}"] is None for snapshot in snapshots for p in (50, 90, 99)):
-        needed = ", ".join(f"{needed_values(p)} for p{p}" for p in (50, 90, 99))
-        notes.append(f"{MISSING}: too few words; needed are {needed}")
+        needed = ", ".join(f"p{p} {needed_values(p)}" for p in (50, 90, 99))
+        notes.append(f"{MISSING}: too few words; needed: {needed}")
     return write_text(Sheet([Table(columns, rows)], notes), width=width, colour=colour)
 
 

@@ -52,7 +52,7 @@ class Translator:
     def __init__(
         self, model: Model, policy: Policy, *, spaces: bool = True, identity: Mapping[str, str] | None = None
     ) -> None:
-        self.model, self.policy_, self.source = model, policy, model.kind
+        self.model, self._policy, self.source = model, policy, model.kind
         self._words, self.identity = Words(model.tokenizer, spaces), dict(identity or {})
 
     def policies(self, states: Sequence[State]) -> list[Answer]:
@@ -70,7 +70,7 @@ class Translator:
     def _policies(self, states: Sequence[State], answers: list[Answer]) -> None:
         asked = []
         for i, state in enumerate(states):
-            if self._hears(state) and (state.finished or self.policy_.asks(state.memory.view)):
+            if self._hears(state) and (state.finished or self._policy.asks(state.memory.view)):
                 asked.append(i)
             elif state.finished and not len(state.source):
                 answers[i] = DONE
@@ -96,7 +96,7 @@ class Translator:
         requests = []
         for state in states:
             view, tokens = state.memory.view, state.memory.tokens
-            due = None if state.finished else self.policy_.due(view)
+            due = None if state.finished else self._policy.due(view)
 
             def enough(made: Sequence[int], due: int | None = due, written: int = len(tokens)) -> bool:
                 if due is None:
@@ -105,9 +105,9 @@ class Translator:
                 return end is not None and self._words.count(made[:end]) >= due
 
             requests.append(Request(state.source, tokens, enough, state.sample_rate))
-        if self.policy_.beams > 1:
-            return self.model.beam(requests, self.policy_.beams)
-        return [[one] for one in self.model.greedy(requests, self.policy_.attends)]
+        if self._policy.beams > 1:
+            return self.model.beam(requests, self._policy.beams)
+        return [[one] for one in self.model.greedy(requests, self._policy.attends)]
 
     def _answer(self, state: State, candidates: Sequence[Hypothesis]) -> Answer:
         """What the policy takes of the hypotheses, as text of complete words."""
@@ -115,10 +115,10 @@ class Translator:
         view, before = memory.view, self._words.text(memory.tokens)
         if state.finished:
             return Write(self._words.text(candidates[0].tokens)[len(before) :], finished=True)
-        agreed = self.policy_.agreed(view, candidates)
+        agreed = self._policy.agreed(view, candidates)
         whole = next(one for one in candidates if one.tokens[: len(agreed)] == agreed)
         ends = [end for end in self._words.ends(whole.tokens, view.written, whole.ended) if end <= len(agreed)]
-        end = self._words.up_to(agreed, ends, self.policy_.due(view))
+        end = self._words.up_to(agreed, ends, self._policy.due(view))
         if end is None:
             return None
         memory.tokens = agreed[:end]

@@ -22,7 +22,7 @@ from lagging.agents.simuleval.package import import_simuleval
 from lagging.agents.sources import SampleBuffer, SpeechSource, TextSource
 from lagging.errors import LaggingError, UsageError
 
-__all__ = ["for_simuleval"]
+__all__ = ["RunningSentence", "for_simuleval"]
 
 LIMITS = Limits()
 JOINTS = {"word": " ", "none": "", "spm": " "}
@@ -57,7 +57,7 @@ class _PushedSentence(Sentence):
         self.needs_source = False
 
 
-class _RunningSentence:
+class RunningSentence:
     """A sentence of an agent, as far as it has been translated."""
 
     def __init__(self, agent: Any, index: int, rate: int, joined_by: str) -> None:
@@ -74,15 +74,19 @@ class _RunningSentence:
     def listen(self, content: Any, finished: bool) -> list[Any]:
         """Add source; returns all that the agent writes for it."""
         sentence = self.sentence
-        self._call_agent()  # an eager agent is asked before there is any source
-        if not self.over:
-            sentence.feed(content, finished)
-            self._call_agent()
+        self.hear(content, finished)
         written, target = self._written, sentence.state.target
         if len(target) < len(written) or any(a is not b for a, b in zip(written, target, strict=False)):
             raise LaggingError("the agent erases what it has written, which SimulEval does not support")
         new, self._written = target[len(written) :], [*target]
         return new
+
+    def hear(self, content: Any, finished: bool) -> None:
+        """Add source, and call the agent."""
+        self._call_agent()  # an eager agent is asked before there is any source
+        if not self.over:
+            self.sentence.feed(content, finished)
+            self._call_agent()
 
     def _call_agent(self) -> None:
         """Call the agent until it needs more source, or has finished."""
@@ -157,7 +161,7 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
 
         def reset(self) -> None:
             super().reset()
-            self._course: _RunningSentence | None = None
+            self._course: RunningSentence | None = None
             self._heard: list[Any] = []
 
         def push(self, source_segment: Any, states: Any = None, upstream_states: Any = None) -> None:
@@ -169,7 +173,7 @@ def for_simuleval(agent: Any, joined_by: str = "word") -> Any:
         def policy(self) -> Any:
             if self._course is None:
                 self._number += 1
-                self._course = _RunningSentence(
+                self._course = RunningSentence(
                     self._agent, self._number, self.states.source_sample_rate or RATE, joined_by
                 )
             course, heard, ended = self._course, self._heard, self.states.source_finished

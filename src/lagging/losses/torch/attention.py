@@ -262,7 +262,7 @@ class MonotonicAttention(nn.Module):
 
     def _split(self, wide: Tensor) -> Tensor:
         """(..., T, size) as (..., heads, T, size/heads)."""
-        return wide.unflatten(-1, (self.heads, wide.shape[-1] // self.heads)).transpose(-2, -3)
+        return wide.reshape(*wide.shape[:-1], self.heads, wide.shape[-1] // self.heads).transpose(-2, -3)
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:

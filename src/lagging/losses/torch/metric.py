@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lagging.errors import optional
 
 optional("torchmetrics", "torchmetrics")
@@ -22,7 +24,7 @@ from lagging.losses.torch.tensors import TensorLike, floats  # noqa: E402
 
 __all__ = ["LatencyMetric"]
 
-_LATENCIES = {"DAL": dal, "AL": al, "AP": ap}
+_LATENCIES: dict[str, Callable[..., Tensor]] = {"DAL": dal, "AL": al, "AP": ap}
 _NAMES = tuple(f"{kind} {name}" for kind in ("soft", "sampled", "hard") for name in _LATENCIES)
 
 

@@ -7,12 +7,14 @@ r"""The two recurrences of monotonic attention and their gradients, as operators
 There is no division by a product, no logarithm, and in the forward direction no negative term, so nothing cancels. They
 are computed in float64 if the device has it, for arguments of any type: in float32, a rounded 1−p is off in the same
 direction at every step, and a thousand steps lose 5e-5 of the mass. Results, and what is kept for the gradient, have
-the type of the arguments.
+the type of the arguments. Sentences and heads are worked through in chunks, so that the memory of the buffers does not
+grow with their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -21,6 +23,28 @@ from torch import Tensor
 __all__ = ["lookback", "wavefront"]
 
 _Pair = tuple[Tensor, Tensor]
+
+
+CHUNK = {"cpu": 1 << 21}
+"""The number of cells, of 8 bytes, that a buffer may have on a device. A sentence that needs more is a chunk itself."""
+LARGE_CHUNK = 1 << 26
+"""The same for all other devices, where every chunk costs launches."""
+
+
+def _by_chunks(function: Callable[..., _Pair], cells: int, inputs: tuple[Tensor, ...], like: _Pair) -> _Pair:
+    """Apply a function of rows, the first dimension of the inputs, to chunks of them.
+
+    `cells` is what a buffer needs for a row; the results are put into `like`.
+    """
+    limit = CHUNK.get(inputs[0].device.type, LARGE_CHUNK)
+    size, rows = max(limit // max(cells, 1), 1), len(inputs[0])
+    if rows <= size:
+        return function(*inputs)
+    for begin in range(0, rows, size):
+        part = slice(begin, begin + size)
+        for out, made in zip(like, function(*(values[part] for values in inputs)), strict=True):
+            out[part] = made
+    return like
 
 
 def _wide(like: Tensor) -> torch.dtype:
@@ -50,6 +74,15 @@ def _unskew(diagonals: Tensor, like: Tensor) -> Tensor:
 
 def wavefront_forward(p: Tensor, start: Tensor) -> _Pair:
     """α and q, both (..., T, S), from p (..., T, S) and α(0) (..., S)."""
+    steps, width = p.shape[-2:]
+    flat = p.reshape(-1, steps, width)
+    like = (torch.empty_like(flat), torch.empty_like(flat))
+    made = _by_chunks(_forward, steps * (steps + width - 1), (flat, start.reshape(-1, width)), like)
+    return made[0].view(p.shape), made[1].view(p.shape)
+
+
+def _forward(p: Tensor, start: Tensor) -> _Pair:
+    """`wavefront_forward` of a chunk of rows."""
     diagonals = _skew(p)
     q = torch.zeros_like(diagonals)
     q[: p.shape[-1], 0] = start.reshape(-1, p.shape[-1]).t()
@@ -72,6 +105,15 @@ def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _
     target tokens that the loss does not use, p and q may be anything. ∂α(0) is a cumulative sum of floats, which CUDA
     does not have in deterministic mode: where α(0) needs no gradient, it is not computed, and is 0.
     """
+    steps, width = p.shape[-2:]
+    flat = tuple(values.reshape(-1, steps, width) for values in (gradient, p, q))
+    like = (torch.empty_like(flat[1]), p.new_zeros((len(flat[1]), width)))
+    made = _by_chunks(partial(_backward, start=start), steps * (steps + width - 1), flat, like)
+    return made[0].view(p.shape), made[1].view((*p.shape[:-2], width))
+
+
+def _backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _Pair:
+    """`wavefront_backward` of a chunk of rows."""
     diagonals = _skew(torch.nan_to_num(p, nan=0.0, posinf=0.0, neginf=0.0))
     worth = _skew(gradient - torch.nn.functional.pad(gradient[..., 1:], (0, 1)))
     read, one = torch.empty_like(worth[0]), worth.new_ones(())
@@ -113,6 +155,14 @@ def _look(alpha: Tensor, w: Tensor) -> Tensor:
 
 def lookback_forward(alpha: Tensor, energies: Tensor) -> _Pair:
     """β and w, both (..., S), from α and u (..., S); every exponential is relative to the largest so far."""
+    width = alpha.shape[-1]
+    flat = (alpha.reshape(-1, width), energies.reshape(-1, width))
+    made = _by_chunks(_lookback_rows, width, flat, (torch.empty_like(flat[0]), torch.empty_like(flat[0])))
+    return made[0].view(alpha.shape), made[1].view(alpha.shape)
+
+
+def _lookback_rows(alpha: Tensor, energies: Tensor) -> _Pair:
+    """`lookback_forward` of a chunk of rows."""
     u = _columns(energies)
     highest = torch.cummax(u, 0).values
     new = torch.exp(u - highest)
@@ -129,6 +179,14 @@ def lookback_backward(gradient: Tensor, alpha: Tensor, beta: Tensor, w: Tensor) 
 
     In rows that the loss does not use, where G is 0, α and u may be anything, NaN too.
     """
+    width = alpha.shape[-1]
+    flat = tuple(values.reshape(-1, width) for values in (gradient, alpha, beta, w))
+    made = _by_chunks(_lookback_back, width, flat, (torch.empty_like(flat[1]), torch.empty_like(flat[1])))
+    return made[0].view(alpha.shape), made[1].view(alpha.shape)
+
+
+def _lookback_back(gradient: Tensor, alpha: Tensor, beta: Tensor, w: Tensor) -> _Pair:
+    """`lookback_backward` of a chunk of rows."""
     mean, weights = _columns(gradient), _columns(w)
     here, each = mean.unbind(), weights.unbind()
     for k in range(1, len(here)):

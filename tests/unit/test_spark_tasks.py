@@ -200,10 +200,11 @@ def test_a_batch_is_read_by_the_schema_of_the_log() -> None:
         row |= {"prediction": text, "delays": [1.0] * len((text or "ja").split()), "source_length": 1.0}
     log = Source("log", None)
     read_batch(batch(segments[:2]).drop_columns(list(ADDED)), TASK.options, log=log)
-    task = replace(TASK, schema=log.schema)
+    task = replace(TASK, schema=log.schema, given=(("x", "talk.yaml"),))
     assert [len(task.read(batch([row])).runs) for row in segments] == [1, 1, 1, 0]
     ((run,),) = (task.read(batch(segments[2:3])).runs,)
     assert (run.speech_out, run.level, run.prediction.tolist()) == (False, "word", ["play.wav"])
+    assert run.given == task.given
     faults = task.read(batch(segments[3:])).faults
     assert [fault.kind for fault in faults[0]] == ["missing-prediction"]
     late = {**segments[0], "document": "talk 1"}

@@ -42,6 +42,7 @@ from lagging.formats.schema import (
 from lagging.formats.source import Source
 from lagging.formats.tables import (
     COUNTS,
+    MAPS,
     NEEDED,
     SCALARS,
     WRONG_LIST,
@@ -139,7 +140,7 @@ def _scan_batches(
         report.faults.add(*misfits)
         return
     requested = [
-        c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or is_requested(c, options, "ms"))
+        c for c in types if c not in MAPS and (c not in OPTIONAL or c in TELLING or is_requested(c, options, "ms"))
     ]
     names = {column: arrow_schema.names[matched.places[column]] for column in requested}
     group_by = tuple(arrow_schema.names[place] for place in matched.by)

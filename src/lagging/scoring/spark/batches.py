@@ -98,6 +98,7 @@ class Task:
         plan: what is scored.
         options: how rows are read.
         schema: what the log is, as the driver resolved it from the first rows; None if no row is without a fault.
+        given: what was given beside the log when it was written; see `Run`.
         counts: by file, what had been done to it before it was written.
         confidence, resamples: of the intervals; there are none if the Plan has no seed.
         buckets: the number of parts into which hashes of ids are divided; 0 if no id is looked for in other batches.
@@ -108,6 +109,7 @@ class Task:
     plan: Plan
     options: ReadOptions
     schema: LogSchema | None = None
+    given: tuple[tuple[str, str], ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
     confidence: float = 0.95
     resamples: int = RESAMPLES
@@ -124,6 +126,8 @@ class Task:
         runs, faults_in_rest = read_batch(rows, self.options, "quarantine", log=log, guess=self.guess)
         if faults:
             runs = [replace(run, line=None if run.line is None else rest[run.line - 1] + 1) for run in runs]
+        if self.given:
+            runs = [replace(run, given=self.given) for run in runs]
         repeated: dict[int, list[Fault]] = {}
         for row, row_faults in faults_in_rest.items():
             only_id = self.buckets and all(fault.kind in REPEATED for fault in row_faults)

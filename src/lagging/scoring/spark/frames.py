@@ -183,6 +183,7 @@ class SegmentFrame:
             plan=plan,
             options=options,
             schema=None if first is None else first.schema.narrow(options),
+            given=() if first is None else first.run.given,
             counts=counts,
             confidence=spark_options.confidence,
             resamples=spark_options.resamples,

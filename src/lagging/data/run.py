@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Run: one system's output on one test set, as columns. Frozen, and validated once, when it is made."""
+"""A Run: one system's output on one test set, as columns. Frozen, and validated once, when it is made.
+
+One class; most lines describe its columns and the ways to make one.
+"""
 
 from __future__ import annotations
 

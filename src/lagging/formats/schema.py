@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log is, resolved from its first rows: flavour, unit, level, and which columns it has."""
+"""What a log is, resolved from its first rows: flavour, unit, level, and which columns it has.
+
+These are resolved in one file because they depend on one another: the unit on the level, the level on the kind of
+output, the columns on the unit.
+"""
 
 from __future__ import annotations
 

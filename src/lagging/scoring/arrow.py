@@ -12,6 +12,8 @@ executors of Spark (`mapInArrow`). Lists go from Arrow's memory to the kernels w
 
 A batch is a part of a log, and what is guessed from the first rows of a log cannot be guessed from a part. So the
 segments of a batch have ids, and its unit is an argument, unless a column or the metadata of the schema have it.
+
+The functions are in one file because each takes what another returns: they share the schemas of these batches.
 """
 
 from __future__ import annotations

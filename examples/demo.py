@@ -22,6 +22,12 @@ def show(text: str, *args: str, code: int = 0) -> None:
         sys.exit(f"`{shown}` ended with {returncode}, not {code}")
 
 
+def short(path: Path) -> Path:
+    """A path as it must be typed here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def main() -> None:
     """Score, inspect, compare, report, validate."""
     quiet = ("-q", "--no-signatures")
@@ -32,9 +38,7 @@ def main() -> None:
     page = Path(tempfile.gettempdir()) / "lagging-report.html"
     show("The same, and every sentence, as one page", "report", *pair, "-o", str(page), "-q")
     show("A broken log: what is wrong, where, and how to fix it", "validate", "broken", code=1)
-    program = Path(sys.executable).with_name("lagging")
-    name = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
-    data = DATA.relative_to(Path.cwd()) if DATA.is_relative_to(Path.cwd()) else DATA
+    name, data = short(Path(sys.executable).with_name("lagging")), short(DATA)
     print(f"\nThe page is {page}. Next, try:\n")
     print(f"  {name} score YOUR.log                                  # how late is your own system?")
     print(f"  {name} inspect {data}/speech --worst DAL      # the worst sentence of a speech log")

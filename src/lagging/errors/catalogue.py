@@ -138,7 +138,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     ),
     "not-whole": (
         "not a whole number of source tokens, up to the end of the source",
-        "READ/WRITE strings and trajectories can hold nothing else.",
+        "READ/WRITE strings can hold nothing else, and neither can trajectories.",
         "write another format: jsonl holds everything.",
     ),
     "bad-id": (

@@ -328,10 +328,7 @@ def _in_directory(directory: Path) -> Source:
         files = logs or sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
         logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
     if len(logs) != 1:
-        what = (
-            "no instances.log, and nothing else that is recognised as a log"
-            if not logs
-            else f"several logs ({', '.join(f.name for f in logs[:5])})"
-        )
-        raise UsageError(f"{directory} holds {what}; name the file")
+        what = f"several logs ({', '.join(f.name for f in logs[:5])})" if logs else "no instances.log"
+        hint = "" if logs else "; nothing else in it is recognised as a log"
+        raise UsageError(f"{directory} holds {what}; name the file{hint}")
     return Source(str(logs[0]), logs[0])

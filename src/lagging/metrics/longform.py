@@ -17,6 +17,7 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 from lagging.metrics.laal import NO_REFERENCE, POLAK, mean_lag_before
+from lagging.metrics.offsets import BIBTEX, SIMULEVAL
 from lagging.metrics.paper import EMPTY
 from lagging.metrics.record import Param
 from lagging.metrics.registry import alias, register
@@ -217,7 +218,8 @@ def _stream_drift(s: Schedule) -> Floats:
     formula="max over the segments i of a recording of g_i(|y_i|) − T_i, T_i the end of the recording as segment i "
     "counts; the mean over recordings",
     latex=r"\frac{1}{R} \sum_r \max_{i \in r} \left[ g_i(|y_i|) - T_i \right]",
-    paper="EndOffset of SimulEval, for each recording instead of each segment",
+    paper=f"EndOffset of {SIMULEVAL}, for each recording instead of each segment",
+    bibtex=BIBTEX,
     edge_cases=(
         EMPTY,
         CUT,

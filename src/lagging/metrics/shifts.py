@@ -86,7 +86,7 @@ def _path(words: str, reference: str) -> str:
 
     Example:
         >>> _path("abd", "bcd")
-        'd i '
+        'ss '
     """
     rights, downs, unpaired = optimal_steps([*map(ord, words)], [*map(ord, reference)])
     i, j, path = len(words), len(reference), []

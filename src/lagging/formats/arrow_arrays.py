@@ -61,13 +61,20 @@ def to_floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
     pa = import_arrow()
     if array.type != pa.float64():
         array = array.cast(pa.float64(), safe=False)
-    return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
+    return array.to_numpy(zero_copy_only=False), _nulls(array)
+
+
+def _nulls(array: pyarrow.Array) -> npt.NDArray[np.bool_]:
+    """Which entries are null; most columns have none, and say so."""
+    if array.null_count == 0:
+        return np.zeros(len(array), dtype=bool)
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
 
 
 def to_ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Lists, which of them are null, and which of their entries are null."""
     pa = import_arrow()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = _nulls(array)
     if pa.types.is_null(array.type):
         return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
     values, null = to_floats(array.flatten())

@@ -211,7 +211,8 @@ class SegmentFrame:
                 faults.kept += kept
                 faults.counts = dict(Counter(faults.counts) + Counter(counts))
             elif kind == "notes":
-                notes, has_references = tasks.decode_notes(data)
+                notes, has_references, unavailable = tasks.decode_notes(data)
+                result.accumulator.add_unavailable({metric(name): text for name, text in unavailable.items()})
                 result.notes.append(notes)
                 result.accumulator.has_references |= has_references
             elif kind == "twice":

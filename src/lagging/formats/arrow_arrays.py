@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import LISTS, NUMBERS, Texts
 from lagging.errors import Fault, optional
-from lagging.formats.tables import COUNTS, WRONG_LIST, WRONG_NUMBER, joined_labels, label
+from lagging.formats.tables import MAPS, WRONG_LIST, WRONG_NUMBER, joined_labels, label
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ def type_faults(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Faul
     elif column in ("source", "document"):
         fits, wrong = textual(kind) or types.is_integer(kind) or is_list(kind, textual), "bad-value"
     else:
-        fits, wrong = textual(kind) or column in COUNTS, "bad-value"
+        fits, wrong = textual(kind) or column in MAPS, "bad-value"
         wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)
     if not fits:
         yield Fault(wrong, f"the column {column} is of {kind}", path)

@@ -357,3 +357,15 @@ def test_a_latency_without_a_unit_is_in_that_of_the_table(run, runs) -> None:
         "curve", "b=speech.log", "--published", "table.csv", "--unit", "ms", "--at-latency", 2, "-f", "json"
     )
     assert [at["quality"] for at in json.loads(out)["at_latency"] if at["system"] == "a"] == [25]
+
+
+def test_the_table_is_printed_beside_a_note_about_segments_left_out(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("a", 6), ("b", 5)):
+        row = {"prediction": "x y z", "reference": "x y w", "delays": [1, 2, 3], "source_length": 3}
+        lines = (json.dumps({"index": i} | row) + "\n" for i in range(count))
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    done = run("curve", "a.jsonl", "b.jsonl", "--resamples", "100", "-f", "json")
+    assert done.code == 0
+    assert {s["system"] for s in json.loads(done.out)["scores"]} == {"a", "b"}
+    assert "note: a: 1 segment left out, which not all have: 5" in done.err

@@ -246,8 +246,8 @@ def command(
         for name, ids in draws.matched.unmatched.items():
             if ids:
                 sample = ", ".join(map(str, ids[:SHOWN])) + ", …" * (len(ids) > SHOWN)
-                text = f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}"
-                messages.print_later(text)
+                line = f"note: {name}: {counted(len(ids), 'segment')} left out, which not all have: {sample}"
+                messages.print_later(line)
     if figure is not None and draw is not None:
         draw(figure)
     emit(text, output)

@@ -290,7 +290,7 @@ def _clocks(whole: Run, names: Iterable[str] | None, begins: Ragged) -> Iterator
         try:
             yield TIMES[name], clock(whole, name, begins)
         except MetricError as error:
-            if names is not None and whole.elapsed is not None:  # without them, the metric says what it needs
+            if names is not None:
                 raise MetricError(f"clock={name}: {error}") from None
 
 

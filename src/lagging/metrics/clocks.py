@@ -34,7 +34,7 @@ from lagging.data.run import TIMES, Run
 from lagging.errors import MetricError
 from lagging.metrics import kernels
 
-__all__ = ["CLOCKS", "clock", "counts_own_step", "find_cumulative_elapsed", "steps"]
+__all__ = ["CLOCKS", "clock", "counts_own_step", "find_cumulative_elapsed", "has_times", "steps"]
 
 ROUNDING = 1.0
 """By how many ms elapsed − delay may decrease, at once or in several steps, and still count as SimulEval's."""
@@ -219,6 +219,21 @@ CLOCKS: dict[str, Callable[[Run, Ragged | None], Ragged]] = {
     "first": lambda run, _: _first(run),
     "stable": lambda run, _: run.delays,
 }
+
+
+def has_times(run: Run, name: str) -> bool:
+    """Whether the log has the times that a clock is made of.
+
+    Example:
+        >>> run = Run.from_delays([[500, 1000]], source_length=[1000], unit="ms")
+        >>> has_times(run, "ideal"), has_times(run, "queue")
+        (True, False)
+    """
+    if name in ("ideal", "stable"):
+        return True
+    if name == "first":
+        return first_shown(run) is not None
+    return run.unit == "ms" and (run.elapsed is not None or run.compute is not None)
 
 
 def clock(run: Run, name: str, begin: Ragged | None = None) -> Ragged:

@@ -15,6 +15,7 @@ from lagging.formats import ReadOptions, scan_log
 from lagging.formats.reader import add_spoken_words
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric
+from lagging.metrics.clocks import has_times
 from lagging.metrics.conventions import Convention
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.columns import Column, Columns
@@ -75,6 +76,8 @@ class Log:
         run = self.cutting.read(
             self.paths, self.options, name=self.name, progress=self.progress, quarantine=self.quarantine
         )
+        if clocks is not None:  # what the log has no times for, the metric will say itself
+            clocks = [name for name in clocks if has_times(run, name)]
         return self.cutting.cut(run, self.options.strip, clocks).run
 
     def score(

@@ -278,9 +278,9 @@ def score_part(run: Run, plan: Plan, matchings: Sequence[Matching] = ()) -> Part
         codes = np.where(np.isnan(rows[:, 0]), len(REASONS), 0).astype(np.int8)
         metrics.append(MetricPart(m, m, m.unit, rows, codes, "", np.zeros(len(run), dtype=bool)))
     if len(errors) == len(metrics):
-        for m, error in errors.items():
-            if not isinstance(error, UnavailableError):
-                raise _locate(error, m, run) from None
+        for m, refusal in errors.items():
+            if not isinstance(refusal, UnavailableError):
+                raise _locate(refusal, m, run) from None
     return Part(run, plan, tuple(metrics))
 
 

@@ -330,7 +330,7 @@ def _add_summaries(
 def _reasons(part: Part, m: MetricPart, group: Ints, groups: int) -> list[Reasons]:
     """How many segments of each group have no value, by reason, and the ids of a few."""
     reasons: list[dict[str, tuple[int, tuple[int | str, ...]]]] = [{} for _ in range(groups)]
-    for code in np.flatnonzero(np.bincount(m.codes)[1:]) + 1:
+    for code in (np.flatnonzero(np.bincount(m.codes)[1:]) + 1).tolist():
         ids: dict[int, list[int | str]] = {}
         where = m.codes == code
         for g, name in zip(group[where].tolist(), part.run.id[where].tolist(), strict=True):

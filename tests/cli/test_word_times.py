@@ -138,6 +138,9 @@ def test_one_reference_line_for_one_recording_is_not_cut(run, talk) -> None:
     assert [name.split()[1] for name in found] == ["AP", "AL", "LAAL", "DAL", "BLEU"]
     found = scores(run("score", "talk.txt", "--reference", "ref.txt", "--aligner", "soft", "-m", "WER", "-f", "json"))
     assert "|seg:soft|" in found["talk WER"]["signature"]
+    outcome = run("resegment", "talk.txt", "--reference", "ref.txt", "-o", "cut.jsonl")
+    assert outcome.code == 2
+    assert "talk.txt is not one recording that has several references" in outcome.err
 
 
 def test_references_of_segments_do_not_go_with_word_times(run, talk) -> None:

@@ -300,9 +300,9 @@ def processes(ours: Ours, folder: Path, python: str | None, bench: Bench) -> Ite
     if python is not None:
         yield Row("simuleval, the same", str(cost["simuleval"]))
         yield Row("simuleval ÷ lagging run", f"{cost['simuleval'].cpu / cost['run'].cpu:.1f}×")
-    for workers, told in (("1", "1 worker"), ("2", "2 workers")):
+    for workers, label in (("1", "1 worker"), ("2", "2 workers")):
         further = cost[f"{workers} more"].cpu - cost[workers].cpu
-        yield per_step(f"{told}: each further step up to {many:,} sentences", further, ours.steps("Plain") * 19)
+        yield per_step(f"{label}: each further step up to {many:,} sentences", further, ours.steps("Plain") * 19)
     yield from _alike(folder, words)
 
 

@@ -88,8 +88,8 @@ def lost_mass() -> None:
     for n in (16, 24, 32, 48, 64, 128):
         p = 1 / (1 + np.exp(-rng.normal(size=(4, n, n))))
         single = torch.tensor(p, dtype=torch.float32)
-        found = [torch.tensor(one_by_one(p)), expected_alignment(single, n), closed_form(single)]
-        values = [dal(expected_delays(alignment), n).mean().item() for alignment in found]
+        estimates = [torch.tensor(one_by_one(p)), expected_alignment(single, n), closed_form(single)]
+        values = [dal(expected_delays(alignment), n).mean().item() for alignment in estimates]
         drawn = expected_dal(p).mean()
         print(f"{n:>6} {values[0]:>8.2f} {values[1]:>8.2f} {values[2]:>12.2f} {drawn:>8.2f}")
 
@@ -105,9 +105,9 @@ def alignments() -> None:
         for n in (32, 128, 512):
             p = torch.tensor(probabilities(kind, n, rng), dtype=torch.float32)
             exact = one_by_one(p.double().numpy())
-            some = exact > 1e-12
+            positive = exact > 1e-12
             ours, theirs = expected_alignment(p, n).double().numpy(), closed_form(p).double().numpy()
-            cell = float(np.max(np.abs(ours - exact)[some] / exact[some]))
+            cell = float(np.max(np.abs(ours - exact)[positive] / exact[positive]))
             row = float(np.abs(ours.sum(-1) - 1).max())
             late = [float(np.abs((a - exact) @ np.arange(1, n + 1)).max()) for a in (ours, theirs)]
             print(f"{kind:>10} {n:>6} {cell:>11.1e} {row:>10.1e} {late[0]:>12.1e} {late[1]:>19.1e}")

@@ -73,13 +73,13 @@ def peak() -> float:
 
 PEER = """
 import json, logging, sys, time
-which, asked, answer = sys.argv[1:]
+which, question, answer = sys.argv[1:]
 logging.disable(logging.CRITICAL)
 
 def mweralign(case, talk):
     from mweralign import align_texts
-    found = align_texts("\\n".join(words(case, text) for text in talk["references"]), " ".join(talk["tokens"]))
-    segments = [line.split() for line in found.split("\\n")][:len(talk["references"])]
+    aligned = align_texts("\\n".join(words(case, text) for text in talk["references"]), " ".join(talk["tokens"]))
+    segments = [line.split() for line in aligned.split("\\n")][:len(talk["references"])]
     places, j = [-1] * len(talk["tokens"]), 0
     for k, segment in enumerate(segments):
         for word in segment:
@@ -107,7 +107,7 @@ def words(case, text):
     return " ".join(text) if case["level"] == "char" else text
 
 answers = []
-for case in json.load(open(asked, encoding="utf-8")):
+for case in json.load(open(question, encoding="utf-8")):
     start = time.process_time()
     places = [(mweralign if which.startswith("mwer") else softsegmenter)(case, talk) for talk in case["talks"]]
     answers.append({"places": places, "cpu": time.process_time() - start})
@@ -118,10 +118,10 @@ json.dump({"cases": answers, "memory": peak()}, open(answer, "w"))
 # ---- cutting, in a process of its own ---------------------------------------------------------------------------
 
 
-def work(aligner: str, asked: Path, answer: Path) -> None:
+def work(aligner: str, question: Path, answer: Path) -> None:
     """Cut each case, and say where each token went; no token knows where it came from."""
     answers = []
-    for case in json.loads(asked.read_text(encoding="utf-8")):
+    for case in json.loads(question.read_text(encoding="utf-8")):
         talks, glue = case["talks"], "" if case["level"] == "char" else " "
         run = lagging.Run.from_delays(
             [talk["times"] for talk in talks],
@@ -166,8 +166,8 @@ class Answer:
 def ask(name: str, cases: Sequence[Case], peers: str | None, checkout: Path | None = None) -> list[Answer]:
     """Let an aligner, of this checkout or another one, or a peer cut each case, in one process."""
     with tempfile.TemporaryDirectory() as folder:
-        asked, answer = Path(folder, "asked.json"), Path(folder, "answer.json")
-        asked.write_text(json.dumps([case.question() for case in cases]), encoding="utf-8")
+        question, answer = Path(folder, "question.json"), Path(folder, "answer.json")
+        question.write_text(json.dumps([case.question() for case in cases]), encoding="utf-8")
         command = (
             [str(peers), "-c", inspect.getsource(peak) + PEER]
             if name in PEERS
@@ -175,7 +175,7 @@ def ask(name: str, cases: Sequence[Case], peers: str | None, checkout: Path | No
         )
         environment = {**os.environ, "PYTHONPATH": str(checkout / "src")} if checkout else None
         ran = subprocess.run(
-            [*command, name, asked, answer], capture_output=True, encoding="utf-8", errors="replace", env=environment
+            [*command, name, question, answer], capture_output=True, encoding="utf-8", errors="replace", env=environment
         )
         if ran.returncode:
             sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
@@ -425,8 +425,8 @@ def main() -> None:
     parser.add_argument("--work", nargs=3, metavar=("ALIGNER", "IN", "OUT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        name, asked, answer = args.work
-        work(name, Path(asked), Path(answer))
+        name, question, answer = args.work
+        work(name, Path(question), Path(answer))
         return
     peers, limit, rounds = args.peers_python, args.peers_limit, 1 if args.quick else 3
     names = [*ALIGNERS, *(PEERS if peers else ())]

@@ -115,7 +115,7 @@ def main() -> None:
         options = ReadOptions(unit="ms", level="token")
         plain = Task(Plan.make(METRICS, summary=True), options, buckets=0)
         plan, grouped = Plan.make(METRICS, group_by=["lang"], seed=SEED), replace(options, group_by=("lang",))
-        full = Task(plan, grouped, settings={"unit": "ms"}, buckets=200)
+        full = Task(plan, grouped, buckets=200)
         answers = list(tasks.tally_partition(full, held))
         sent = sum(batch.nbytes for batch in answers)
         hashes = sum(len(row["data"]) for batch in answers for row in batch.to_pylist() if row["kind"] == "ids")

@@ -65,13 +65,15 @@ class Case:
 
 def short_form(data: Path) -> list[Talk]:
     """The talks of the log of short segments; a segment's words come when they did, after its beginning."""
-    found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    recordings: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for line in (data / SHORT).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         name, place = re.fullmatch(r"(.*)_(\d+)\.wav", row["source"][0].rsplit("/", 1)[-1]).groups()  # type: ignore[union-attr]
-        found.setdefault(name, []).append((int(place), row))
+        recordings.setdefault(name, []).append((int(place), row))
     dice = np.random.default_rng(0)
-    return [_joined(name, [row for _, row in sorted(rows, key=lambda r: r[0])], dice) for name, rows in found.items()]
+    return [
+        _joined(name, [row for _, row in sorted(rows, key=lambda r: r[0])], dice) for name, rows in recordings.items()
+    ]
 
 
 def _joined(name: str, rows: list[dict[str, Any]], dice: np.random.Generator) -> Talk:
@@ -217,8 +219,8 @@ def synthetic(words: int) -> Case:
     names = ["".join(dice.choice(letters, dice.integers(2, 10))) for _ in range(8000)]
     reference = dice.zipf(1.3, words) % len(names)
     fate, other, more = dice.random(words), dice.integers(len(names), size=(words, 2)), dice.random(words) < 0.05
-    said = np.where(fate < 0.2, other[:, 0], reference)
-    pairs = np.stack([said, other[:, 1]], axis=1)
+    spoken = np.where(fate < 0.2, other[:, 0], reference)
+    pairs = np.stack([spoken, other[:, 1]], axis=1)
     kept = np.stack([(fate < 0.2) | (fate >= 0.25), more], axis=1)
     times = np.repeat(np.arange(words) * 400.0 + 2000.0, 2)[kept.ravel()]
     starts = np.arange(0, words, 20)

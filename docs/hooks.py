@@ -103,8 +103,8 @@ def code(text: object) -> str:
 
 def group(m: Metric) -> str:
     """What the metric is listed under."""
-    found = {member: name for name, members in GROUPS.items() for member in members}
-    return found.get(m.name) or found[m.compute.__module__]
+    groups = {member: name for name, members in GROUPS.items() for member in members}
+    return groups.get(m.name) or groups[m.compute.__module__]
 
 
 def metrics() -> tuple[Metric, ...]:
@@ -118,8 +118,8 @@ def grouped(all_of: Iterable[Metric]) -> dict[str, list[Metric]]:
     for m in all_of:
         members[group(m)].append(m)
     places = {module: place for modules in GROUPS.values() for place, module in enumerate(modules)}
-    for some in members.values():
-        some.sort(key=lambda m: places.get(m.compute.__module__, 0))
+    for listed in members.values():
+        listed.sort(key=lambda m: places.get(m.compute.__module__, 0))
     return members
 
 
@@ -355,8 +355,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the metrics into the navigation."""
     for entry in config.nav or []:
         if "Metrics" in entry:
-            pages = {name: [f"metrics/{m.name}.md" for m in some] for name, some in grouped(metrics()).items()}
-            entry["Metrics"] = [{"All metrics": "metrics/index.md"}, *({name: some} for name, some in pages.items())]
+            pages = {name: [f"metrics/{m.name}.md" for m in listed] for name, listed in grouped(metrics()).items()}
+            entry["Metrics"] = [
+                {"All metrics": "metrics/index.md"},
+                *({name: listed} for name, listed in pages.items()),
+            ]
     return config
 
 

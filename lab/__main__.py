@@ -37,53 +37,53 @@ def main() -> None:
     only.add_argument("--draw", action="store_true", help="only draw what was kept")
     only.add_argument("--train", metavar="EXPERIMENT", help="only train this")
     only.add_argument("--run", metavar="SETTING", help="only run this, on a model that has been trained")
-    said = parser.parse_args()
+    args = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _do(said)
+        _do(args)
     except KeyboardInterrupt:
-        task = said.train or said.run
+        task = args.train or args.run
         print(f"{task}: stopped" if task else "stopped; the same command goes on", file=sys.stderr)
         raise SystemExit(130) from None
 
 
-def _jobs(said: str) -> int:
-    if (jobs := int(said)) < 1:
+def _jobs(text: str) -> int:
+    if (jobs := int(text)) < 1:
         raise ValueError
     return jobs
 
 
-def _do(said: argparse.Namespace) -> None:
-    plan = read_plan(HERE / ("smoke" if said.smoke else "experiments"))
-    _known(plan, said)
-    folder = (said.work or HERE / "work" / ("smoke" if said.smoke else "")).resolve()
-    kept = (said.results or (folder / "results" if said.smoke else HERE / "results")).resolve()
-    if not said.draw:
+def _do(args: argparse.Namespace) -> None:
+    plan = read_plan(HERE / ("smoke" if args.smoke else "experiments"))
+    _known(plan, args)
+    folder = (args.work or HERE / "work" / ("smoke" if args.smoke else "")).resolve()
+    kept = (args.results or (folder / "results" if args.smoke else HERE / "results")).resolve()
+    if not args.draw:
         from lab.work import Work
 
-        data = said.data.resolve() if said.data else None
+        data = args.data.resolve() if args.data else None
         work = Work(plan, folder, kept, data, lambda line: print(line, file=sys.stderr, flush=True))
         work.prepare()
-        if said.train:
-            return work.train(said.train)
-        if said.run:
-            return work.run(said.run)
-        where = ["--work", folder, "--results", kept, *(["--data", data] if data else []), *["--smoke"] * said.smoke]
-        work.everything(said.jobs, [sys.executable, "-m", "lab", *map(str, where)])
+        if args.train:
+            return work.train(args.train)
+        if args.run:
+            return work.run(args.run)
+        where = ["--work", folder, "--results", kept, *(["--data", data] if data else []), *["--smoke"] * args.smoke]
+        work.everything(args.jobs, [sys.executable, "-m", "lab", *map(str, where)])
     from lab import figures
 
     parts = figures.made(kept)
-    published = kept == (HERE / "results").resolve() and said.figures is None
-    figures.draw(kept, (said.figures or (DOCS / "images" / "lab" if published else kept / "figures")).resolve())
+    published = kept == (HERE / "results").resolve() and args.figures is None
+    figures.draw(kept, (args.figures or (DOCS / "images" / "lab" if published else kept / "figures")).resolve())
     if published:
         figures.fill(DOCS / "reproduction.md", parts)
     print("\n".join(parts.values()))
     return None
 
 
-def _known(plan: Plan, said: argparse.Namespace) -> None:
+def _known(plan: Plan, args: argparse.Namespace) -> None:
     """Whether there is what was named."""
-    for what, name, known in (("experiment", said.train, plan.experiments), ("setting", said.run, plan.settings)):
+    for what, name, known in (("experiment", args.train, plan.experiments), ("setting", args.run, plan.settings)):
         if name is not None and name not in known:
             raise SystemExit(f"there is no {what} {name!r}.{did_you_mean(name, known)}")
 

@@ -79,11 +79,11 @@ class Simultaneous:
         for state in states:
             if state.memory is None:
                 state.memory = _Memory(context=self._s0)
-        asked = [i for i, state in enumerate(states) if state.finished or not self._must_read(state)]
-        if asked:
-            some = [states[i] for i in asked]
-            made = self._compare(some) if self._policy in CRITERIA else self._ask(some)
-            for i, answer in zip(asked, made, strict=True):
+        ready = [i for i, state in enumerate(states) if state.finished or not self._must_read(state)]
+        if ready:
+            chosen = [states[i] for i in ready]
+            made = self._compare(chosen) if self._policy in CRITERIA else self._ask(chosen)
+            for i, answer in zip(ready, made, strict=True):
                 answers[i] = answer
         return answers
 
@@ -149,11 +149,11 @@ class Simultaneous:
         answers: list[Answer] = [None] * len(states)
         left = list(range(len(states)))
         while left:
-            some = [states[i] for i in left]
-            contexts = [min(s.memory.context, len(s.source)) for s in some]
-            ahead = [min(c + self._delta, len(s.source)) for c, s in zip(contexts, some, strict=True)]
-            heard = self._hear(some)
-            now, more = (self._given(heard, some, sizes) for sizes in (contexts, ahead))
+            chosen = [states[i] for i in left]
+            contexts = [min(s.memory.context, len(s.source)) for s in chosen]
+            ahead = [min(c + self._delta, len(s.source)) for c, s in zip(contexts, chosen, strict=True)]
+            heard = self._hear(chosen)
+            now, more = (self._given(heard, chosen, sizes) for sizes in (contexts, ahead))
             again = []
             for at, i in enumerate(left):
                 state = states[i]

@@ -127,9 +127,9 @@ def read_plan(folder: Path) -> Plan:
     """The plan in a folder: `scale.toml`, and the experiments, in the order of their files."""
     plan = Plan(Scale(**tomllib.loads((folder / SCALE).read_text("utf-8"))), {})
     for file in sorted(folder.glob("*.toml")):
-        said = {"train": []} if file.name == SCALE else tomllib.loads(file.read_text("utf-8"))
-        for one in said["train"]:
-            made = _experiment(said["family"], {**said.get("all", {}), **one})
+        table = {"train": []} if file.name == SCALE else tomllib.loads(file.read_text("utf-8"))
+        for one in table["train"]:
+            made = _experiment(table["family"], {**table.get("all", {}), **one})
             if faults := list(_faults(made, plan)):
                 raise SystemExit("\n".join(f"{file}: {made.name}: {fault}" for fault in faults))
             plan = Plan(plan.scale, {**plan.experiments, made.name: made})
@@ -140,9 +140,9 @@ def _faults(one: Experiment, plan: Plan) -> Iterator[str]:
     """What cannot be meant; `plan` has the experiments before it."""
     choices = [("path", one.path, PATHS), ("latency", one.latency, ("dal", "al"))]
     choices += [("policy", setting.policy, POLICIES) for setting in one.settings]
-    for what, said, known in choices:
-        if said not in known:
-            yield f"there is no {what} {said!r}; there are {', '.join(known)}"
+    for what, value, known in choices:
+        if value not in known:
+            yield f"there is no {what} {value!r}; there are {', '.join(known)}"
     if one.start is not None and one.start not in plan.experiments:
         yield f"it starts from {one.start}, which no experiment before it trains"
     if one.name in plan.experiments:
@@ -153,13 +153,13 @@ def _faults(one: Experiment, plan: Plan) -> Iterator[str]:
         yield "a target needs `control` above 0, or λ never moves"
 
 
-def _experiment(family: str, said: dict[str, Any]) -> Experiment:
-    runs = said.pop("run", [])
+def _experiment(family: str, fields: dict[str, Any]) -> Experiment:
+    runs = fields.pop("run", [])
     settings = tuple(
         Setting(
-            name=run.pop("name", said["name"]),
+            name=run.pop("name", fields["name"]),
             family=run.pop("family", family),
-            model=said["name"],
+            model=fields["name"],
             policy=run.pop("policy"),
             label=run.pop("label"),
             everywhere=run.pop("everywhere", False),
@@ -167,4 +167,4 @@ def _experiment(family: str, said: dict[str, Any]) -> Experiment:
         )
         for run in runs
     )
-    return Experiment(**said, settings=settings)
+    return Experiment(**fields, settings=settings)

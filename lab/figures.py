@@ -51,7 +51,7 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
     names = next(one for one in results if one.setting.family in PAIR).trained.tests
     first, *others = names
     tests = {first: results, **{test: read_results(kept, test) for test in others}}
-    pair = {test: [one for one in some if one.setting.family in PAIR] for test, some in tests.items()}
+    pair = {test: [one for one in members if one.setting.family in PAIR] for test, members in tests.items()}
     wanted = [share * _best(results) for share in SHARES]
     return {
         "settings": tables.settings(results, resamples),
@@ -59,8 +59,8 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
         "ceiling": tables.ceiling(tests, resamples),
         "reach": tables.reach({of: _curves(pair[first], of, resamples) for of in ("AL", "DAL")}, wanted),
         "slopes": tables.slopes(against(early(results), resamples), against(results, resamples)),
-        "steeper": tables.steeper({test: against(early(some), resamples) for test, some in pair.items()}, *PAIR),
-        "steeper, all": tables.steeper({test: against(some, resamples) for test, some in pair.items()}, *PAIR),
+        "steeper": tables.steeper({test: against(early(members), resamples) for test, members in pair.items()}, *PAIR),
+        "steeper, all": tables.steeper({test: against(members, resamples) for test, members in pair.items()}, *PAIR),
         "agreement": tables.agreement(results),
         "hidden": tables.hidden(_near(results)),
         "worst": tables.worst([one for one in _near(results) if one.setting.family in SHOWN]),
@@ -68,7 +68,9 @@ def made(kept: Path, resamples: int = RESAMPLES) -> dict[str, str]:
 
 
 def _points(results: Sequence[Result]) -> dict[str, list[tuple[str, Setting]]]:
-    return {name: [(one.setting.label, one.scores) for one in some] for name, some in tables.several(results).items()}
+    return {
+        name: [(one.setting.label, one.scores) for one in members] for name, members in tables.several(results).items()
+    }
 
 
 def _curves(results: Sequence[Result], latency: str, resamples: int) -> Curves:
@@ -97,7 +99,10 @@ def early(results: Sequence[Result]) -> list[Result]:
 
 def _near(results: Sequence[Result]) -> list[Result]:
     """Of each family with several settings, the one whose DAL is nearest to `NEAR`."""
-    return [min(some, key=lambda one: abs(one.scores["DAL"].value - NEAR)) for some in tables.several(results).values()]
+    return [
+        min(members, key=lambda one: abs(one.scores["DAL"].value - NEAR))
+        for members in tables.several(results).values()
+    ]
 
 
 def hidden(run: Run) -> Floats:

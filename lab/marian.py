@@ -107,15 +107,15 @@ def train(corpus: Corpus, recipe: Recipe, work: Path) -> tuple[Any, Pieces]:
     optimizer = torch.optim.Adam(model.parameters(), recipe["rate"], betas=(0.9, 0.98))
     done, step, path = 0, 0, work / CHECKPOINT
     if path.exists():
-        found = torch.load(path, weights_only=True)
-        if found["recipe"] != recipe:
+        checkpoint = torch.load(path, weights_only=True)
+        if checkpoint["recipe"] != recipe:
             raise SystemExit(f"{path} was trained by another recipe: remove it, or give another --work")
-        model.load_state_dict(found["weights"])
-        optimizer.load_state_dict(found["optimizer"])
-        torch.set_rng_state(found["torch"])
-        version, state, gauss = json.loads(found["chance"])
+        model.load_state_dict(checkpoint["weights"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+        torch.set_rng_state(checkpoint["torch"])
+        version, state, gauss = json.loads(checkpoint["chance"])
         chance.setstate((version, tuple(state), gauss))
-        done, step = found["epochs"], found["step"]
+        done, step = checkpoint["epochs"], checkpoint["step"]
     while done < recipe["epochs"]:
         model.train()
         groups = list(batches(pairs, int(recipe["tokens"]), chance))
@@ -182,14 +182,14 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="a small version, on a language of its own")
     parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work" / "marian", help="checkpoints")
     parser.add_argument("--output", type=Path, help="the Hugging Face folder (in --work: model)")
-    said = parser.parse_args()
-    if not said.smoke and said.data is None:
+    args = parser.parse_args()
+    if not args.smoke and args.data is None:
         raise SystemExit("say where Multi30k is: --data FOLDER (lab/README.md says where to get it)")
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    corpus = verb_final(400) if said.smoke else read_multi30k(said.data)
-    model, pieces = train(corpus, VERB_FINAL if said.smoke else MULTI30K, said.work)
-    save(model, pieces, said.output or said.work / "model")
+    corpus = verb_final(400) if args.smoke else read_multi30k(args.data)
+    model, pieces = train(corpus, VERB_FINAL if args.smoke else MULTI30K, args.work)
+    save(model, pieces, args.output or args.work / "model")
 
 
 if __name__ == "__main__":

@@ -152,8 +152,8 @@ class Translator(nn.Module):
         x, before = heard, _before(target)
         for layer in self.decoder:
             x = layer(x, before, states, seen, alignment)
-        said: Tensor = self.norm(x)
-        return said
+        normed: Tensor = self.norm(x)
+        return normed
 
     def say(self, states: Tensor) -> Tensor:
         """Logits: (..., vocabulary)."""
@@ -178,7 +178,7 @@ def kept(model: Translator) -> dict[str, object]:
 
 def load(path: Path) -> Translator:
     """The network of a checkpoint."""
-    found = torch.load(path, weights_only=True)["model"]
-    model = Translator(Size(**found["size"]))
-    model.load_state_dict(found["weights"])
+    saved = torch.load(path, weights_only=True)["model"]
+    model = Translator(Size(**saved["size"]))
+    model.load_state_dict(saved["weights"])
     return model

@@ -75,24 +75,27 @@ def run(data: Path, model: Path, work: Path) -> None:
             results.keep(setting, log, KEPT, lengths, trained)
 
 
-def _points(found: Sequence[Result], latency: str) -> Curves:
-    settings = {name: [(one.setting.label, one.scores) for one in some] for name, some in _families(found).items()}
+def _points(kept_results: Sequence[Result], latency: str) -> Curves:
+    settings = {
+        name: [(one.setting.label, one.scores) for one in members] for name, members in _families(kept_results).items()
+    }
     return curves(settings, latency, "BLEU", resamples=RESAMPLES)
 
 
-def _families(found: Sequence[Result]) -> dict[str, list[Result]]:
+def _families(kept_results: Sequence[Result]) -> dict[str, list[Result]]:
     """The results of each policy, in the order of its values."""
-    families = {name: [one for one in found if one.setting.family == name] for name in GRIDS}
+    families = {name: [one for one in kept_results if one.setting.family == name] for name in GRIDS}
     return {
-        name: sorted(some, key=lambda one: next(iter(one.setting.options.values()))) for name, some in families.items()
+        name: sorted(members, key=lambda one: next(iter(one.setting.options.values())))
+        for name, members in families.items()
     }
 
 
 def made(kept: Path = KEPT) -> dict[str, str]:
     """All tables of the page, by name."""
-    found = read_results(kept)
-    ordered = [one for some in _families(found).values() for one in some]
-    offline = [one for one in found if one.setting.family == "offline"]
+    kept_results = read_results(kept)
+    ordered = [one for members in _families(kept_results).values() for one in members]
+    offline = [one for one in kept_results if one.setting.family == "offline"]
     return {
         "policies": tables.settings([*ordered, *offline], RESAMPLES),
         "policies, signatures": tables.signatures(offline[0], RESAMPLES),
@@ -103,11 +106,15 @@ def made(kept: Path = KEPT) -> dict[str, str]:
 def draw(kept: Path, folder: Path) -> None:
     """BLEU against AL and against DAL, and DAL against AL."""
     mpl.use("agg")
-    found = read_results(kept)
+    kept_results = read_results(kept)
     folder.mkdir(parents=True, exist_ok=True)
     for latency in ("AL", "DAL"):
-        plots.save(plots.curves(_points(found, latency), pareto=False), folder / f"bleu-against-{latency.lower()}.svg")
-    settings = {name: [(one.setting.label, one.scores) for one in some] for name, some in _families(found).items()}
+        plots.save(
+            plots.curves(_points(kept_results, latency), pareto=False), folder / f"bleu-against-{latency.lower()}.svg"
+        )
+    settings = {
+        name: [(one.setting.label, one.scores) for one in members] for name, members in _families(kept_results).items()
+    }
     plots.save(plots.al_dal(lines(settings, "AL", "DAL", resamples=RESAMPLES)), folder / "al-against-dal.svg")
     pyplot.close("all")
 
@@ -120,11 +127,11 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=HERE / "work" / "marian" / "model", help="what lab.marian saved")
     parser.add_argument("--work", type=Path, default=HERE / "work" / "marian", help="logs")
     parser.add_argument("--draw", action="store_true", help="only draw what was kept")
-    said = parser.parse_args()
-    if not said.draw:
-        if said.data is None:
+    args = parser.parse_args()
+    if not args.draw:
+        if args.data is None:
             raise SystemExit("say where Multi30k is: --data FOLDER (lab/README.md says where to get it)")
-        run(said.data, said.model, said.work)
+        run(args.data, args.model, args.work)
     draw(KEPT, IMAGES)
     fill(PAGE, made())
 

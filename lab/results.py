@@ -67,7 +67,7 @@ def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[
     """Keep what a run's log has, but for its texts; `reference_lengths` in the tokens that have delays."""
     run = lagging.read(log)
     bleu = lagging.score(run, ["BLEU"])["BLEU"]
-    said = {"setting": asdict(setting), "trained": asdict(trained), "bleu": str(bleu.signature)}
+    metadata = {"setting": asdict(setting), "trained": asdict(trained), "bleu": str(bleu.signature)}
     folder.mkdir(parents=True, exist_ok=True)
     with write_whole(folder / f"{setting.name}.npz", binary=True) as file:
         np.savez_compressed(
@@ -78,7 +78,7 @@ def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[
             reference_length=np.array(reference_lengths, dtype=np.int16),
             id=np.asarray(run.id),
             bleu=np.asarray(bleu.statistics).astype(np.int32),
-            said=np.array(json.dumps(said, ensure_ascii=False)),
+            said=np.array(json.dumps(metadata, ensure_ascii=False)),
         )
 
 
@@ -88,16 +88,16 @@ def read_results(folder: Path, test: str | None = None) -> list[Result]:
     Raises:
         SystemExit: there is nothing.
     """
-    found = [result for path in sorted(folder.glob("*.npz")) for result in _read(path, test)]
-    if not found:
+    results = [result for path in sorted(folder.glob("*.npz")) for result in _read(path, test)]
+    if not results:
         raise SystemExit(f"{folder} has no results{f' of {test}' if test else ''}: train first")
-    return found
+    return results
 
 
 def _read(path: Path, test: str | None) -> Iterator[Result]:
     with np.load(path) as kept:
-        said: dict[str, Any] = json.loads(str(kept["said"]))
-        setting, trained = Setting(**said["setting"]), Trained(**said["trained"])
+        metadata: dict[str, Any] = json.loads(str(kept["said"]))
+        setting, trained = Setting(**metadata["setting"]), Trained(**metadata["trained"])
         delays = Ragged.from_lengths(kept["delays"].astype(np.float64), kept["lengths"].astype(np.int64))
         columns = {name: kept[name].astype(np.float64) for name in ("source_length", "reference_length")}
         ids, counts = kept["id"].tolist(), kept["bleu"].astype(np.float64)
@@ -107,6 +107,6 @@ def _read(path: Path, test: str | None) -> Iterator[Result]:
         return
     part = slice(ends[test] - trained.tests[test], ends[test])
     run = Run.from_delays(delays, id=ids, name=setting.name, **columns)[part]
-    metric, counts, signature = lagging.metric("BLEU"), counts[part], Signature.parse(said["bleu"]).of(len(run))
+    metric, counts, signature = lagging.metric("BLEU"), counts[part], Signature.parse(metadata["bleu"]).of(len(run))
     bleu = Score(metric, metric.corpus(counts), counts, run.id, Undefined({}), "score", signature, metric)
     yield Result(setting, trained, run, Scores([*lagging.score(run, [*METRICS, *HIDDEN]), bleu], setting.name))

@@ -35,20 +35,20 @@ ORDER = ("offline", "wait-k", "wait-k with catch-up", "wait-if-worse", "wait-if-
 
 def families(results: Iterable[Result]) -> dict[str, list[Result]]:
     """The settings of each family, from the fastest to the slowest."""
-    found: dict[str, list[Result]] = {name: [] for name in ORDER}
+    by_family: dict[str, list[Result]] = {name: [] for name in ORDER}
     for result in sorted(results, key=lambda one: (one.setting.family, one.scores["DAL"].value)):
-        found.setdefault(result.setting.family, []).append(result)
-    return {name: some for name, some in found.items() if some}
+        by_family.setdefault(result.setting.family, []).append(result)
+    return {name: members for name, members in by_family.items() if members}
 
 
 def several(results: Iterable[Result]) -> dict[str, list[Result]]:
     """The families of which there is more than one setting."""
-    return {name: some for name, some in families(results).items() if len(some) > 1}
+    return {name: members for name, members in families(results).items() if len(members) > 1}
 
 
 def _named(results: Iterable[Result]) -> Iterable[tuple[str, Result]]:
-    for family, some in families(results).items():
-        for one in some:
+    for family, members in families(results).items():
+        for one in members:
             yield family if family == one.setting.label else f"{family}, {one.setting.label}", one
 
 
@@ -66,12 +66,12 @@ def _within(value: float, low: float | None, high: float | None, digits: int = 2
 
 def _bleu(one: Result, resamples: int) -> str:
     score = one.scores["BLEU"]
-    found = interval(score, resamples=resamples)
-    return _within(score.value, found.low, found.high, 1)
+    estimate = interval(score, resamples=resamples)
+    return _within(score.value, estimate.low, estimate.high, 1)
 
 
-def _of(found: Derived, digits: int) -> str:
-    return _within(found.value, found.low, found.high, digits)
+def _of(estimate: Derived, digits: int) -> str:
+    return _within(estimate.value, estimate.low, estimate.high, digits)
 
 
 def settings(results: Iterable[Result], resamples: int) -> str:
@@ -89,30 +89,30 @@ def settings(results: Iterable[Result], resamples: int) -> str:
 
 def signatures(one: Result, resamples: int) -> str:
     """How the numbers were made."""
-    found = interval(one.scores["BLEU"], resamples=resamples)
-    how = f"intervals: 95 %, {found.method} by {found.resample}, {found.resamples} resamples, seed {found.seed}"
+    bounds = interval(one.scores["BLEU"], resamples=resamples)
+    how = f"intervals: 95 %, {bounds.method} by {bounds.resample}, {bounds.resamples} resamples, seed {bounds.seed}"
     return "\n".join(["```", *(str(score.signature) for score in one.scores), how, "```", ""])
 
 
 def ceiling(tests: Mapping[str, Sequence[Result]], resamples: int) -> str:
     """BLEU on each test set: offline, and what reads the most of each family that was run on all."""
-    slowest = [{family: some[-1] for family, some in families(results).items()} for results in tests.values()]
-    common = [family for family in slowest[0] if all(family in some for some in slowest)]
+    slowest = [{family: members[-1] for family, members in families(results).items()} for results in tests.values()]
+    common = [family for family in slowest[0] if all(family in members for members in slowest)]
     rows = (
-        [test, *(f"{_bleu(some[family], resamples)} ({some[family].setting.label})" for family in common)]
-        for test, some in zip(tests, slowest, strict=True)
+        [test, *(f"{_bleu(by_family[family], resamples)} ({by_family[family].setting.label})" for family in common)]
+        for test, by_family in zip(tests, slowest, strict=True)
     )
     return _table(["test set", *common], rows)
 
 
 def slopes(early: Lines, every: Lines) -> str:
     """The line of each family: without the settings that are nearly offline, and of all."""
-    some = {line.system: line for line in early.lines}
+    early_lines = {line.system: line for line in early.lines}
     rows = []
     for line in every.lines:
         shown = [str(len(line.curve.points)), _of(line.slope, 3)]
         few = ["0", "–", "–"]
-        if one := some.get(line.system):
+        if one := early_lines.get(line.system):
             few = [str(len(one.curve.points)), _of(one.slope, 3), _of(one.start, 2)]
         rows.append([line.system, *few, *shown])
     heads = ["family", "settings, AP < 0.9", "slope [95 %]", "DAL where AL is 0 [95 %]", "all settings", "slope [95 %]"]
@@ -122,20 +122,20 @@ def slopes(early: Lines, every: Lines) -> str:
 def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
     """By how much steeper the line of b is than that of a, on each test set."""
     rows = []
-    for test, found in tests.items():
-        line = {one.system: _of(one.slope, 3) for one in found.lines}
-        (gap,) = (one for one in found.slope_differences if (one.a, one.b) == (a, b))
+    for test, fitted in tests.items():
+        line = {one.system: _of(one.slope, 3) for one in fitted.lines}
+        (gap,) = (one for one in fitted.slope_differences if (one.a, one.b) == (a, b))
         rows.append([test, line[a], line[b], _of(gap.difference, 3), f"{gap.difference.p:.4f}"])
     return _table(["test set", a, b, "difference", "p"], rows)
 
 
-def reach(found: Mapping[str, Curves], qualities: Iterable[float]) -> str:
+def reach(curves_by_latency: Mapping[str, Curves], qualities: Iterable[float]) -> str:
     """How late each curve has to be to reach a quality, by each metric of latency."""
-    heads = [f"{curve.system}, {latency}" for latency, drawn in found.items() for curve in drawn]
+    heads = [f"{curve.system}, {latency}" for latency, drawn in curves_by_latency.items() for curve in drawn]
     rows = (
         [
             f"{quality:.1f}",
-            *(_within(at.value, at.low, at.high) for d in found.values() for at in d.latency_at(quality)),
+            *(_within(at.value, at.low, at.high) for d in curves_by_latency.values() for at in d.latency_at(quality)),
         ]
         for quality in qualities
     )

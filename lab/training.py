@@ -65,12 +65,12 @@ def terms(
 
     The last token of `target` is the end, which is written but has no latency, as in the evaluation.
     """
-    said = pad(target, (1, -1), value=BEGIN)
+    shifted = pad(target, (1, -1), value=BEGIN)
     real = source != PAD
-    states, heard = model.encode(source), model.listen(said)
+    states, heard = model.encode(source), model.listen(shifted)
 
     def likelihood(seen: Tensor | None = None, alignment: Tensor | None = None) -> Tensor:
-        logits = model.say(model.decode(heard, states, said, seen, alignment))
+        logits = model.say(model.decode(heard, states, shifted, seen, alignment))
         return cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD, label_smoothing=scale.smoothing)
 
     if experiment.path == "offline":
@@ -97,15 +97,15 @@ def expected(model: Translator, pairs: Sequence[Pair], tokens: int) -> dict[str,
     Returns:
         "DAL" and "AL": in expectation over where MILk stops; "hard DAL" and "hard AL": where it stops at p ≥ ½.
     """
-    found: dict[str, list[Tensor]] = {}
+    latencies: dict[str, list[Tensor]] = {}
     for source, target in batches(pairs, tokens):
         lengths, heard = (source != PAD).sum(-1), model.eval().listen(pad(target, (1, -1), value=BEGIN))
         p = torch.sigmoid(model.stops(heard, model.encode(source)))
         soft, hard = expected_delays(expected_alignment(p, lengths)), hard_alignment(p, lengths).to(p.dtype)
         for which in LATENCIES:
-            found.setdefault(which.upper(), []).append(_latency(which, soft, source, target))
-            found.setdefault(f"hard {which.upper()}", []).append(_latency(which, hard, source, target))
-    return {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
+            latencies.setdefault(which.upper(), []).append(_latency(which, soft, source, target))
+            latencies.setdefault(f"hard {which.upper()}", []).append(_latency(which, hard, source, target))
+    return {name: float(torch.cat(parts).mean()) for name, parts in latencies.items()}
 
 
 class Training:
@@ -143,24 +143,24 @@ class Training:
     @staticmethod
     def _trained(plan: Plan, name: str, folder: Path) -> dict[str, Any]:
         """The network of another experiment, trained to its end as the plan has it."""
-        found = torch.load(folder / f"{name}.pt", weights_only=True)
-        done = len(json.loads(found["history"])) == plan.experiments[name].epochs
-        if found["recipe"] != json.dumps(plan.recipe(name)) or not done:
+        saved = torch.load(folder / f"{name}.pt", weights_only=True)
+        done = len(json.loads(saved["history"])) == plan.experiments[name].epochs
+        if saved["recipe"] != json.dumps(plan.recipe(name)) or not done:
             raise SystemExit(f"{folder / name}.pt is not yet what the plan calls {name}: train it first")
-        model: dict[str, Any] = found["model"]
+        model: dict[str, Any] = saved["model"]
         return model
 
     def _restore(self) -> None:
-        found = torch.load(self.path, weights_only=True)
-        if found["recipe"] != self.recipe:
+        saved = torch.load(self.path, weights_only=True)
+        if saved["recipe"] != self.recipe:
             raise SystemExit(f"{self.path} was trained by another configuration: remove it, or give another --work")
-        self.model.load_state_dict(found["model"]["weights"])
-        self.optimizer.load_state_dict(found["optimizer"])
-        self.controller.load_state_dict(found["controller"])
-        torch.set_rng_state(found["torch"])
-        version, state, gauss = json.loads(found["chance"])
+        self.model.load_state_dict(saved["model"]["weights"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.controller.load_state_dict(saved["controller"])
+        torch.set_rng_state(saved["torch"])
+        version, state, gauss = json.loads(saved["chance"])
         self.chance.setstate((version, tuple(state), gauss))
-        self.history, self.step = json.loads(found["history"]), found["step"]
+        self.history, self.step = json.loads(saved["history"]), saved["step"]
 
     def _keep(self) -> None:
         checkpoint = {
@@ -182,13 +182,13 @@ class Training:
         self.model.train()
         groups = list(batches(self.pairs["train"], self.scale.tokens, self.chance))
         steps = len(groups) * self.experiment.epochs
-        found = []
+        parts = []
         for source, target in groups:
             self.step += 1
             for group in self.optimizer.param_groups:
                 group["lr"] = self._rate(steps)
-            found.append(self._learn(source, target))
-        return {"epoch": len(self.history) + 1, **_means("", found), **self.validate()}
+            parts.append(self._learn(source, target))
+        return {"epoch": len(self.history) + 1, **_means("", parts), **self.validate()}
 
     def _learn(self, source: Tensor, target: Tensor) -> Terms:
         got = terms(self.model, source, target, self.experiment, self.scale, self.chance)
@@ -210,7 +210,7 @@ class Training:
         """Without noise: what is expected of the validation set, and what comes out where some of it is translated."""
         self.model.eval()
         chance = random.Random(0)
-        found = [
+        parts = [
             terms(self.model, source, target, self.experiment, self.scale, chance)
             for source, target in batches(self.pairs["val"], 4 * self.scale.tokens)
         ]
@@ -219,7 +219,7 @@ class Training:
         settings = replace(READING, spm_model=str(self.pieces.path), batch=len(sources))
         scores = lagging.score(run(agent, sources, references, settings=settings), ["DAL", "BLEU"])
         hard = {"DAL": scores["DAL"].value, "BLEU": scores["BLEU"].value}
-        return {**_means("val_", found), "weight": float(self.controller.weight), **hard}
+        return {**_means("val_", parts), "weight": float(self.controller.weight), **hard}
 
     def run(self, tell: Callable[[Epoch], None] = lambda epoch: None) -> list[Epoch]:
         """To the end; what each epoch gave."""
@@ -230,8 +230,8 @@ class Training:
         return self.history
 
 
-def _means(prefix: str, found: Sequence[Terms]) -> Epoch:
+def _means(prefix: str, parts: Sequence[Terms]) -> Epoch:
     """Likelihood, the mean of the batches; and latency, if there is one, the mean of the sentences."""
-    means = {f"{prefix}loss": float(torch.stack([one.likelihood for one in found]).mean())}
-    latencies = [one.latency for one in found if one.latency is not None]
+    means = {f"{prefix}loss": float(torch.stack([one.likelihood for one in parts]).mean())}
+    latencies = [one.latency for one in parts if one.latency is not None]
     return means | ({f"{prefix}latency": float(torch.cat(latencies).mean())} if latencies else {})

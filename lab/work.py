@@ -108,11 +108,11 @@ class Work:
         path = self.folder / f"{name}.json"
         if not path.exists():
             return None
-        found = json.loads(path.read_text("utf-8"))
-        if found["recipe"] != self.plan.recipe(name):
+        record = json.loads(path.read_text("utf-8"))
+        if record["recipe"] != self.plan.recipe(name):
             model = path.with_suffix(".pt").name
             raise SystemExit(f"{path} is of another configuration: remove it and {model}, or give another --work")
-        history: list[Epoch] = found["history"]
+        history: list[Epoch] = record["history"]
         return history
 
     def train(self, name: str) -> None:
@@ -162,13 +162,13 @@ class Work:
         """What training says of a setting, and what latency it expects of it on the first test set."""
         experiment = self.plan.experiments[setting.model]
         sizes = {part: len(pairs) for part, pairs in tests.items()}
-        said = {key: value for key, value in asdict(experiment).items() if key != "settings"}
-        found: dict[str, float] = {}
+        recipe = {key: value for key, value in asdict(experiment).items() if key != "settings"}
+        latencies: dict[str, float] = {}
         if experiment.path == "milk":
             torch.set_num_threads(1)
             pairs = pieces.pairs(next(iter(tests.values())))
-            found = expected(load(self._model(setting)), pairs, self.plan.scale.tokens)
-        return results.Trained(sizes, said, history, found)
+            latencies = expected(load(self._model(setting)), pairs, self.plan.scale.tokens)
+        return results.Trained(sizes, recipe, history, latencies)
 
     def _model(self, setting: Setting) -> Path:
         return self.folder / f"{setting.model}.pt"
@@ -183,8 +183,8 @@ class Work:
 
     def _kept(self, name: str) -> bool:
         done = self._done(name)
-        there = (self.kept / f"{name}.npz").exists() and done.exists()
-        return there and done.read_text("utf-8") == self._ticket(name)
+        finished = (self.kept / f"{name}.npz").exists() and done.exists()
+        return finished and done.read_text("utf-8") == self._ticket(name)
 
     def _left(self) -> Iterator[Task]:
         """What can be done now; trainings first, since others wait for them."""
@@ -208,17 +208,17 @@ class Work:
             lock.close()
             raise SystemExit(f"another lab works in {self.folder}: give another --work")
         going: dict[Task, subprocess.Popen[bytes]] = {}
-        asked: list[int] = []  # to stop; not at once, or who is just being started would be left behind
-        before = {one: signal.signal(one, lambda number, _: asked.append(number)) for one in STOPS}
+        signals: list[int] = []  # to stop; not at once, or who is just being started would be left behind
+        before = {one: signal.signal(one, lambda number, _: signals.append(number)) for one in STOPS}
         try:
-            while not asked:
+            while not signals:
                 left = [task for task in self._left() if task not in going]
                 for task in left[: jobs - len(going)]:
                     self.say(" ".join(task))
                     going[task] = subprocess.Popen([*command, f"--{task[0]}", task[1]], cwd=HERE.parent)
                 if not going:
                     return
-                while not (ended := [task for task in going if going[task].poll() is not None]) and not asked:
+                while not (ended := [task for task in going if going[task].poll() is not None]) and not signals:
                     time.sleep(0.2)
                 for task in ended:
                     if code := going.pop(task).returncode:

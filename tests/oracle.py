@@ -384,3 +384,26 @@ def expected_simultaneous(
     """max(0, |x| − YAAL): how much of the source was left after YAAL; None where that is."""
     average = yaal(g, x, reference, source_end)
     return None if average is None else max(Fraction(0), Fraction(x) - average)
+
+
+# ---- error rates --------------------------------------------------------------------------------------------------
+
+
+def errors(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
+    """The fewest substitutions, deletions and insertions that make the reference into the hypothesis.
+
+    `fewest[i][j]` is their number for the first i tokens of the reference and the first j of the hypothesis.
+    """
+    fewest = [[i + j for j in range(len(hypothesis) + 1)] for i in range(len(reference) + 1)]
+    for i, expected in enumerate(reference, 1):
+        for j, written in enumerate(hypothesis, 1):
+            substituted = fewest[i - 1][j - 1] + (expected != written)
+            fewest[i][j] = min(substituted, fewest[i - 1][j] + 1, fewest[i][j - 1] + 1)
+    return fewest[-1][-1]
+
+
+def error_rate(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Fraction | None:
+    """WER or CER in percent, of hypotheses and references as tokens; an empty reference is left out."""
+    judged = [(h, r) for h, r in pairs if r]
+    length = sum(len(r) for _, r in judged)
+    return Fraction(100 * sum(errors(h, r) for h, r in judged), length) if length else None

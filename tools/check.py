@@ -60,11 +60,11 @@ def web() -> list[list[str]]:
         return []
     run = [npm, "--prefix", "web", "--silent"]
     lock, installed = ROOT / "web" / "package-lock.json", ROOT / "web" / "node_modules" / ".package-lock.json"
-    there = installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime
+    is_current = installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime
     steps = ["types", "unit", "fresh", *(["e2e"] if chromium() else [])]
     # not `npm ci`: it fails where a registry lacks a binary for some other system, which nothing here needs
     install = [*run, "install", "--no-save", "--no-audit", "--no-fund"]
-    return [*([] if there else [install]), *([*run, "run", step] for step in steps)]
+    return [*([] if is_current else [install]), *([*run, "run", step] for step in steps)]
 
 
 def java() -> str | None:
@@ -118,8 +118,8 @@ def absent(suite: str) -> str | None:
 
 def main(names: list[str]) -> int:
     """Run the suites; 1 if one failed."""
-    asked = {name: commands for name, commands in suites().items() if name in (names or EVERYTHING)}
-    chosen = {name: commands for name, commands in asked.items() if commands}
+    requested = {name: commands for name, commands in suites().items() if name in (names or EVERYTHING)}
+    chosen = {name: commands for name, commands in requested.items() if commands}
     failed = []
     if (browser := chromium()) is not None:
         os.environ["LAGGING_CHROMIUM"] = browser
@@ -133,7 +133,7 @@ def main(names: list[str]) -> int:
                 failed.append(name)
                 break
     print(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(chosen)}")
-    if missing := [why for name in asked if (why := absent(name))]:
+    if missing := [why for name in requested if (why := absent(name))]:
         print(f"NOT RUN: {', '.join(missing)}")
     return bool(failed)
 

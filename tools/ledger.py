@@ -180,8 +180,8 @@ def _run(command: Command, place: Place) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="lagging-ledger-") as parent:
         folder = Path(parent, "here")
         folder.mkdir()
-        for name, there in place.folders().items():
-            (folder / name).symlink_to(there, target_is_directory=True)
+        for name, target in place.folders().items():
+            (folder / name).symlink_to(target, target_is_directory=True)
         for number, step in enumerate(command.steps):
             code, out, err = call(step, folder)
             exits.append(code)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 import base64
+import importlib.util
 import json
 import re
 import zlib
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 import lagging as lag
+from lagging.comparison.regimes import REGIMES
 from lagging.longform import ALIGNERS
 from lagging.scoring.signature import ALIGNERS as NAMES
 
@@ -150,6 +153,77 @@ def test_a_regime_judges_with_an_interval(run, talks):
         assert "in low (up to 2 s)" in run(
             "score", "talks.log", *CUT, "--regime", "iwslt26", "-f", form, "-q"
         ).out.replace("\\", "")
+
+
+CHINESE = ("今天 我们 讨论 同声 传译 的 延迟", "谢谢 大家 今天 来 听 我 的 报告", "下 一 张 幻灯片 是 结果")
+JAPANESE = ("今日は遅延について話します", "ありがとうございます", "次のスライドは結果です")
+
+
+def write_foreign(texts: tuple[str, ...]) -> None:
+    """A log of one talk in characters, its segments and references; the last character of each is another."""
+    texts = tuple(text.replace(" ", "") for text in texts)
+    written = "".join(f"{text[:-1]}々" for text in texts)
+    g = [500.0 + 200.0 * t for t in range(len(written))]
+    line = {"index": 0, "prediction": written, "delays": g, "elapsed": g, "source": ["/data/a.wav"]}
+    Path("talks.log").write_text(json.dumps(line | {"source_length": 9000.0, "reference": ""}) + "\n", "utf-8")
+    entries = "".join(f"- {{duration: 3, offset: {3 * n}, wav: a.wav}}\n" for n in range(len(texts)))
+    Path("dev.yaml").write_text(entries, "utf-8")
+    Path("dev.de").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+
+
+@pytest.mark.parametrize(("task", "quality"), [("iwslt25-en-zh", "BLEU(tok=zh)"), ("iwslt26", "BLEU(tok=zh)")])
+def test_a_regime_counts_bleu_in_the_target_language(run, tmp_path, monkeypatch, task, quality):
+    monkeypatch.chdir(tmp_path)
+    write_foreign(CHINESE)
+    done = run("score", "talks.log", *CUT, "--level", "char", "--regime", task, "-f", "json")
+    assert done.code == 0, done.err
+    _, bleu = json.loads(done.out)["scores"]
+    assert bleu["metric"] == quality
+    assert "|tok:zh|" in bleu["signature"]
+    run("resegment", "talks.log", *CUT, "--level", "char", "-o", "cut.jsonl", "--aligner", REGIMES[task].aligner)
+    rows = [json.loads(line) for line in Path("cut.jsonl").read_text("utf-8").splitlines()]
+    written, references = ([row[name] for row in rows] for name in ("prediction", "reference"))
+    assert bleu["score"] == sacrebleu.corpus_bleu(written, [references], tokenize="zh").score
+    assert bleu["score"] > 60
+    assert sacrebleu.corpus_bleu(written, [references]).score < 30
+
+
+def test_a_regime_in_japanese_with_and_without_mecab(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_foreign(JAPANESE)
+    installed = importlib.util.find_spec("MeCab") is not None
+    done = run("score", "talks.log", *CUT, "--level", "char", "--regime", "iwslt25-en-ja", "-f", "json")
+    assert done.code == 0, done.err
+    latency, bleu = json.loads(done.out)["scores"]
+    assert (latency["metric"], bleu["metric"]) == ("StreamLAAL", "BLEU(tok=ja-mecab)")
+    assert latency["score"] is not None
+    assert (bleu["score"] is not None) == installed
+    assert ("pip install 'lagging[ja]'" in done.err) != installed
+
+
+def test_a_regime_with_a_column(run, talks):
+    run("resegment", "talks.log", *CUT, "-o", "cut.jsonl", "--aligner", "omnisteval")
+    count = len(Path("cut.jsonl").read_text("utf-8").splitlines())
+    Path("comet.txt").write_text("".join(f"0.{n + 1}\n" for n in range(count)))
+    done = run("score", "talks.log", *CUT, "--regime", "iwslt26", "--column", "COMET=comet.txt", "-f", "json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert [s["metric"] for s in found["scores"]] == ["LongYAAL", "BLEU", "COMET"]
+    comet = found["scores"][-1]
+    assert comet["score"] == pytest.approx(sum(range(1, count + 1)) / count / 10)
+    assert comet["n"] == count
+    assert found["regimes"][0]["metric"] == "LongYAAL"
+    Path("short.txt").write_text("0.5\n")
+    short = run("score", "talks.log", *CUT, "--regime", "iwslt26", "--column", "COMET=short.txt")
+    assert short.code == 1
+
+
+def test_a_regime_whose_metric_cannot_be_computed_has_no_verdict(run, talks):
+    Path("text.jsonl").write_text('{"delays": [1, 2], "source_length": 3, "prediction": "a b", "reference": "a c"}\n')
+    done = run("score", "text.jsonl", "--regime", "iwslt26")
+    assert done.code == 0
+    assert "UNDEFINED: LongYAAL" in done.err
+    assert "LongYAAL is undefined: no regime" in done.out
 
 
 @pytest.mark.parametrize(

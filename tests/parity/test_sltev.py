@@ -9,7 +9,7 @@ import pytest
 
 import lagging
 from lagging.formats.moses import moses
-from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import SeenWords, Update, due, due_by_partials, first_seen
 
 pytestmark = pytest.mark.data
 
@@ -89,7 +89,7 @@ def test_delay_by_the_pairing_alone(folder, expected, variant, times):
             groups += [[]] if kind == "C" else []
         return groups[:-1]
 
-    seen = Seen(map(first_seen, updates("sample.en.cs.slt", True)))
+    seen = SeenWords(map(first_seen, updates("sample.en.cs.slt", True)))
     references = [moses(line) for line in (folder / "sample.cs.OSt").read_text("utf-8").splitlines()]
     total, missed = 0.0, 0
     for spoken, words in zip(updates("sample.en.OStt", False), references, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WER and CER are those of jiwer."""
+"""WER and CER are those of jiwer, and exact."""
 
 import json
 
@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lagging
+import oracle
 from lagging.cli import cli
 from lagging.metrics.error_rates import count_errors, normalise
 
@@ -20,7 +21,7 @@ PAIRS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6)
 OUTPUTS = {"WER": jiwer.process_words, "CER": jiwer.process_characters}
 
 
-def oracle(name, norm, pairs):
+def by_jiwer(name, norm, pairs):
     """What jiwer makes of texts that are already normalised."""
     plain = jiwer.Compose([jiwer.ReduceToListOfListOfWords() if name == "WER" else jiwer.ReduceToListOfListOfChars()])
     hypotheses, references = ([normalise(text, norm) for text in texts] for texts in zip(*pairs, strict=True))
@@ -40,7 +41,7 @@ def test_error_rates_are_those_of_jiwer(pairs, norm, name):
         assert np.isnan(score.value)
         assert score.counts == {}
         return
-    want = oracle(name, norm, judged)
+    want = by_jiwer(name, norm, judged)
     total = want.substitutions + want.deletions + want.insertions
     length = want.hits + want.substitutions + want.deletions
     assert score.value == pytest.approx(100 * (want.wer if name == "WER" else want.cer), rel=1e-14)
@@ -50,7 +51,7 @@ def test_error_rates_are_those_of_jiwer(pairs, norm, name):
         "insertions": want.insertions,
     }
     assert score.value == 100 * total / length
-    rates = [oracle(name, norm, [pair]) for pair in judged]
+    rates = [by_jiwer(name, norm, [pair]) for pair in judged]
     expected = [100 * (one.wer if name == "WER" else one.cer) for one in rates]
     np.testing.assert_allclose(score.segments[~np.isnan(score.segments)], expected, rtol=1e-14)
 
@@ -102,8 +103,30 @@ def test_the_counts_are_in_the_json_and_the_normalisation_in_the_signature(tmp_p
     assert found["WER(norm=lower-nopunct)"][1:] == (100 / 6, 1, 0, 1, 0)
 
 
-def test_like_repeats_an_error_rate():
-    run = lagging.Run.from_texts(["A b."], reference=["a b c"])
-    score = lagging.score(run, ["CER(norm=lower-nopunct)"])["CER(norm=lower-nopunct)"]
-    assert lagging.metric("cer(norm=lower-nopunct)").higher_is_better is False
-    assert str(score.signature).startswith("CER(norm=lower-nopunct)|")
+@pytest.mark.parametrize("name", ["WER", "CER", "WER(norm=lower-nopunct)", "CER(norm=lower-nopunct)"])
+def test_like_repeats_an_error_rate(tmp_path, name):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"prediction": "A b.", "reference": "a b c"}\n{"prediction": "d", "reference": "D, e"}\n')
+    assert lagging.metric(name).higher_is_better is False
+    made, again = (
+        CliRunner().invoke(cli, ["score", str(log), *how, "-f", "json"])
+        for how in (("-m", name), ("--like", str(lagging.score(lagging.read(log), [name])[name].signature)))
+    )
+    assert made.exit_code == again.exit_code == 0, again.output
+    assert json.loads(made.stdout) == json.loads(again.stdout)
+    assert "the signature given has" not in again.stderr
+
+
+@settings(max_examples=60)
+@given(PAIRS, st.sampled_from(["none", "lower-nopunct"]))
+def test_error_rates_are_exact(pairs, norm):
+    hypotheses, references = ([normalise(text, norm) for text in side] for side in zip(*pairs, strict=True))
+    run = lagging.Run.from_texts([h for h, _ in pairs], reference=[r for _, r in pairs])
+    for name, split in (("WER", str.split), ("CER", list)):
+        named = f"{name}(norm={norm})"
+        score = lagging.score(run, [named])[named]
+        expected = oracle.error_rate([(split(h), split(r)) for h, r in zip(hypotheses, references, strict=True)])
+        assert np.isnan(score.value) if expected is None else score.value == pytest.approx(float(expected), rel=1e-14)
+        for segment, h, r in zip(score.segments, hypotheses, references, strict=True):
+            alone = oracle.error_rate([(split(h), split(r))])
+            assert np.isnan(segment) if alone is None else segment == pytest.approx(float(alone), rel=1e-14)

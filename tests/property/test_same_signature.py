@@ -345,7 +345,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Search]:
 LATENCY = "AP,AL,LAAL,DAL,YAAL,AL(length=reference),DAL(write_cost=1),LagPercentile,MaxLag,HiddenLag,SWF,EFSW,DSPTV"
 TIMES = "AL(clock=elapsed),LAAL(clock=queue),DAL(clock=omnisteval),StartOffset,EndOffset(clock=elapsed)"
 MEANS = "AL(mean=token),LAAL(empty=source),AP(mean=token,length=reference),CW,Segments,NumChunks"
-QUALITY = "BLEU,chrF,TER,BLEU(tok=char)"
+QUALITY = "BLEU,chrF,TER,BLEU(tok=char),WER,CER,WER(norm=lower-nopunct)"
 LONG = "LongYAAL,StreamLAAL,StreamLAAL(version=1),StreamDAL,LagDrift,LAAL,AL(length=reference)"
 SPOKEN = "WordLag,WordLag(of=start),WordLag(clock=elapsed),WordLagPercentile(p=50),WordsMatched,MAAL,EVS"
 WORD_CHANGES = (

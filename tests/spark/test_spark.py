@@ -86,6 +86,14 @@ def test_the_command_line_prints_the_bytes_of_a_local_run(spark: Any, lake: Path
     assert all(one["low"] < one["score"] < one["high"] for one in local["scores"])
 
 
+def test_a_metric_that_cannot_be_computed_is_undefined_as_in_a_local_run(spark: Any, lake: Path) -> None:
+    request = [str(lake / "*.parquet"), "-m", "AL,AL_CA,RTF", "--by", "lang", "--ci"]
+    local, remote = run(*request), run(*request, "--engine", "spark")
+    assert remote == local
+    assert {one["metric"] for one in local["scores"] if one["score"] is None} == {"AL(clock=elapsed)", "RTF"}
+    assert "elapsed" in run(lake / "*.parquet", "-m", "AL_CA", "--engine", "spark", code=2)["error"]
+
+
 def test_without_groups_and_metrics_named(spark: Any, lake: Path) -> None:
     path = lake / "*.parquet"
     local, remote = run(path), run(path, "--engine", "spark")

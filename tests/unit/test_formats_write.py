@@ -399,3 +399,21 @@ def test_elapsed_times_that_decrease_are_named_and_not_written_where_they_would_
     assert back.delays == run.delays
     assert write(replace(run, elapsed=run.delays), tmp_path / "b.log", format=form).count("elapsed") == 0
     assert read(tmp_path / "b.log", format=form, unit="ms").elapsed == run.delays
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "tsv"])
+def test_tables_hold_what_was_given_beside_a_log(form, tmp_path):
+    run = replace(run_of_text(), given=(("x", "talk.yaml"), ("t", "s")))
+    assert write(run, tmp_path / f"run.{form}") == []
+    assert read(tmp_path / f"run.{form}").given == run.given
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+def test_transcripts_of_output_speech_are_named_as_a_loss(form, tmp_path):
+    sound = Run.from_delays([[3, 4]], source_length=[6], unit="ms", durations=[[1, 1]], prediction=["a.wav"])
+    heard = replace(sound, prediction=np.array(["guten Tag"], dtype=object), transcribed=True)
+    assert [loss.split(" (")[0] for loss in write(heard, tmp_path / f"run.{form}")] == [
+        "that the texts are transcripts"
+    ]
+    again = read(tmp_path / f"run.{form}")
+    assert (again.speech_out, again.transcribed, again.has_text) == (True, False, False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -70,6 +70,7 @@ def test_wrong_columns_are_all_named() -> None:
 
 def test_columns_are_all_that_there_is_one_of_per_segment() -> None:
     of_the_whole = {"unit", "level", "seg", "name", "origin", "repaired", "stripped", "transcribed", "given", "notes"}
+    of_the_whole |= {"speech_out"}
     assert {f.name for f in fields(Run)} == {*COLUMNS, *of_the_whole}
     assert len(set(COLUMNS)) == len(COLUMNS)
     texts = ("prediction", "reference", "source", "document")
@@ -108,3 +109,16 @@ def test_a_million_rows() -> None:
     assert scores["AP"].value == 1
     assert scores["DAL"].value == 1
     assert scores["DAL"].undefined == 250_000
+
+
+def test_the_kind_of_output_is_that_of_the_log() -> None:
+    """One text may look like the name of a sound file; a sound may have no name."""
+    text = Run.from_delays([[1], [1]], source_length=[2, 2], prediction=["play.wav", "ja"])
+    assert not text.speech_out
+    assert [part.speech_out for part in (text[:1], text[[0]], *text.segments())] == [False] * 4
+    assert replace(text, prediction=text.prediction[[0, 0]]).has_text
+    sound = Run.from_delays([[1], [1]], source_length=[2, 2], prediction=["a.wav", ""], id=["a", "b"])
+    assert sound.speech_out
+    assert sound[1:].speech_out
+    assert not sound[1:].has_text
+    assert Run.concat([sound[1:], sound[:1]]).speech_out

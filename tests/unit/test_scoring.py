@@ -334,7 +334,7 @@ def test_metrics_say_which_columns_they_need(unit, sound, tmp_path) -> None:
     run = everything(unit)
     if sound:
         durations = Ragged.from_rows([[9, 9, 9], [9]])
-        run = replace(run, durations=durations, prediction=run.source, level="token", notes=())
+        run = replace(run, durations=durations, prediction=run.source, level="token", speech_out=True, notes=())
     lagging.write(run, tmp_path / "a.jsonl")
     compared = 0
     for metric in (m for name in registered() for m in variants(name)):

@@ -18,7 +18,7 @@ from lagging import Run
 from lagging.data.columns import first_shown
 from lagging.errors import DataError, UsageError
 from lagging.formats import FORMATS, read, scan, source, validate, write
-from lagging.formats.schema import recognise
+from lagging.formats.json_kinds import recognise
 from lagging.formats.subwords import AS_IS, BYTES, MARKED, WORDS, find_joint, join
 
 ABSENT = object()

@@ -23,7 +23,7 @@ from lagging import Run
 from lagging.errors import DataError, MetricError, MissingExtraError
 from lagging.formats import read, scan, sltev, validate, write
 from lagging.formats.moses import _tokenize, moses
-from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import SeenWords, Update, due, due_by_partials, first_seen
 
 LOG = """\
 P 5 0 4 we see
@@ -456,20 +456,20 @@ def test_the_times_of_reference_words_agree_with_the_oracle(recording):
 
 
 def test_without_a_word_in_its_time_a_sentence_sees_the_first_and_the_last():
-    seen = Seen([first_seen([Update(7, 0, 2, ["a", "b"])]), first_seen([Update(9, 90, 92, ["c", "d"])])])
+    seen = SeenWords([first_seen([Update(7, 0, 2, ["a", "b"])]), first_seen([Update(9, 90, 92, ["c", "d"])])])
     assert seen.between(40, 50) == {"a": 7, "d": 9}
     assert seen.between(0, 2) == {"a": 7, "b": 7, "c": 9}
-    assert Seen([]).between(0, 1) == {}
+    assert SeenWords([]).between(0, 1) == {}
 
 
 def test_of_two_that_are_the_same_word_the_last_in_the_log_counts():
-    seen = Seen([first_seen([Update(1, 0, 5, ["a"])]), first_seen([Update(2, 0, 3, ["a"])])])
+    seen = SeenWords([first_seen([Update(1, 0, 5, ["a"])]), first_seen([Update(2, 0, 3, ["a"])])])
     assert seen.between(0, 9) == {"a": 2}
 
 
 def test_beyond_a_thousand_million_no_word_is_found_before():
     far = 10**9
-    seen = Seen([first_seen([Update(far + 9, far, far + 6, ["a", "b", "c"])])])
+    seen = SeenWords([first_seen([Update(far + 9, far, far + 6, ["a", "b", "c"])])])
     assert seen.between(far + 4, far + 4) == {"b": far + 9, "c": far + 9}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from lagging.formats import ReadOptions
+from lagging.formats.source import Source
 from lagging.formats.tables import labels_of
 from lagging.metrics import metric
 from lagging.scoring.arrow import finish_tallies, read_batch, tally_batch, total_row
@@ -148,7 +149,10 @@ def test_faults_have_places_and_are_counted_beyond_those_that_are_kept() -> None
 def test_rows_that_say_otherwise_than_the_first() -> None:
     segments = [{**row, "unit": "token"} for row in rows(5)]
     segments[3]["unit"], segments[4]["unit"] = "ms", None
-    task = replace(TASK, settings={"unit": "token"})
+    log = Source("log", None)
+    first = batch(segments[:3]).drop_columns(list(ADDED))
+    read_batch(first, replace(TASK.options, unit=None), log=log)
+    task = replace(TASK, options=replace(TASK.options, unit=None), schema=log.schema)
     answers = [row for b in tasks.list_faults(task, [batch(segments)]) for row in b.to_pylist()]
     assert [(row["id"], row["kind"], row["detail"]) for row in answers] == [("s3", "mixed-unit", "ms, not token")]
 
@@ -187,3 +191,30 @@ def test_paths_as_people_and_as_spark_write_them() -> None:
     assert "file:///lake/a%20b%25.parquet" in _path_forms("file:/lake/a b%.parquet")
     assert _path_forms("s3a://lake/ä b") == {"s3a://lake/ä b", "s3a://lake/ä%20b"}
     assert plain_path("s3a://lake/a%20b") == "s3a://lake/a b"
+
+
+def test_a_batch_is_read_by_the_schema_of_the_log() -> None:
+    """What a batch would show by itself does not count: a text like the name of a sound file, texts that are absent."""
+    segments = rows(4)
+    for row, text in zip(segments, ("ja gut", "play b", "play.wav", None), strict=True):
+        row |= {"prediction": text, "delays": [1.0] * len((text or "ja").split()), "source_length": 1.0}
+    log = Source("log", None)
+    read_batch(batch(segments[:2]).drop_columns(list(ADDED)), TASK.options, log=log)
+    task = replace(TASK, schema=log.schema, given=(("x", "talk.yaml"),))
+    assert [len(task.read(batch([row])).runs) for row in segments] == [1, 1, 1, 0]
+    ((run,),) = (task.read(batch(segments[2:3])).runs,)
+    assert (run.speech_out, run.level, run.prediction.tolist()) == (False, "word", ["play.wav"])
+    assert run.given == task.given
+    faults = task.read(batch(segments[3:])).faults
+    assert [fault.kind for fault in faults[0]] == ["missing-prediction"]
+    late = {**segments[0], "document": "talk 1"}
+    assert task.schema is not None
+    assert "document" in task.schema.absent
+    (run,) = task.read(batch([late])).runs
+    assert run.document.tolist() == ["talk 1"]
+    timed = batch(segments[:1]).append_column("elapsed", pa.array([[1.0] * len(segments[0]["delays"])]))
+    (run,) = task.read(timed).runs
+    assert run.elapsed is None
+    assert [note.text for note in run.notes if note.kind == "column left out"] == [
+        "elapsed: not in the first 1000 rows"
+    ]

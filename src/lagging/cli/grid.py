@@ -55,13 +55,13 @@ def grid_jobs(job: Job, grids: Sequence[str]) -> list[tuple[str, Job]]:
         if (bad := next((cell for cell in cells if set(cell) & set('/\\:*?"<>|')), None)) is not None:
             raise UsageError(f"--grid {text!r}: {bad!r} cannot be a part of the name of a folder")
         columns[name] = cells
-    found = []
+    jobs = []
     for chosen in product(*columns.values()):
         pairs = tuple(zip(columns, chosen, strict=True))
         setting = ",".join(f"{name}={value}" for name, value in pairs)
         agent = replace(job.agent, options=(*job.agent.options, *pairs))
-        found.append((setting, replace(job, agent=agent, output=str(Path(job.output) / setting))))
-    return found
+        jobs.append((setting, replace(job, agent=agent, output=str(Path(job.output) / setting))))
+    return jobs
 
 
 def check_figure(figure: str) -> None:
@@ -155,9 +155,9 @@ def score_grid(
 
 def _curves(points: Sequence[tuple[str, Scores]], metrics: list[Metric] | None, name: str) -> list[Curves]:
     """A curve for each latency that was asked for, AL and DAL by default; none where there is no quality."""
-    there = [score.metric for score in points[0][1]]
-    qualities = [m for m in there if _is_axis(metric(LATENCIES[0]), m)]
-    latencies = [m for m in there if (metrics or m.name in LATENCIES) and qualities and _is_axis(m, qualities[0])]
+    scored = [score.metric for score in points[0][1]]
+    qualities = [m for m in scored if _is_axis(metric(LATENCIES[0]), m)]
+    latencies = [m for m in scored if (metrics or m.name in LATENCIES) and qualities and _is_axis(m, qualities[0])]
     return [curves({name: points}, one, qualities[0]) for one in latencies] if qualities else []
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All options that several subcommands share, in bundles; each bundle arrives as one object."""
+"""All options that several subcommands share, in bundles; each bundle arrives as one object.
+
+They are in one file so that an option has the same name, help and meaning in every command.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagging run`."""
+"""`lagging run`: one command, its options and the steps from them to an agent, a log and its scores."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagging score`."""
+"""`lagging score`: one command, its options and the steps from them to a table."""
 
 from __future__ import annotations
 

@@ -289,10 +289,10 @@ def _few_recordings(
             by_metric.setdefault(repr(pair.metric), []).append(p)
     if not by_metric:
         return []
-    found = ", ".join(f"{name} p {'=' if len(p) == 1 else '≤'} {max(p):.2g}" for name, p in by_metric.items())
+    p_values = ", ".join(f"{name} p {'=' if len(p) == 1 else '≤'} {max(p):.2g}" for name, p in by_metric.items())
     text = (
-        f"{result.clusters} recordings cannot show a difference of this size; by segment, {found}, which assumes that "
-        "the sentences of one talk are independent: --resample segment"
+        f"{result.clusters} recordings cannot show a difference of this size; by segment, {p_values}, which assumes "
+        "that the sentences of one talk are independent: --resample segment"
     )
     return [Note("FEW RECORDINGS", text)]
 

@@ -183,9 +183,10 @@ class Ragged:
 
     def falls(self) -> Ints:
         """Flat places of the values that are smaller than their predecessor in the same row."""
-        down = np.flatnonzero(self.values[1:] < self.values[:-1]) + 1
-        # a first value has no predecessor; few values fall, so few are looked up
-        return down[self.offsets[np.searchsorted(self.offsets, down)] != down] if len(down) else down
+        down = np.zeros(len(self.values) + 1, dtype=bool)
+        np.less(self.values[1:], self.values[:-1], out=down[1:-1])
+        down[self.offsets] = False  # a first value has no predecessor
+        return np.flatnonzero(down)
 
     # ---- changing rows ----------------------------------------------------------------------------------------
 

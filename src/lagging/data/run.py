@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Run: one system's output on one test set, as columns. Frozen, and validated once, when it is made."""
+"""A Run: one system's output on one test set, as columns. Frozen, and validated once, when it is made.
+
+One class; most lines describe its columns and the ways to make one.
+"""
 
 from __future__ import annotations
 
@@ -103,6 +106,7 @@ class Run:
         seg: how a stream was cut into these segments; "none" if it was not, "given" if the log does not say how.
         name, origin: the system's name; where it was read from.
         repaired, stripped: how many segments each repair has changed; how many tokens of each kind were stripped.
+        speech_out: whether the output is speech, and the predictions, where there are any, are names of sound files.
         transcribed: whether the predictions are transcripts of output speech: quality is scored on them, latency not.
         given: what was given beside the log and enters its times, by its name in a signature.
         notes: what a reader of its scores must know.
@@ -146,6 +150,7 @@ class Run:
     origin: Origin = Origin()
     repaired: tuple[tuple[str, int], ...] = ()
     stripped: tuple[tuple[str, int], ...] = ()
+    speech_out: bool = False
     transcribed: bool = False
     given: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = field(default=())
@@ -234,7 +239,8 @@ class Run:
         for row in range(len(g)) if texts is not None and any(texts) else ():
             if texts[row] is None and g.lengths[row]:
                 faults.add(Fault("missing-prediction", segment=columns["id"][row]))
-        if columns.get("durations") is not None or are_sounds(texts if texts is not None else ()):
+        speech_out = columns.get("durations") is not None or are_sounds(texts if texts is not None else ())
+        if speech_out:
             texts = None  # names of sound files have no tokens
         unmatched: list[Note] = []
         if level is None:
@@ -242,7 +248,8 @@ class Run:
             if level == "token" and texts is not None and any(texts):
                 unmatched.append(unmatched_tokens(texts, g.lengths))
         origin = Origin(named=id is not None)
-        run = cls(delays=g, unit=unit, level=level, seg=seg, name=name, origin=origin, **columns)
+        settings: dict[str, Any] = {"unit": unit, "level": level, "seg": seg, "name": name, "speech_out": speech_out}
+        run = cls(delays=g, origin=origin, **settings, **columns)
         counts = None if texts is None else count_tokens(texts, level, g.lengths)
         faults.add(*check(run, token_counts=counts))
         if faults:
@@ -297,6 +304,7 @@ class Run:
             unit="none",
             level=level,
             name=name,
+            speech_out=are_sounds(prediction),
             origin=Origin(named=id is not None),
             **columns,
         )
@@ -304,12 +312,6 @@ class Run:
         if faults:
             raise DataError(faults)
         return replace(run, notes=merge_notes(remark(run)))
-
-    @cached_property
-    def speech_out(self) -> bool:
-        """Whether the output is speech: it has durations, or its predictions are names of sound files."""
-        sounds = self.prediction is not None and are_sounds(self.prediction)
-        return self.transcribed or self.durations is not None or sounds
 
     @property
     def has_text(self) -> bool:
@@ -347,11 +349,10 @@ class Run:
         columns = {name: values for name in COLUMNS if (values := getattr(self, name)) is not None}
         changed: dict[str, Any] = {n: v.take(rows) if isinstance(v, Ragged) else v[rows] for n, v in columns.items()}
         selected = replace(self, notes=(), **changed)
-        if self.notes:
-            of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
-            selected = replace(selected, notes=merge_notes([*of_the_log, *remark(selected)]))
-        selected.__dict__["speech_out"] = self.speech_out  # one text may look like the name of a sound file
-        return selected
+        if not self.notes:
+            return selected
+        of_the_log = [note for note in self.notes if not note.count or note.noun != "segment"]
+        return replace(selected, notes=merge_notes([*of_the_log, *remark(selected)]))
 
     def segments(self) -> Iterator[Run]:
         """Each segment as a Run of its own."""
@@ -391,6 +392,7 @@ class Run:
                 changed[column] = np.concatenate(parts)
         for what in ("repaired", "stripped"):
             changed[what] = add_counts(*(getattr(run, what) for run in runs))
+        changed["speech_out"] = all(run.speech_out for run in telling)
         notes = merge_notes(note for run in runs for note in run.notes)
         origin = replace(telling[0].origin, named=all(run.origin.named for run in runs))
         return replace(telling[0], notes=notes, origin=origin, **changed)

@@ -249,7 +249,7 @@ def _code(token: str, requested: Sequence[str]) -> int:
 def _words(texts: list[str], requested: Sequence[str]) -> tuple[Codes, Ints]:
     """Codes of all words. Only texts that may have something to strip are cut; a word that comes again is known."""
     lengths = count_words(texts)
-    suspects = in_blocks(lambda some: _suspects(some, requested), texts)
+    suspects = in_blocks(lambda block: _suspects(block, requested), texts)
     codes = np.zeros(int(lengths.sum()), dtype=np.int8)
     if suspects.any():
         codes[np.repeat(suspects, lengths)] = _word_codes([*compress(texts, suspects)], lengths[suspects], requested)

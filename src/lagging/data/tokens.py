@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a target token is: words, characters, pieces of a SentencePiece model, or the log's own tokens.
 
-How many a text has, and which they are.
+How many a text has, and which they are. Detecting, counting and splitting are in one file because they must agree.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ class MetricError(LaggingError, ValueError):
 
 
 class UnavailableError(MetricError):
-    """A metric that needs something that is not installed: its score is undefined, and the others are computed."""
+    """A metric that needs something that is not installed: its score is undefined, even if no other is computed."""
 
 
 class UsageError(LaggingError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of fault, in words: what is wrong, why it matters, how to mend it."""
+"""Every kind of fault, in words: what is wrong, why it matters, how to mend it. One table, with an entry per kind."""
 
 from __future__ import annotations
 

@@ -242,4 +242,8 @@ def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]
             losses = chosen.write(run, file)
             if chosen.name == "simuleval" and not any(loss.startswith("unit") for loss in losses):
                 losses += contradict_config(run, Path(path))
-    return [*losses, *([] if run.spoken is None else ["word times (give them again with --word-times)"])]
+    if run.spoken is not None:
+        losses.append("word times (give them again with --word-times)")
+    if run.transcribed:
+        losses.append("that the texts are transcripts (give them again with --hypothesis)")
+    return losses

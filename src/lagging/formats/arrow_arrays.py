@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import LISTS, NUMBERS, Texts
 from lagging.errors import Fault, optional
-from lagging.formats.tables import COUNTS, WRONG_LIST, WRONG_NUMBER, joined_labels, label
+from lagging.formats.tables import MAPS, WRONG_LIST, WRONG_NUMBER, joined_labels, label
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ def type_faults(column: str, kind: pyarrow.DataType, path: str) -> Iterator[Faul
     elif column in ("source", "document"):
         fits, wrong = textual(kind) or types.is_integer(kind) or is_list(kind, textual), "bad-value"
     else:
-        fits, wrong = textual(kind) or column in COUNTS, "bad-value"
+        fits, wrong = textual(kind) or column in MAPS, "bad-value"
         wrong = {"prediction": "bad-prediction", "reference": "bad-reference"}.get(column, wrong)
     if not fits:
         yield Fault(wrong, f"the column {column} is of {kind}", path)
@@ -61,13 +61,20 @@ def to_floats(array: pyarrow.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
     pa = import_arrow()
     if array.type != pa.float64():
         array = array.cast(pa.float64(), safe=False)
-    return array.to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
+    return array.to_numpy(zero_copy_only=False), _nulls(array)
+
+
+def _nulls(array: pyarrow.Array) -> npt.NDArray[np.bool_]:
+    """Which entries are null; most columns have none, and say so."""
+    if array.null_count == 0:
+        return np.zeros(len(array), dtype=bool)
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
 
 
 def to_ragged(array: pyarrow.Array) -> tuple[Ragged, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Lists, which of them are null, and which of their entries are null."""
     pa = import_arrow()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = _nulls(array)
     if pa.types.is_null(array.type):
         return Ragged([], np.zeros(len(array) + 1)), missing, np.zeros(0, dtype=bool)
     values, null = to_floats(array.flatten())

@@ -37,7 +37,7 @@ from lagging.formats.report import ReadReport
 from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, is_requested
 from lagging.formats.source import Source, first_line
 from lagging.formats.tables import (
-    COUNTS,
+    MAPS,
     Matched,
     check_columns,
     check_setting,
@@ -210,7 +210,7 @@ class _Decoder:
                 setattr(row, column, _text(cell))
             elif column in SETTINGS:
                 setattr(row, column, UNSET if cell in ("", NOTHING) else cell)
-            elif column in ("name", *COUNTS):
+            elif column in ("name", *MAPS):
                 faults += self._declare(column, cell)
             else:
                 reader = parse_list if column in LISTS or column == "delays" else parse_number
@@ -222,7 +222,7 @@ class _Decoder:
     def _declare(self, column: str, cell: str) -> list[Fault]:
         """Record what holds for the whole table."""
         value: Any = _text(cell) or ""
-        if column in COUNTS:
+        if column in MAPS:
             with suppress(ValueError):  # what is not JSON is reported as it is written
                 value = read_json(value or "{}")
             if faults := check_setting(column, value):

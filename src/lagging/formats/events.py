@@ -57,7 +57,7 @@ DIALECTS = {
 
 
 def recognise(head: bytes) -> bool:
-    """Whether the first line that is not blank is one of whisper_streaming's; `schema.recognise` knows the others."""
+    """Whether the first line that is not blank is one of whisper_streaming's; `json_kinds` knows the others."""
     return read_spoken(1, first_line(head).decode("utf-8", "replace").rstrip("\r\n")) is not None
 
 

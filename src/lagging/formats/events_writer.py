@@ -17,9 +17,9 @@ from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.data.scripts import is_unspaced
 from lagging.data.tokens import noun, spans
-from lagging.errors import DataError, Fault, UsageError, counted
+from lagging.errors import DataError, Fault, counted
 from lagging.formats.dialects import DIGITS, LATEST
-from lagging.formats.omissions import lost
+from lagging.formats.omissions import lost, require_timed_text
 
 __all__ = ["write"]
 
@@ -46,14 +46,7 @@ def write(run: Run, file: TextIO) -> list[str]:
 
 
 def _check(run: Run) -> None:
-    instead = "\n  fix: write jsonl, which holds everything."
-    if run.unit != "ms":
-        raise UsageError(f"a stream has times, and these delays count source tokens{instead}")
-    written = run.delays.lengths > 0
-    silent = run.prediction is None or any(run.prediction[row] is None for row in np.flatnonzero(written))
-    if written.any() and (silent or run.level not in ("word", "char")):
-        what = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
-        raise UsageError(f"a stream has the text itself, and {what}{instead}")
+    require_timed_text(run, times="a stream has times", text="a stream has the text itself")
     long = np.flatnonzero(run.source_length >= LATEST)
     if len(long):
         detail = f"source_length: {run.source_length[long[0]]:g} ms"

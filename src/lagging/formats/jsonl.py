@@ -423,7 +423,8 @@ class Reader:
     def checked(self, pieces: Sequence[Any] = (), /, **columns: Any) -> Run:
         """A Run of these columns, repaired as requested, and checked; `pieces` are the subwords that the log shows."""
         report, schema = self.report, self.schema
-        run = Run(**columns, unit=schema.unit, level=schema.level, seg=schema.seg, origin=schema.origin)
+        settings: dict[str, Any] = {"unit": schema.unit, "level": schema.level, "seg": schema.seg}
+        run = Run(**columns, **settings, speech_out=schema.speech_out, origin=schema.origin)
         # `first` and `last` choose among all lines, so they come after the last part
         run = repair(run, [name for name in self.options.repair if name not in ("first", "last")])
         texts = run.prediction if schema.has_text else None

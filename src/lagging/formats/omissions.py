@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
+
 from lagging.data.ragged import Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import is_spm
+from lagging.errors import UsageError
 
-__all__ = ["elapsed_without_steps", "lost"]
+__all__ = ["elapsed_without_steps", "lost", "require_timed_text"]
 
 
 def lost(
@@ -61,3 +64,26 @@ def elapsed_without_steps(run: Run) -> tuple[Ragged | None, list[str]]:
     if run.elapsed is None or run.unit != "ms" or not len(run.elapsed.falls()):
         return run.elapsed, []
     return None, ["elapsed (it decreases, which is a fault without the steps)"]
+
+
+def require_timed_text(run: Run, *, times: str, text: str) -> None:
+    """Refuse a Run for a format that needs times in ms and the text whose words or characters they belong to.
+
+    Args:
+        run: what is to be written.
+        times, text: what the format has of them, as the beginning of a sentence.
+
+    Example:
+        >>> require_timed_text(Run.from_delays([[1, 2]], source_length=[2]), times="a stream has times", text="")
+        Traceback (most recent call last):
+        lagging.errors.UsageError: a stream has times, and these delays count source tokens
+          fix: write jsonl, which holds everything.
+    """
+    fix = "\n  fix: write jsonl, which holds everything."
+    if run.unit != "ms":
+        raise UsageError(f"{times}, and these delays count source tokens{fix}")
+    written = run.delays.lengths > 0
+    silent = run.prediction is None or any(run.prediction[row] is None for row in np.flatnonzero(written))
+    if written.any() and (silent or run.level not in ("word", "char")):
+        reason = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
+        raise UsageError(f"{text}, and {reason}{fix}")

@@ -42,6 +42,7 @@ from lagging.formats.schema import (
 from lagging.formats.source import Source
 from lagging.formats.tables import (
     COUNTS,
+    MAPS,
     NEEDED,
     SCALARS,
     WRONG_LIST,
@@ -82,7 +83,10 @@ def scan(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[R
 def from_batches(
     batches: Sequence[pyarrow.RecordBatch], source: Source, options: ReadOptions, report: ReadReport
 ) -> Iterator[Run]:
-    """The segments of batches of one schema that are in memory; faults and notes go to the report."""
+    """The segments of batches of one schema that are in memory; faults and notes go to the report.
+
+    If the source has a schema, they are a part of the log that it describes; else it gets that of the batches.
+    """
     arrow_schema = batches[0].schema
 
     def slices(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
@@ -121,7 +125,7 @@ def _scan_batches(
     *,
     sample_all: bool = False,
 ) -> Iterator[Run]:
-    """The parts of a table; its first batches, or all if `sample_all`, give its schema."""
+    """The parts of a table. Its first batches, or all if `sample_all`, give its schema, where the source has none."""
     matched = match(arrow_schema.names, options.column_map, options.group_by)
     if not check_columns(matched, arrow_schema.names, options.column_map, report, source.path):
         return
@@ -136,7 +140,7 @@ def _scan_batches(
         report.faults.add(*misfits)
         return
     requested = [
-        c for c in types if c not in COUNTS and (c not in OPTIONAL or c in TELLING or is_requested(c, options, "ms"))
+        c for c in types if c not in MAPS and (c not in OPTIONAL or c in TELLING or is_requested(c, options, "ms"))
     ]
     names = {column: arrow_schema.names[matched.places[column]] for column in requested}
     group_by = tuple(arrow_schema.names[place] for place in matched.by)
@@ -149,7 +153,7 @@ def _scan_batches(
 
     tables = read(0 if portion is None else portion.first - 1)
     schema, sampled = source.schema, list[_Table]()
-    if schema is None:
+    if schema is None or sample_all:
         rows, written = 0, False
         for table in tables if portion is None or portion.first == 1 else read(first=True):
             sampled.append(table)
@@ -158,11 +162,11 @@ def _scan_batches(
                 break
         if not sampled:
             return
-        schema = resolve_schema(source, options, report, _sample(sampled, declared, unread, sample_all))
-    if portion is not None:
-        source.schema = schema
-        if portion.first > 1:
-            sampled.clear()  # they are of another portion
+        sample = _sample(sampled, declared, unread, sample_all)
+        schema = resolve_schema(source, options, report, sample) if schema is None else schema.extend(sample)
+    source.schema = source.schema or schema
+    if portion is not None and portion.first > 1:
+        sampled.clear()  # they are of another portion
     reader = jsonl.Reader(source, options, report, schema)
     while sampled:
         yield from sampled.pop(0).runs(reader)
@@ -346,7 +350,9 @@ class _Table:
             numbers |= {"delays": no_times(written, schema.level), "source_length": np.full(len(names), np.nan)}
         yield reader.checked(
             **numbers,
-            **{c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in schema.columns},
+            **{
+                c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in schema.columns and c in texts
+            },
             id=names if names.dtype != object else make_ids(names.tolist()),
             prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
             reference=reader.references({"id": names.tolist(), "reference": texts["reference"].tolist()})

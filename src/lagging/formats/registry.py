@@ -118,7 +118,7 @@ class Format:
         return lost
 
 
-_JSON = ("schema.recognise", "jsonl.scan")
+_JSON = ("json_kinds.recognise", "jsonl.scan")
 _TABLE = ("delimited.recognise", "delimited.scan")
 _ARROW = ("row_groups.recognise", "parquet.scan")
 _ALL = (
@@ -146,7 +146,7 @@ _ALL = (
     Format(
         "simulstream",
         "simulstream's metrics.jsonl",
-        "schema.recognise",
+        "json_kinds.recognise",
         "simulstream.scan",
         "simulstream_writer.write",
         (".metrics.jsonl",),
@@ -173,7 +173,7 @@ _ALL = (
     Format(
         "trajectory",
         "pairs of chunks, of the source read and of the target written",
-        "schema.recognise",
+        "json_kinds.recognise",
         "trajectory.scan",
         "trajectory.write",
         (".trajectory.jsonl",),

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log is, resolved from its first rows: flavour, unit, level, and which columns it has."""
+"""What a log is, resolved from its first rows: flavour, unit, level, and which columns it has.
+
+These are resolved in one file because they depend on one another: the unit on the level, the level on the kind of
+output, the columns on the unit.
+"""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import UNSET
 
@@ -35,7 +37,7 @@ from lagging.formats.line import Line, name_of
 from lagging.formats.options import ReadOptions
 from lagging.formats.registry import format_named
 from lagging.formats.report import ReadReport
-from lagging.formats.source import Source, first_line
+from lagging.formats.source import Source
 
 __all__ = [
     "LogSchema",
@@ -43,9 +45,7 @@ __all__ = [
     "counts_space",
     "find_level",
     "guess_unit",
-    "has_known_keys",
     "is_requested",
-    "recognise",
     "resolve_schema",
     "spoken_length",
 ]
@@ -86,62 +86,10 @@ CUT = ("omnisteval", "s2s")
 SHORTEST_SPEECH = 100
 """No log of speech has only sources shorter than 100 ms: such numbers are seconds."""
 
-OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-KEY = re.compile(rb'"([a-z_]+)"[ \t]*:')
-
 SECONDS = "guessed from the numbers, which look like seconds"
 
 SAMPLE = 1000
 """How many rows the schema is resolved from."""
-
-
-def recognise(head: bytes) -> str | None:
-    """The kind of JSON lines, by the first line that is not blank; None if that does not look like JSON."""
-    first = first_line(head)
-    if not first.lstrip().startswith(b"{"):
-        return None
-    keys = _keys(first)
-    if not keys & {"delays", "prediction"} and _is_simulstream(keys):
-        return "simulstream"
-    if not keys & {"delays", "prediction", "emission_cu"} and _is_stream(keys):
-        return "stream"
-    if {"src_trajectory", "target_trajectory"} & keys:
-        return "trajectory"
-    if {"doc_id", "seg_id"} <= keys and "seg" not in keys:
-        return "s2s"
-    if "emission_cu" in keys or ({"docid", "segid"} <= keys and "delays" not in keys):
-        return "omnisteval"
-    if {"seg", "delays"} <= keys:
-        return "jsonl"
-    if "prediction_length" in keys or {"index", "prediction"} <= keys:
-        return "simuleval"
-    return "jsonl"
-
-
-def has_known_keys(head: bytes) -> bool:
-    """Whether the first line that is not blank is an object with delays or a prediction."""
-    return bool(_keys(first_line(head)) & {"delays", "prediction"})
-
-
-def _keys(line: bytes) -> set[str]:
-    """The keys of a line; if it is not valid JSON, what stands before colons, so that its faults can be reported."""
-    try:
-        return set(OBJECT.decode(line))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {key.decode() for key in KEY.findall(line)}
-
-
-def _is_simulstream(keys: set[str]) -> bool:
-    return bool(keys & {"model_loading_time", "total_audio_processed"}) or {"metadata", "id"} <= keys
-
-
-def _is_stream(keys: set[str]) -> bool:
-    """Whether these are the keys of an update of an event stream: see `lagging.formats.dialects`."""
-    if "emission_time" in keys or "translation_text" in keys or {"time", "mode"} <= keys:
-        return True
-    received = keys & {"time", "time_ms", "received_ms", "time_s", "received_s"}
-    shapes = {"text", "channel", "message_type", "results", "message", "response", "type", "transcript"}
-    return bool(received and keys & shapes) or {"channel", "is_final"} <= keys
 
 
 @dataclass(frozen=True)
@@ -176,6 +124,26 @@ class LogSchema:
     def untimed(self) -> bool:
         """Whether there are no delays, and only the text can be judged."""
         return self.unit == "none"
+
+    def narrow(self, options: ReadOptions) -> LogSchema:
+        """The same log, read with other options: only the columns that these request."""
+        columns, absent = (
+            tuple(c for c in names if is_requested(c, options, self.unit)) for names in (self.columns, self.absent)
+        )
+        return replace(self, columns=columns, absent=absent)
+
+    def extend(self, sample: Sample) -> LogSchema:
+        """The same log with the numbers and texts that these rows have and its first rows do not.
+
+        A null is no value of these, whichever rows are read together. In a column of lists it would be a fault.
+        """
+        added = tuple(c for c in self.absent if c in sample.present and c in (*NUMBERS, "source", "document"))
+        return replace(
+            self,
+            has_reference=self.has_reference or sample.has_reference,
+            columns=(*self.columns, *added),
+            absent=tuple(c for c in self.absent if c not in added),
+        )
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class _Log:
     def run(self) -> Run:
         """A checked Run with a segment per stream."""
         streams, options, report = self.streams, self.options, self.report
-        vocabulary = {token for stream in streams for some in (stream.tokens, *stream.deletions) for token in some}
+        vocabulary = {token for stream in streams for pieces in (stream.tokens, *stream.deletions) for token in pieces}
         joint = find_joint([stream.tokens for stream in streams], vocabulary)
         level = options.level or usual_level((join(stream.tokens, joint).text for stream in streams), vocabulary)
         texts, written, first, erased = zip(*(stream.read(joint, level) for stream in streams), strict=True)

@@ -12,8 +12,8 @@ import numpy as np
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import EOS, noun
-from lagging.errors import DataError, Fault, UsageError, counted
-from lagging.formats.omissions import lost
+from lagging.errors import DataError, Fault, counted
+from lagging.formats.omissions import lost, require_timed_text
 from lagging.formats.simulstream import DIGITS, file_name, to_ms
 from lagging.formats.subwords import MARK, usual_level
 
@@ -68,14 +68,8 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _check(run: Run) -> None:
-    instead = "\n  fix: write jsonl, which holds everything."
-    if run.unit != "ms":
-        raise UsageError(f"a simulstream log has times of audio, and these delays count source tokens{instead}")
-    written = run.delays.lengths > 0
-    silent = run.prediction is None or any(run.prediction[row] is None for row in np.flatnonzero(written))
-    if written.any() and (silent or run.level not in ("word", "char")):
-        what = "there is no text" if silent else f"the {run.level}s that these delays count are not known"
-        raise UsageError(f"a simulstream log has the tokens themselves, and {what}{instead}")
+    log = "a simulstream log has"
+    require_timed_text(run, times=f"{log} times of audio", text=f"{log} the tokens themselves")
     early = np.flatnonzero(run.delays.values < 0)
     if len(early):
         (row, *_), (token, *_) = run.delays.owner(early)

@@ -39,7 +39,7 @@ from lagging.formats.moses import moses
 from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
-from lagging.formats.sltev_pairs import Seen, Update, due, due_by_partials, first_seen
+from lagging.formats.sltev_pairs import SeenWords, Update, due, due_by_partials, first_seen
 from lagging.formats.source import Source, first_line
 
 __all__ = ["recognise", "scan", "write"]
@@ -209,7 +209,7 @@ def _times(segments: Sequence[_Segment], files: Sequence[Path], level: str, repo
         if sentence[-1].end < sentence[0].start:
             detail = f"{number(sentence[0].start)} → {number(sentence[-1].end)}"
             report.faults.add(Fault("bad-source-length", detail, transcript.path, sentence[-1].line))
-    seen = Seen(segment.words for segment in segments)
+    seen = SeenWords(segment.words for segment in segments)
     starts = np.array([segment.final.start for segment in segments])
     ends = np.array([segment.final.end for segment in segments])
     rows: dict[str, list[list[float]]] = {c: [[] for _ in segments] for c in ("due", "due_partial", "shown")}

@@ -26,7 +26,7 @@ import numpy as np
 
 from lagging.data.ragged import Floats
 
-__all__ = ["Seen", "Update", "due", "due_by_partials", "first_seen"]
+__all__ = ["SeenWords", "Update", "due", "due_by_partials", "first_seen"]
 
 BOUNDS = (1e9, -1.0)
 """Where SLTev begins its search for the least and the greatest time of a word; beyond, it finds none beside."""
@@ -101,7 +101,7 @@ def first_seen(updates: Sequence[Update]) -> list[_Word]:
     return [first[word] for word in final_words]
 
 
-class Seen:
+class SeenWords:
     """The words of all translations of a recording, to be found by their place in time."""
 
     def __init__(self, segments: Iterable[Sequence[_Word]]) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from lagging.errors import DataError, Fault, LaggingError, UsageError
 from lagging.formats.delimited import recognise as recognise_table
+from lagging.formats.json_kinds import has_known_keys
 from lagging.formats.json_values import unfold
 from lagging.formats.registry import FORMATS, Format, outside_formats
 from lagging.formats.run_folder import beside_a_log
-from lagging.formats.schema import has_known_keys
 from lagging.formats.source import Source
 
 __all__ = ["find_format", "is_log", "recognise"]

@@ -129,7 +129,7 @@ class Source:
         progress: called with the number of bytes read, after each batch.
         bom: whether a byte order mark was found.
         portion: the lines, or row groups, to read; None for all.
-        schema: what the file is, once that is resolved, so that other portions need not resolve it again.
+        schema: what the log is, once that is resolved, so that other portions need not resolve it again.
     """
 
     path: str
@@ -235,14 +235,14 @@ class Source:
             if portion is not None:
                 stream.seek(portion.start)
                 first, left = portion.first, portion.stop - portion.start
-            endless: DataError | None = None
-            while endless is None and (text := stream.read(min(BATCH_BYTES, left))):
+            too_long: DataError | None = None
+            while too_long is None and (text := stream.read(min(BATCH_BYTES, left))):
                 left -= len(text)
                 if not text.endswith(b"\n"):
                     try:
                         rest = self._rest(stream, text, first)
                     except DataError as error:  # raised after the lines before it were read
-                        endless, rest, text = error, b"", text[: text.rfind(b"\n") + 1]
+                        too_long, rest, text = error, b"", text[: text.rfind(b"\n") + 1]
                     text += rest
                     left -= len(rest)
                 if self.progress is not None:
@@ -250,7 +250,7 @@ class Source:
                 if first == 1 and text.startswith(BOM):
                     self.bom = True
                     text = text[len(BOM) :]
-                if endless is not None and not text:
+                if too_long is not None and not text:
                     break
                 ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
                 whole = text.endswith(b"\n")
@@ -259,8 +259,8 @@ class Source:
                 first += len(starts)
                 if not whole:
                     return  # the end: a line that is appended meanwhile is not read
-            if endless is not None:
-                raise endless
+            if too_long is not None:
+                raise too_long
 
     @property
     def size(self) -> int | None:

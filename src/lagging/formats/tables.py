@@ -22,6 +22,7 @@ from lagging.formats.report import ReadReport
 __all__ = [
     "COUNTS",
     "KNOWN",
+    "MAPS",
     "Matched",
     "check_columns",
     "check_names",
@@ -50,10 +51,12 @@ ALIASES = {
 """Other names that tables give to a column. The column's own name wins if a table has both."""
 
 NEEDED = ("delays", "source_length")
-SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "origin", "notes"))
+SCALARS = tuple(f.name for f in fields(Run) if f.name not in (*COLUMNS, "speech_out", "transcribed", "origin", "notes"))
 """Fields of a Run that hold for all its segments: unit, level, …, the repairs done to it."""
-COUNTS = tuple(f.name for f in fields(Run) if f.name in SCALARS and f.default == ())
+COUNTS = ("repaired", "stripped")
 """Those of them that count what was done, by name."""
+MAPS = (*COUNTS, "given")
+"""Those of them that hold a value by name."""
 
 KNOWN = (*(c for c in COLUMNS if c not in ("line", "group")), *SCALARS)
 
@@ -338,7 +341,7 @@ def scalars(run: Run) -> dict[str, Any]:
     values = {f.name: getattr(run, f.name) for f in fields(Run) if f.name in SCALARS}
     usual = {f.name: f.default for f in fields(Run) if f.name not in ("unit", "level")}
     kept = {name: value for name, value in values.items() if value != usual.get(name)}
-    return {name: dict(value) if name in COUNTS else value for name, value in kept.items()}
+    return {name: dict(value) if name in MAPS else value for name, value in kept.items()}
 
 
 def check_setting(name: str, value: object) -> list[Fault]:
@@ -350,16 +353,18 @@ def check_setting(name: str, value: object) -> list[Fault]:
         >>> [fault.detail for fault in (*check_setting("repaired", {"monotone": "x"}), *check_setting("name", 3))]
         ['repaired: {"monotone": "x"}', 'name: 3']
     """
-    if name in COUNTS:
-        fits = isinstance(value, dict) and all(type(count) is int for count in value.values())
+    if name in MAPS:
+        kind = int if name in COUNTS else str
+        fits = isinstance(value, dict) and all(type(entry) is kind for entry in value.values())
     else:
         fits = isinstance(value, str)
     return [] if fits else [Fault("bad-value", f"{name}: {shown(value)}")]
 
 
 def restore_settings(runs: Iterator[Run], declared: Mapping[str, Any]) -> Iterator[Run]:
-    """The parts of a Run with the name, repairs and stripped tokens that it was written with."""
+    """The parts of a Run with the name, repairs, stripped tokens and given files that it was written with."""
     for part, run in enumerate(runs):
         before = declared if part == 0 else {}  # counts are of the whole Run: add them once
         counts: dict[str, Any] = {c: add_counts(getattr(run, c), before.get(c, {}).items()) for c in COUNTS}
-        yield replace(run, name=str(declared.get("name", "")), **counts)
+        given = tuple(declared.get("given", {}).items())
+        yield replace(run, name=str(declared.get("name", "")), given=given, **counts)

@@ -176,7 +176,7 @@ def _read_ctm(text: str, path: str, report: ReadReport) -> Read:
 
 def _read_table(text: str, path: str, report: ReadReport) -> Read:
     for line, content in _lines(text):
-        cells = [cell.strip() for cell in content.split("\t")]
+        cells = [cell.strip() for cell in content.split("\t")]  # a word may begin with a quote: this is no CSV
         if len(cells) < 3 or not _are_numbers(cells[:2]):
             report.faults.add(Fault("not-word-times", shown(content), path, line))
         elif cells[2] not in SILENCES:

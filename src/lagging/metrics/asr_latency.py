@@ -46,18 +46,18 @@ def compared_words(source: Sequence[str], output: Sequence[str]) -> Ints:
         )
     word_of = [np.repeat(np.arange(len(words)), [len(word) + 1 for word in words]) for words in (source, output)]
     pairs: list[tuple[int, int]] = []
-    here, there = "", ""
+    source_letters, output_letters = "", ""
     at = [0, 0]  # the last letter of each since the last cut
     for i, j in reversed(list(_path(ours, theirs))):
-        here, at[0] = (here, at[0]) if i is None else (here + ours[i], i)
-        there, at[1] = (there, at[1]) if j is None else (there + theirs[j], j)
+        source_letters, at[0] = (source_letters, at[0]) if i is None else (source_letters + ours[i], i)
+        output_letters, at[1] = (output_letters, at[1]) if j is None else (output_letters + theirs[j], j)
         ends_source = i is not None and ours[i] == " "
         ends_output = i is None and j is not None and theirs[j] == " "
-        if (ends_source and there not in ("", " ")) or (ends_output and here):
+        if (ends_source and output_letters not in ("", " ")) or (ends_output and source_letters):
             pairs.append((int(word_of[0][at[0]]), int(word_of[1][at[1]])))
-            here = ""
-        here = "" if ends_source else here
-        there = "" if ends_source or ends_output else there
+            source_letters = ""
+        source_letters = "" if ends_source else source_letters
+        output_letters = "" if ends_source or ends_output else output_letters
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 

@@ -117,7 +117,7 @@ def _elapsed(run: Run) -> Ragged:
 
 def _elapsed_uncut(run: Run) -> Ragged:
     """Elapsed times since the beginning of the recording; computing times cannot be found from any others."""
-    if run.seg != "none":
+    if run.seg != "none" and run.elapsed is not None:
         raise MetricError(
             "the computing time of a step cannot be found from segments cut out of a stream, and these have no times "
             "of this clock\n  fix: score the log of the whole recordings with `--segmentation`, which cuts it once "

@@ -287,6 +287,8 @@ class Metric:
         """The value of each segment; NaN where it is undefined."""
         if isinstance(statistics, Ragged):
             return statistics.by_row(partial(self._pool, **self._own))
+        if statistics.shape[1] == 1 and missing(statistics).all():  # also of a metric that cannot be computed here
+            return statistics[:, 0]
         if self.segment_values is not None:
             return self.segment_values(statistics)
         if self.ratio:

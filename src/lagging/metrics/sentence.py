@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of one sentence: a list of delays in, a float out. The equations are in `kernels`."""
+"""The metrics of one sentence: a list of delays in, a float out. The equations are in `kernels`.
+
+One function per metric, all of one shape; most lines are their descriptions, with formula, reference and example.
+"""
 
 from __future__ import annotations
 

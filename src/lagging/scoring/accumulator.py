@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -18,7 +18,7 @@ from lagging.errors import DataError, Fault, MetricError, Note, UsageError, merg
 from lagging.formats.tables import labels_of
 from lagging.metrics import Metric
 from lagging.metrics.record import Statistics
-from lagging.metrics.schedule import Schedules
+from lagging.metrics.schedule import REASONS, Schedules
 from lagging.scoring.columns import Matching
 from lagging.scoring.part import Codes, MetricPart, Part, reason, score_part
 from lagging.scoring.percentiles import note_few_values
@@ -49,6 +49,8 @@ class Accumulator:
         notes: what a reader of the scores must know about the log.
         system: name of the system.
         has_references: whether any part came with references.
+        unavailable: why a metric cannot be computed on a part. Then it has no value on the whole log, so that scores do
+            not depend on how the log is divided into parts.
 
     Example:
         >>> import lagging
@@ -66,6 +68,7 @@ class Accumulator:
         self.notes: tuple[Note, ...] = ()
         self.system = system
         self.has_references = False
+        self.unavailable: dict[Metric, str] = {}
         self._recordings: set[str] = set()
         self._scoring_notes: tuple[Note, ...] = ()
         self._rows: dict[Metric, _Rows] = {}
@@ -108,6 +111,9 @@ class Accumulator:
             self._matchings = {column.metric: Matching(column, self.system) for column in self.plan.external}
         part = score_part(run, self.plan, tuple(self._matchings.values()))
         self.add_notes(part.notes)
+        self.add_unavailable(
+            {m.metric: reason(m.metric, len(REASONS), m.unavailable) for m in part.metrics if m.unavailable}
+        )
         self._scoring_notes = merge_notes([*self._scoring_notes, *part.scoring_notes])
         labels, group = _divide(run, len(self.plan.group_by))
         for m in part.metrics:
@@ -150,6 +156,11 @@ class Accumulator:
         """Add to what a reader of the scores must know about the log."""
         self.notes = merge_notes([*self.notes, *notes])
 
+    def add_unavailable(self, reasons: Mapping[Metric, str]) -> None:
+        """Add why metrics cannot be computed on a part; of several reasons the same is kept, whichever came first."""
+        for m, text in reasons.items():
+            self.unavailable[m] = min(text, self.unavailable.get(m, text))
+
     def empty(self) -> Accumulator:
         """An Accumulator with the same Plan that has scored nothing yet."""
         return Accumulator(self.plan)
@@ -180,6 +191,7 @@ class Accumulator:
         self.add_notes(other.notes)
         self._scoring_notes = merge_notes([*self._scoring_notes, *other._scoring_notes])
         self.has_references |= other.has_references
+        self.add_unavailable(other.unavailable)
 
     # ---- scores -------------------------------------------------------------------------------------------------
 
@@ -192,7 +204,7 @@ class Accumulator:
 
         Raises:
             DataError: no segment was added.
-            MetricError: a metric needs references, and there are none.
+            MetricError: no metric has a value, because all of them need references, and there are none.
         """
         if self._pending:
             self._take(Run.concat(self._pending))
@@ -200,7 +212,8 @@ class Accumulator:
         if not self._rows and not self.groups:
             raise DataError(Fault("nothing-given"))
         columns = self._segments.columns()
-        scores = [self._score(m, columns, system) for m in self.metrics]
+        scores = [self._score(m, columns) for m in self.metrics]
+        self._check_references({score.metric: [score] for score in scores}, system)
         notes = merge_notes([*self.all_notes(), *self._tail_notes()])
         return Scores(scores, system, notes, keys=self._segments.keys())
 
@@ -214,25 +227,35 @@ class Accumulator:
                 if (note := note_few_values(m, tokens, recordings)) is not None:
                     yield note
 
-    def _score(self, m: Metric, columns: dict[str, Any], system: str) -> Score:
+    def _score(self, m: Metric, columns: dict[str, Any]) -> Score:
         if m in self._rows:
-            score = self._rows[m].score(columns, self.plan.keeps_values)
+            score = self._rows[m].score(columns, self.plan.keeps_values, self.unavailable.get(m, ""))
         else:
-            whole = reduce(add, (metrics[m] for metrics in self.groups.values())).score()
+            whole = reduce(add, (self._tally(group, m) for group in self.groups)).score()
             score = replace(whole, **columns) if self.plan.keeps_values else whole
-        self._check_references(m, [score], system)
         return self._sign_column(score)
+
+    def _tally(self, group: Group, m: Metric) -> Tally:
+        """The Tally of a group; without a value, if the metric cannot be computed on a part of the log."""
+        tally = self.groups[group][m]
+        return tally.without_value(self.unavailable[m]) if m in self.unavailable else tally
 
     def _sign_column(self, score: Score) -> Score:
         """The score with a signature that names its column, if it has one; it must fit the segments."""
         matching = self._matchings.get(score.metric)
         return score if matching is None else replace(score, signature=matching.sign(score.signature))
 
-    def _check_references(self, m: Metric, scores: Sequence[Score], system: str = "") -> None:
-        """Refuse a metric that needs references where no segment came with any."""
-        lacking = [score.undefined.counts.get("no reference") == score.n for score in scores if score.n]
-        if not self.has_references and lacking and all(lacking):
-            raise MetricError(f"{m!r}{f' of {system}' if system else ''}: there are no references to compare with")
+    def _check_references(self, metrics: Mapping[Metric, Sequence[Score]], system: str = "") -> None:
+        """Add a note about each metric that needs references where no segment came with any; refuse it alone."""
+        lacking = []
+        for m, scores in metrics.items():
+            alone = [score.undefined.counts.get("no reference") == score.n for score in scores if score.n]
+            if not self.has_references and alone and all(alone):
+                lacking.append(m)
+        text = "there are no references to compare with"
+        if lacking and len(lacking) + len(self.unavailable) == len(metrics):
+            raise MetricError(f"{lacking[0]!r}{f' of {system}' if system else ''}: {text}")
+        self.add_notes(Note("UNDEFINED", f"{m!r}: {text}") for m in lacking)
 
     def group_scores(
         self, system: str = "", *, confidence: float = 0.95, resamples: int = RESAMPLES
@@ -244,17 +267,23 @@ class Accumulator:
                 raise UsageError(f"no segment has anything in the column {name!r}, so there are no groups by it")
         order = sorted(self.groups, key=lambda labels: [(label is not None, label or "") for label in labels])
         keys = [(group, m) for group in order for m in self.metrics]
-        tallies = [self.groups[group][m] for group, m in keys]
-        ends: Sequence[Interval | None] = [self.intervals.get(key) for key in keys]
+        tallies = [self._tally(group, m) for group, m in keys]
+        ends: Sequence[Interval | None] = [self._interval(group, m) for group, m in keys]
         if self.plan.seed is not None and not self.intervals:
             ends = poisson_intervals(tallies, confidence, resamples)
         scores = [self._sign_column(tally.score(end)) for tally, end in zip(tallies, ends, strict=True)]
         width = len(self.metrics)
-        for column, m in enumerate(self.metrics):
-            self._check_references(m, scores[column::width])
+        self._check_references({m: scores[column::width] for column, m in enumerate(self.metrics)})
         for row, group in enumerate(order):
             labels = dict(zip(by, group, strict=True))
             yield Scores(scores[row * width : (row + 1) * width], system, (), labels)
+
+    def _interval(self, group: Group, m: Metric) -> Interval | None:
+        """The interval that another machine made; of a metric without a value, it has no ends."""
+        interval = self.intervals.get((group, m))
+        if interval is None or m not in self.unavailable:
+            return interval
+        return replace(interval, low=np.nan, high=np.nan, reason=interval.reason or self.unavailable[m])
 
 
 def _divide(run: Run, columns: int) -> tuple[list[Group], Ints]:
@@ -276,13 +305,11 @@ class _Rows:
     Attributes:
         rows, codes: of each part.
         meta: metric, unit and signature of all parts.
-        unavailable: why the metric cannot be computed here; empty if it can.
     """
 
     rows: list[Statistics] = field(default_factory=list)
     codes: list[Codes] = field(default_factory=list)
     meta: Tally | None = None
-    unavailable: str = ""
 
     @property
     def resolved(self) -> Metric:
@@ -294,26 +321,27 @@ class _Rows:
         """Add the segments of a part."""
         n, (signature,) = len(m.codes), part.signatures(m)
         meta = Tally(m.metric, m.resolved, m.unit, signature, part.written, n, int((m.codes == 0).sum()), {}, ())
-        self.join(_Rows([m.rows], [m.codes], meta, m.unavailable))
+        self.join(_Rows([m.rows], [m.codes], meta))
 
     def join(self, other: _Rows) -> None:
         """Add the segments of another, which come next."""
         self.rows += other.rows
         self.codes += other.codes
-        self.unavailable = self.unavailable or other.unavailable
         if other.meta is not None:
             self.meta = other.meta if self.meta is None else self.meta + other.meta
 
-    def score(self, columns: dict[str, Any], keeps_values: bool) -> Score:
-        """The Score of all segments."""
+    def score(self, columns: dict[str, Any], keeps_values: bool, unavailable: str = "") -> Score:
+        """The Score of all segments; `unavailable` says why the metric cannot be computed on one of the parts."""
         resolved = self.resolved
         assert self.meta is not None
-        m = self.meta.metric
-        rows, codes = self._stack(resolved), np.concatenate(self.codes)
+        m, signature, codes = self.meta.metric, self.meta.signature, np.concatenate(self.codes)
+        if unavailable:
+            codes, signature = np.full_like(codes, len(REASONS)), signature.of(0)
+        rows = np.full((len(codes), 1), np.nan) if unavailable else self._stack(resolved)
         reasons, counts = {}, {}
         for code, count in enumerate(np.bincount(codes).tolist()):
             if code and count:
-                text = reason(m, code, self.unavailable)
+                text = reason(m, code, unavailable)
                 reasons[text] = tuple(columns["ids"][codes == code].tolist()) if keeps_values else ()
                 counts[text] = count
         return Score(
@@ -322,7 +350,7 @@ class _Rows:
             statistics=rows if keeps_values else rows[:0],
             undefined=Undefined(reasons, counts),
             unit=self.meta.unit,
-            signature=self.meta.signature,
+            signature=signature,
             resolved=resolved,
             **columns,
         )

@@ -12,6 +12,8 @@ executors of Spark (`mapInArrow`). Lists go from Arrow's memory to the kernels w
 
 A batch is a part of a log, and what is guessed from the first rows of a log cannot be guessed from a part. So the
 segments of a batch have ids, and its unit is an argument, unless a column or the metadata of the schema have it.
+
+The functions are in one file because each takes what another returns: they share the schemas of these batches.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.data.strip import strip as strip_tokens
-from lagging.errors import DataError, Fault, UsageError
+from lagging.errors import DataError, Fault, UsageError, merge_notes
 from lagging.formats.arrow_arrays import as_texts, import_arrow
 from lagging.formats.ids import SeenIds
 from lagging.formats.options import ReadOptions
@@ -254,7 +256,12 @@ def _undefined_rows(score: Score) -> Iterator[tuple[int, str]]:
 
 
 def read_batch(
-    batch: pyarrow.RecordBatch, options: ReadOptions, on_error: str = "fail", *, guess: bool = False
+    batch: pyarrow.RecordBatch,
+    options: ReadOptions,
+    on_error: str = "fail",
+    *,
+    log: Source | None = None,
+    guess: bool = False,
 ) -> tuple[list[Run], dict[int, list[Fault]]]:
     """Divide the rows of a batch into segments and faults.
 
@@ -262,6 +269,8 @@ def read_batch(
         batch: a row per segment.
         options: how to read it.
         on_error: "fail" or "quarantine".
+        log: the log that the batch is a part of. If its schema is known, the batch is read by it; else the batch, as
+            its beginning, gives it one.
         guess: whether the unit may be guessed from these rows, because they are the first of a log.
 
     Returns:
@@ -286,13 +295,15 @@ def read_batch(
         return [], {}
     report = ReadReport()
     report.faults.limit = sys.maxsize
+    log = Source(PATH, None) if log is None else log
+    known = log.schema is not None
     seen, runs = SeenIds(), list[Run]()
-    for run in from_batches([batch], Source(PATH, None), replace(options, format="arrow"), report):
+    for run in from_batches([batch], log, replace(options, format="arrow"), report):
         report.faults.add(*seen.repeated(run).values())
         seen.add(run)
         runs.append(run)
     descriptions = [run.origin.description for run in runs if "guessed" in run.origin.description]
-    if descriptions and not guess:
+    if descriptions and not guess and not known:
         raise UsageError(f"the unit of a batch cannot be guessed: say unit='token' or unit='ms' ({descriptions[0]})")
     faults = list(report.faults.sorted())
     if faults and (on_error == "fail" or any(fault.line is None for fault in faults)):
@@ -301,6 +312,8 @@ def read_batch(
     for fault in faults:
         rows.setdefault((fault.line or 0) - 1, []).append(fault)
     good = [run for run in (drop_faulty(run, faults) for run in runs) if len(run)]
+    if known and good:  # the others are notes about the beginning of a log, and come with its first rows
+        good[0] = replace(good[0], notes=merge_notes([*good[0].notes, *report.notes]))
     return [strip_tokens(run, options.strip) for run in good] if options.strip else good, rows
 
 

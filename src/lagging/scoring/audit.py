@@ -157,8 +157,8 @@ def _off_grid(run: Run, finding: Finding) -> Finding:
     if inside.sum() < FEWEST_DELAYS:
         raise _Skipped(f"fewer than {FEWEST_DELAYS} delays before the end of the source")
     off = inside & (np.abs(g - np.round(g / GRID) * GRID) > HALF)
-    found = replace(_of_tokens(run, finding, off), total=int(inside.sum()))
-    return found if off.sum() > OFF_GRID * inside.sum() else replace(found, count=0, segments=())
+    result = replace(_of_tokens(run, finding, off), total=int(inside.sum()))
+    return result if off.sum() > OFF_GRID * inside.sum() else replace(result, count=0, segments=())
 
 
 def _identical_times(run: Run, finding: Finding) -> Finding:
@@ -192,8 +192,8 @@ def _outside_segments(run: Run, finding: Finding) -> Finding:
     if run.seg == "none" or run.unit == "none":
         raise _Skipped("nothing was cut; give --segmentation")
     early = run.delays.values < 0
-    found = _of_tokens(run, finding, early)
-    return found if early.sum() > UNTIMELY * len(early) else replace(found, count=0, segments=())
+    result = _of_tokens(run, finding, early)
+    return result if early.sum() > UNTIMELY * len(early) else replace(result, count=0, segments=())
 
 
 AUDITS: dict[str, tuple[str, str, Callable[[Run, Finding], Finding]]] = {

@@ -14,7 +14,7 @@ from lagging.data.checks import about, number
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Run
 from lagging.data.scripts import SAMPLE, are_unspaced
-from lagging.errors import MetricError, Note, UnavailableError, merge_notes
+from lagging.errors import MetricError, MetricNameError, Note, UnavailableError, merge_notes
 from lagging.metrics import Metric
 from lagging.metrics.clocks import find_cumulative_elapsed
 from lagging.metrics.record import Statistics
@@ -40,8 +40,8 @@ UNITS = {
 
 
 def reason(m: Metric, code: int, unavailable: str = "") -> str:
-    """Why a segment has no value, in words; `unavailable` says why the whole metric has none."""
-    return REASONS[code] if code < len(REASONS) else unavailable or m.undefined
+    """Why a segment has no value, in words; `unavailable` says why the whole metric has none, and how to fix it."""
+    return REASONS[code] if code < len(REASONS) else unavailable.partition("\n")[0] or m.undefined
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,10 @@ class Part:
         elif self.plan.default_bleu and (chosen := tokenizers & {"zh", "char"}):
             text = f"of most references, so BLEU is counted with the tokenizer {chosen.pop()}, not with 13a"
             notes.append(Note("SCRIPT WITHOUT SPACES", text))
-        notes += [Note("UNDEFINED", f"{m.metric!r}: {m.unavailable}") for m in self.metrics if m.unavailable]
+        for m in self.metrics:
+            if m.unavailable:
+                lines = [line.strip() for line in m.unavailable.splitlines()]
+                notes.append(Note("UNDEFINED", f"{m.metric!r}: {'; '.join(lines)}"))
         if any(m.has("clock") and m.get("clock") == "elapsed" for m in resolved) and (
             names := find_cumulative_elapsed(self.run)
         ):
@@ -239,29 +242,33 @@ class Part:
 def score_part(run: Run, plan: Plan, matchings: Sequence[Matching] = ()) -> Part:
     """Score a Run.
 
+    A metric that cannot be computed on it stops no other: it has no value, and the reason is kept.
+
     Args:
         run: the Run.
         plan: the Plan.
         matchings: the columns of the Plan, matched with the segments before these.
 
     Raises:
-        MetricError: a metric cannot be computed on it; the message names metric and log.
+        MetricError: no metric can be computed on it, or one has a parameter that does not exist; the message names
+            metric and log.
     """
     assert plan.metrics is not None
     schedules = Schedules(run, plan.convention)
-    metrics = []
+    metrics: list[MetricPart] = []
+    errors: dict[Metric, MetricError] = {}
     for m, resolved in plan.resolved_metrics.items():
         try:
             schedule = schedules.for_metric(resolved)
             rows = resolved.statistics(schedule)
-        except UnavailableError as error:
+        except MetricNameError as error:
+            raise _locate(error, m, run) from None
+        except MetricError as error:
+            errors[m] = error
             none, codes = np.full((len(run), 1), np.nan), np.full(len(run), len(REASONS), dtype=np.int8)
             unit, length = UNITS.get((m.unit, run.unit), m.unit), np.zeros(len(run), dtype=bool)
             metrics.append(MetricPart(m, resolved, unit, none, codes, "hypothesis", length, str(error)))
             continue
-        except MetricError as error:
-            where = run.origin.path or run.name
-            raise type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}") from None
         codes = schedule.undefined(resolved)
         codes[~resolved.has_value(rows) & (codes == 0)] = len(REASONS)
         unit = UNITS.get((m.unit, run.unit), m.unit)
@@ -270,4 +277,14 @@ def score_part(run: Run, plan: Plan, matchings: Sequence[Matching] = ()) -> Part
         m, rows = matching.column.metric, matching.take(run.id)[:, None]
         codes = np.where(np.isnan(rows[:, 0]), len(REASONS), 0).astype(np.int8)
         metrics.append(MetricPart(m, m, m.unit, rows, codes, "", np.zeros(len(run), dtype=bool)))
+    if len(errors) == len(metrics):
+        for m, error in errors.items():
+            if not isinstance(error, UnavailableError):
+                raise _locate(error, m, run) from None
     return Part(run, plan, tuple(metrics))
+
+
+def _locate(error: MetricError, m: Metric, run: Run) -> MetricError:
+    """The error with the names of metric and log."""
+    where = run.origin.path or run.name
+    return type(error)(f"{m!r}{f' of {where}' if where else ''}: {error}")

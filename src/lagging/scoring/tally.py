@@ -100,9 +100,10 @@ class Tally:
         if self.seed != other.seed:
             raise UsageError(f"tallies of the seeds {self.seed} and {other.seed} cannot be added")
         known = self if self.written or not other.written else other
-        added = None
-        if self.bucket_sums is not None and other.bucket_sums is not None:
-            added = carry(self.bucket_sums + other.bucket_sums)
+        added, mine, theirs = None, self.bucket_sums, other.bucket_sums
+        # the shapes differ only where the metric cannot be computed on one of both, so that the log has no value
+        if mine is not None and theirs is not None and mine.shape == theirs.shape:
+            added = carry(mine + theirs)
         histogram = None
         if self.histogram is not None and other.histogram is not None:
             histogram = dict(self.histogram)
@@ -124,6 +125,22 @@ class Tally:
             most=max(self.most, other.most),
             bucket_sums=added,
             overflow=self.overflow or other.overflow or too_large,
+        )
+
+    def without_value(self, reason: str) -> Tally:
+        """The Tally of the same segments by a metric that cannot be computed on the log, and why."""
+        _, ids = self.undefined.get(reason, (0, ()))
+        return replace(
+            self,
+            signature=self.signature.of(0),
+            n_defined=0,
+            undefined={reason: (self.n, ids)} if self.n else {},
+            sums=((),),
+            histogram=None if self.histogram is None else {},
+            least=math.inf,
+            most=-math.inf,
+            bucket_sums=None if self.seed is None else np.zeros((BUCKETS, 2, 2), dtype=np.int64),
+            overflow=False,
         )
 
     @property
@@ -313,7 +330,7 @@ def _add_summaries(
 def _reasons(part: Part, m: MetricPart, group: Ints, groups: int) -> list[Reasons]:
     """How many segments of each group have no value, by reason, and the ids of a few."""
     reasons: list[dict[str, tuple[int, tuple[int | str, ...]]]] = [{} for _ in range(groups)]
-    for code in sorted(set(m.codes.tolist()) - {0}):
+    for code in np.flatnonzero(np.bincount(m.codes)[1:]) + 1:
         ids: dict[int, list[int | str]] = {}
         where = m.codes == code
         for g, name in zip(group[where].tolist(), part.run.id[where].tolist(), strict=True):

@@ -17,15 +17,29 @@ from lagging.data.run import Run
 from lagging.errors import Fault, optional
 from lagging.formats.arrow_arrays import as_texts
 from lagging.formats.options import ReadOptions
+from lagging.formats.schema import LogSchema
+from lagging.formats.source import Source
 from lagging.formats.tables import match
-from lagging.scoring.arrow import read_batch
+from lagging.scoring.arrow import PATH, read_batch
 from lagging.scoring.plan import Plan
 from lagging.scoring.poisson import RESAMPLES
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ADDED", "Batches", "Counts", "Hashes", "Place", "Places", "Rows", "Task", "combine_batches", "plain_path"]
+__all__ = [
+    "ADDED",
+    "Batches",
+    "Counts",
+    "FirstRows",
+    "Hashes",
+    "Place",
+    "Places",
+    "Rows",
+    "Task",
+    "combine_batches",
+    "plain_path",
+]
 
 Batches = Iterable["pyarrow.RecordBatch"]
 Hashes = npt.NDArray[np.int64]
@@ -39,6 +53,19 @@ ADDED = ("__lagging_file", "__lagging_row", "__lagging_hash")
 
 REPEATED = ("duplicate-id", "id-in-two-files")
 BATCH_ROWS, BATCH_BYTES = 1 << 16, 1 << 26
+
+
+@dataclass
+class FirstRows:
+    """The first rows of a log: they decide unit, level, columns and default metrics.
+
+    Attributes:
+        run: their segments.
+        schema: what they show of the log.
+    """
+
+    run: Run
+    schema: LogSchema
 
 
 @dataclass
@@ -70,7 +97,8 @@ class Task:
     Attributes:
         plan: what is scored.
         options: how rows are read.
-        settings: the unit, level or segmentation that each row must have that has such a column.
+        schema: what the log is, as the driver resolved it from the first rows; None if no row is without a fault.
+        given: what was given beside the log when it was written; see `Run`.
         counts: by file, what had been done to it before it was written.
         confidence, resamples: of the intervals; there are none if the Plan has no seed.
         buckets: the number of parts into which hashes of ids are divided; 0 if no id is looked for in other batches.
@@ -80,7 +108,8 @@ class Task:
 
     plan: Plan
     options: ReadOptions
-    settings: Mapping[str, str] = field(default_factory=dict)
+    schema: LogSchema | None = None
+    given: tuple[tuple[str, str], ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
     confidence: float = 0.95
     resamples: int = RESAMPLES
@@ -92,13 +121,13 @@ class Task:
         """Divide the rows of a batch into segments and faults."""
         places = Places(batch, self.options.column_map)
         faults = self._skipped(places)
-        for row, fault in self._mixed(places.log):
-            faults.setdefault(row, []).append(fault)
         rest = np.array([row for row in range(batch.num_rows) if row not in faults], dtype=np.int64)
-        log = places.log.take(rest) if faults else places.log
-        runs, faults_in_rest = read_batch(log, self.options, "quarantine", guess=self.guess)
+        rows, log = places.log.take(rest) if faults else places.log, Source(PATH, None, schema=self.schema)
+        runs, faults_in_rest = read_batch(rows, self.options, "quarantine", log=log, guess=self.guess)
         if faults:
             runs = [replace(run, line=None if run.line is None else rest[run.line - 1] + 1) for run in runs]
+        if self.given:
+            runs = [replace(run, given=self.given) for run in runs]
         repeated: dict[int, list[Fault]] = {}
         for row, row_faults in faults_in_rest.items():
             only_id = self.buckets and all(fault.kind in REPEATED for fault in row_faults)
@@ -113,15 +142,6 @@ class Task:
             if first is not None:
                 faults[row] = [repeated_id(places[row][0], first)]
         return faults
-
-    def _mixed(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[int, Fault]]:
-        """Rows whose unit, level or segmentation is not that of the log."""
-        indices = match(batch.schema.names, self.options.column_map).places
-        for setting, value in self.settings.items():
-            column = batch.column(indices[setting])
-            differs = optional("pyarrow", "spark").compute.not_equal(column, value).fill_null(False)
-            for row in np.flatnonzero(differs).tolist():
-                yield row, Fault(f"mixed-{setting}", f"{column[row].as_py()}, not {value}")
 
     def _with_counts(self, runs: list[Run], places: Places) -> list[Run]:
         """The runs, the first with what had been done to the files that begin in this batch."""

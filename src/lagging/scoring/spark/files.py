@@ -18,15 +18,17 @@ from urllib.parse import unquote
 from lagging.data.run import Run
 from lagging.data.trees import read_json
 from lagging.errors import DataError, Fault, Faults, LaggingError, UsageError, optional
-from lagging.formats import ReadOptions, scan_log
+from lagging.formats import ReadOptions, parquet, scan_log
 from lagging.formats.quarantine import reason_of
+from lagging.formats.report import ReadReport
 from lagging.formats.schema import SETTINGS
+from lagging.formats.source import Source
 from lagging.formats.tables import COUNTS, match
 from lagging.metrics import Metric
 from lagging.metrics.conventions import Convention
 from lagging.scoring.plan import Plan
 from lagging.scoring.poisson import RESAMPLES, SEED
-from lagging.scoring.spark.batches import Counts
+from lagging.scoring.spark.batches import Counts, FirstRows
 from lagging.scoring.spark.frames import SparkOptions
 from lagging.scoring.spark.scored import Scored, check_options, score_frame
 
@@ -134,12 +136,12 @@ def score_paths(
         options: how to read the files.
         spark_options: what to do with faults, and how to make intervals.
         name: name of the system.
-        on_first: called with the first segments, which decide unit, level and default metrics.
+        on_first: called with the segments of the first rows.
     """
     check_options(options)
     local = LocalFiles.find(paths, options)
     local.check(spark_options.on_error)
-    first = local.first_run(plan, options, name)
+    first = local.first_rows(plan, options, name)
 
     def announce(run: Run) -> None:
         if on_first is not None:
@@ -156,7 +158,7 @@ def score_paths(
             if not local.find_damaged():
                 raise
             local.check(spark_options.on_error)
-            first = local.first_run(plan, options, name)
+            first = local.first_rows(plan, options, name)
             scored = attempt()
     except _spark_errors() as error:
         raise _explain(error, paths) from error
@@ -273,16 +275,21 @@ class LocalFiles:
                 self.faults[file] = _unreadable(file, error)
         return len(self.faults) > before
 
-    def first_run(self, plan: Plan, options: ReadOptions, name: str | None) -> Run | None:
-        """The first segments as a local run reads them, which decide unit, level and default metrics."""
+    def first_rows(self, plan: Plan, options: ReadOptions, name: str | None) -> FirstRows | None:
+        """The first rows as a local run reads them, and the schema of their file; None if all have faults."""
         if not self.good:
             return None
         options = replace(options, columns=frozenset(plan.columns), group_by=plan.group_by, format="parquet")
         files = [str(file) for file in self.good[:FIRST_FILES]]
         try:
-            return next(scan_log(files, options, name=name, quarantine=lambda _: None), None)
+            run = next(scan_log(files, options, name=name, quarantine=lambda _: None), None)
         except DataError:  # each row has a fault: the executors report all of them
             return None
+        if run is None or run.origin.path is None:
+            return None
+        log = Source(run.origin.path, Path(run.origin.path))
+        next(parquet.scan(log, options, ReadReport()), None)
+        return None if log.schema is None else FirstRows(run, log.schema)
 
 
 def _metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lagging.data.run import Run
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, optional
 from lagging.formats.options import ReadOptions
-from lagging.formats.schema import OPTIONAL, SAMPLE, SETTINGS, TELLING, is_requested
+from lagging.formats.schema import OPTIONAL, SAMPLE, TELLING, is_requested
+from lagging.formats.source import Source
 from lagging.formats.tables import labels_of, match
 from lagging.metrics import metric
 from lagging.scoring.accumulator import Accumulator
-from lagging.scoring.arrow import read_batch
+from lagging.scoring.arrow import PATH, read_batch
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
 from lagging.scoring.poisson import RESAMPLES
 from lagging.scoring.spark import tasks
-from lagging.scoring.spark.batches import ADDED, Counts, Place, Task, repeated_id
+from lagging.scoring.spark.batches import ADDED, Counts, FirstRows, Place, Task, repeated_id
 from lagging.scoring.spark.tasks import PLACES, ROWS
 from lagging.stats import check_confidence
 
@@ -142,19 +142,19 @@ class SegmentFrame:
 
     # ---- schema -------------------------------------------------------------------------------------------------
 
-    def first_run(self) -> Run | None:
-        """The first segments, from which unit and level are detected; None if no row is a segment."""
-        rows = self._first_rows()
+    def first_rows(self) -> FirstRows | None:
+        """The first rows, and the schema that they show; None if no row is a segment."""
+        rows = self._take_rows()
         if not rows:
             raise DataError(Fault("empty-log"))
-        run = self._as_run(rows)
-        if run is not None:
-            return run
+        first = self._read_rows(rows)
+        if first is not None:
+            return first
         task = Task(self.plan, self.options)
         valid = self.df.mapInArrow(partial(tasks.select_valid, task), self.df.schema).take(SAMPLE)
-        return self._as_run(valid) if valid else None
+        return self._read_rows(valid) if valid else None
 
-    def _first_rows(self) -> Sequence[Any]:
+    def _take_rows(self) -> Sequence[Any]:
         """The first rows in which something was written; the first rows of all, if there are none."""
         from pyspark.sql import functions as F
 
@@ -163,27 +163,27 @@ class SegmentFrame:
             return list(self.df.take(SAMPLE))
         return list(self.df.filter(F.size(F.col(_quote(delays))) > 0).take(SAMPLE) or self.df.take(SAMPLE))
 
-    def _as_run(self, rows: Sequence[Any]) -> Run | None:
-        """The segments among rows of Spark, if there are any."""
+    def _read_rows(self, rows: Sequence[Any]) -> FirstRows | None:
+        """Rows of Spark as segments; None if all of them have faults."""
         table = optional("pyarrow", "spark").Table.from_pylist([row.asDict() for row in rows]).combine_chunks()
         batch = table.select([name for name in table.column_names if name not in ADDED]).to_batches()[0]
-        runs, _ = read_batch(batch, self.options, "quarantine", guess=True)
-        return runs[0] if runs else None
+        log = Source(PATH, None)
+        runs, _ = read_batch(batch, self.options, "quarantine", log=log, guess=True)
+        return FirstRows(runs[0], log.schema) if runs and log.schema is not None else None
 
-    def make_task(self, first: Run | None, spark_options: SparkOptions, counts: Mapping[str, Counts]) -> Task:
-        """What executors do, once the first segments have decided unit, level and metrics."""
-        plan, options, settings = self.plan, self.options, dict[str, str]()
+    def make_task(self, first: FirstRows | None, spark_options: SparkOptions, counts: Mapping[str, Counts]) -> Task:
+        """What executors do, once the first rows have decided schema and metrics."""
+        plan = self.plan
         if first is not None:
-            plan = plan.resolve(first)
-            requested = {"unit": options.unit, "level": options.level}
-            settings = {s: getattr(first, s) for s in SETTINGS if s in self.names and not requested.get(s)}
-            options = replace(options, unit=None if first.unit == "none" else first.unit, level=first.level)
+            plan = plan.resolve(first.run)
         elif plan.metrics is None:  # there are only faults
             plan = replace(plan, metrics=tuple(map(metric, DEFAULT_METRICS)))
+        options = replace(self.options, columns=frozenset(plan.columns))
         return Task(
             plan=plan,
-            options=replace(options, columns=frozenset(plan.columns)),
-            settings=settings,
+            options=options,
+            schema=None if first is None else first.schema.narrow(options),
+            given=() if first is None else first.run.given,
             counts=counts,
             confidence=spark_options.confidence,
             resamples=spark_options.resamples,
@@ -211,7 +211,8 @@ class SegmentFrame:
                 faults.kept += kept
                 faults.counts = dict(Counter(faults.counts) + Counter(counts))
             elif kind == "notes":
-                notes, has_references = tasks.decode_notes(data)
+                notes, has_references, unavailable = tasks.decode_notes(data)
+                result.accumulator.add_unavailable({metric(name): text for name, text in unavailable.items()})
                 result.notes.append(notes)
                 result.accumulator.has_references |= has_references
             elif kind == "twice":

@@ -21,7 +21,7 @@ from lagging.scoring.plan import Plan
 from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Scores
 from lagging.scoring.spark import tasks
-from lagging.scoring.spark.batches import Counts, Task
+from lagging.scoring.spark.batches import Counts, FirstRows, Task
 from lagging.scoring.spark.frames import PassResult, SegmentFrame, SparkOptions, ddl
 from lagging.scoring.spark.tasks import FAULTS
 
@@ -126,7 +126,7 @@ def score_frame(
     options: ReadOptions,
     spark_options: SparkOptions,
     *,
-    first: Run | None = None,
+    first: FirstRows | None = None,
     counts: Mapping[str, Counts] | None = None,
     on_first: Callable[[Run], None] | None = None,
 ) -> Scored:
@@ -137,17 +137,17 @@ def score_frame(
         plan: what to score.
         options: how to read the rows.
         spark_options: what to do with faults, and how to make intervals.
-        first: the first segments, where they were read already; else the first rows of the DataFrame are taken.
+        first: the first rows, where they were read already; else those of the DataFrame are taken.
         counts: by file, what had been done to a log before it was written.
-        on_first: called with the first segments, which decide unit, level and default metrics.
+        on_first: called with the segments of the first rows.
     """
     optional("pyspark", "spark")
     check_options(options)
     with explain_errors():
         frame = SegmentFrame(df, plan, options)
-        first = frame.first_run() if first is None else first
+        first = frame.first_rows() if first is None else first
         if first is not None and on_first is not None:
-            on_first(first)
+            on_first(first.run)
         task = frame.make_task(first, spark_options, counts or {})
         frame.narrow(task.plan)
         result = frame.run(task)
@@ -156,9 +156,9 @@ def score_frame(
     if result.faults and spark_options.on_error == "fail":
         raise DataError(result.faults)
     if first is not None:
-        result.accumulator.system = first.name
-    result.accumulator.add_notes(_order_notes(result.notes, () if first is None else first.notes))
-    return _collect(frame, task, result, "" if first is None else first.origin.description)
+        result.accumulator.system = first.run.name
+    result.accumulator.add_notes(_order_notes(result.notes, () if first is None else first.run.notes))
+    return _collect(frame, task, result, "" if first is None else first.run.origin.description)
 
 
 def check_options(options: ReadOptions) -> None:

@@ -7,7 +7,7 @@ Partitions return rows of kind, key and data, so that one shuffle carries all of
     ids      bucket             hashes of ids, 8 bytes each
     faults   –                  the faults of a partition: the first thousand of each kind, and the number of all
     repeated –                  the same, of ids that occur before in a batch
-    notes    –                  its notes, and whether it has references
+    notes    –                  its notes, whether it has references, and why metrics cannot be computed on it
     error    –                  the message of an error in the request
 
 After the shuffle there are no `tally` and `ids`, but
@@ -108,7 +108,8 @@ def tally_partition(task: Task, batches: Batches) -> Iterator[pyarrow.RecordBatc
     for kind, collected in (("faults", faults), ("repeated", repeated)):
         if collected:
             answers.append((kind, "", _encode((collected.kept, collected.counts))))
-    answers.append(("notes", "", _encode((accumulator.all_notes(), accumulator.has_references))))
+    unavailable = {repr(m): text for m, text in accumulator.unavailable.items()}
+    answers.append(("notes", "", _encode((accumulator.all_notes(), accumulator.has_references, unavailable))))
     yield _batch(ROWS, answers)
     if task.buckets and hashes:
         yield _batch(ROWS, [("ids", str(bucket), part.tobytes()) for bucket, part in _divide(hashes, task.buckets)])
@@ -159,9 +160,9 @@ def decode_score(data: bytes) -> tuple[Tally, Interval | None]:
     return Tally.from_bytes(tally), interval
 
 
-def decode_notes(data: bytes) -> tuple[list[Note], bool]:
-    """The notes of a partition, and whether it has references."""
-    return msgspec.msgpack.decode(data, type=tuple[list[Note], bool])
+def decode_notes(data: bytes) -> tuple[list[Note], bool, dict[str, str]]:
+    """The notes of a partition, whether it has references, and why metrics cannot be computed on it."""
+    return msgspec.msgpack.decode(data, type=tuple[list[Note], bool, dict[str, str]])
 
 
 def decode_faults(data: bytes) -> tuple[list[Fault], dict[str, int]]:

@@ -40,6 +40,22 @@ def test_a_folder_shows_its_logs_one_by_one(run, tmp_path):
     assert [line.split()[0] for line in lines[1:3]] == ["a", "b"]
 
 
+def test_logs_of_one_name_are_told_apart_by_their_folders(run, tmp_path):
+    for folder in ("step_0.1", "step_0.2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "updates.jsonl").write_bytes(LIVE.read_bytes())
+    done = run("watch", tmp_path / "step_0.1", tmp_path / "step_0.2", CAPTIONS)
+    assert [line.split()[0] for line in done.out.splitlines()[1:4]] == ["0.1", "0.2", "captions"]
+    assert "0.2: 6 utterances" in done.out
+
+
+def test_lines_of_another_dialect_are_not_read(run, tmp_path):
+    other = '{"emission_time": 2.2, "text": " And", "is_final": false}\n'
+    (tmp_path / "a.jsonl").write_text(LIVE.read_text() + other)
+    done = run("watch", tmp_path / "a.jsonl")
+    assert "a: 6 utterances, 1 line not read" in done.out
+
+
 def test_what_is_no_stream_is_refused(run, tmp_path):
     (tmp_path / "a.txt").write_text("no stream\n")
     done = run("watch", tmp_path / "a.txt")

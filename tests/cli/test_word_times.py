@@ -121,3 +121,39 @@ def test_inspect_shows_each_words_own_source_word(run, talk) -> None:
     rows = [line.split()[:4] for line in outcome.out.splitlines() if line and line[0] in "123"]
     assert rows == [["1", "hello", "hello", "0.25"], ["2", "there,", "there,", "0.75"], ["3", "Ann", "Ann", "0.50"]]
     assert "WordLag 0.500" in outcome.out
+
+
+WHISPER = "1000.0 0 900  hello\n2000.0 900 1900  there,\n2500.0 1900 2400  Ann\n"
+
+
+def test_one_reference_line_for_one_recording_is_not_cut(run, talk) -> None:
+    Path("talk.txt").write_text(WHISPER)
+    Path("ref.txt").write_text("hello there Ann\n")
+    words = ["--word-times", "gold.tsv", "--reference", "ref.txt"]
+    found = scores(run("score", "talk.txt", *words, "-m", "WER,WordLag,DAL", "-f", "json"))
+    assert found["talk WordLag"]["score"] == LAGS
+    assert found["talk WER"]["score"] == pytest.approx(100 / 3)
+    assert "|seg:none|" in found["talk DAL"]["signature"]
+    found = scores(run("score", "talk.txt", "--reference", "ref.txt", "-f", "json"))
+    assert [name.split()[1] for name in found] == ["AP", "AL", "LAAL", "DAL", "BLEU"]
+    found = scores(run("score", "talk.txt", "--reference", "ref.txt", "--aligner", "soft", "-m", "WER", "-f", "json"))
+    assert "|seg:soft|" in found["talk WER"]["signature"]
+    outcome = run("resegment", "talk.txt", "--reference", "ref.txt", "-o", "cut.jsonl")
+    assert outcome.code == 2
+    assert "talk.txt is not one recording that has several references" in outcome.err
+
+
+def test_references_of_segments_do_not_go_with_word_times(run, talk) -> None:
+    Path("talk.txt").write_text(WHISPER)
+    Path("ref.txt").write_text("hello\nthere Ann\n")
+    outcome = run("score", "talk.txt", "--word-times", "gold.tsv", "--reference", "ref.txt")
+    assert outcome.code == 2
+    assert "--word-times are those of whole recordings, and these are 2 lines for 1" in outcome.err
+
+
+def test_word_times_in_milliseconds_are_doubted(run, talk) -> None:
+    Path("talk.txt").write_text(WHISPER)
+    Path("ms.tsv").write_text("500\t750\thello\n750\t1250\tthere,\n1500\t2000\tAnn\n")
+    outcome = run("score", "talk.txt", "--word-times", "ms.tsv", "-m", "WordLag", "-q")
+    assert "talk: WORD TIMES DO NOT FIT: 1 segment (0): most words begin after everything was written" in outcome.err
+    assert "DO NOT FIT" not in run("score", "talk.txt", "--word-times", "gold.tsv", "-m", "WordLag").err

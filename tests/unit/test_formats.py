@@ -384,6 +384,15 @@ def test_a_directory_without_a_log(tmp_path):
         read(tmp_path)
 
 
+def test_a_directory_of_recordings_names_the_glob(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("1500.0 0 1200  good\n2600.0 1200 2400  morning\n")
+    with pytest.raises(UsageError, match=r"several logs \(a\.txt, b\.txt\); name the file, or quote a glob") as error:
+        read(tmp_path)
+    glob = str(error.value).split("'")[1]
+    assert read(glob).document.tolist() == ["a", "b"]
+
+
 def test_a_glob(log):
     log(dump(text_line(2)), "b.log")
     path = log(dump(text_line(0), text_line(1)), "a.log")

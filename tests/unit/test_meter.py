@@ -414,6 +414,21 @@ def test_bad_arguments_are_refused(options, message):
         Meter(**options)
 
 
+@pytest.mark.parametrize(
+    ("call", "value", "message"),
+    [
+        ("wrote", 3, "a text is a str, and not 3"),
+        ("shows", None, "a text is a str, and not None"),
+        ("heard", "x", "audio is a number of ms, and not 'x'"),
+    ],
+)
+def test_values_of_the_wrong_type_are_refused_and_leave_no_trace(call, value, message, tmp_path):
+    meter = lagging.Meter("m", log=tmp_path / "m.stream.jsonl")
+    with pytest.raises(lagging.UsageError, match=message):
+        getattr(meter, call)(value)
+    assert meter.snapshot()["log"]["lines"] == 0
+
+
 def test_an_utterance_that_has_ended_takes_no_more():
     utterance = Meter().utterance("u")
     utterance.ended()

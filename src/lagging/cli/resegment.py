@@ -70,7 +70,8 @@ def command(
     messages.announce(run)
     if cutting.gives_references(run):
         raise UsageError(
-            f"{path} is not one recording, and nothing says where its segments lie: there is nothing to cut\n"
+            f"{path} is not one recording that has several references, and nothing says where its segments lie: "
+            "there is nothing to cut\n"
             "  fix: give --segmentation FILE, or `lagging score LOG --reference FILE` to judge the rows as they are."
         )
     result = cutting.cut(run, options.strip)

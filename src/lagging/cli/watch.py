@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lagging.cli.messages import Messages, emit, has_colour, terminal_width
 from lagging.cli.options import message_options
 from lagging.errors import UsageError
+
+if TYPE_CHECKING:
+    from lagging.meter.growing import GrowingLog
 
 __all__ = ["command"]
 
@@ -45,6 +51,7 @@ def command(logs: tuple[str, ...], every: float | None, once: bool, messages: Me
         for path in logs:
             for file in find_logs(path):
                 known.setdefault(file, GrowingLog(file)).read()
+        _tell_apart(known.values())
         shown = [log for log in known.values() if log.recordings or log.measured.counts]
         silent = [log for log in known.values() if log.unread and log not in shown]
         if silent and not shown:
@@ -61,3 +68,14 @@ def command(logs: tuple[str, ...], every: float | None, once: bool, messages: Me
         if once:
             return
         time.sleep(1.0 if every is None else every)
+
+
+def _tell_apart(logs: Collection[GrowingLog]) -> None:
+    """Name logs whose files have the same name by what differs in their paths."""
+    from lagging.cli.systems import name_settings
+
+    names = Counter(log.name for log in logs)
+    for name in [name for name, count in names.items() if count > 1]:
+        alike = [log for log in logs if log.name == name]
+        for log, label in zip(alike, name_settings([str(log.path) for log in alike]), strict=True):
+            log.label = label

@@ -329,6 +329,8 @@ def _in_directory(directory: Path) -> Source:
         logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
     if len(logs) != 1:
         what = f"several logs ({', '.join(f.name for f in logs[:5])})" if logs else "no instances.log"
-        hint = "" if logs else "; nothing else in it is recognised as a log"
+        hint = "; nothing else in it is recognised as a log"
+        if logs:
+            hint = f", or quote a glob if they are recordings of one system: '{directory / ('*' + logs[0].suffix)}'"
         raise UsageError(f"{directory} holds {what}; name the file{hint}")
     return Source(str(logs[0]), logs[0])

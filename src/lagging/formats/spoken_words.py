@@ -79,6 +79,7 @@ def with_word_times(
     for row, place, kind, detail in spoken.wrong_times(_lengths(run)):
         word = (rows[row] or ())[place]
         report.faults.add(Fault(kind, detail, word.path or None, word.line, run.id.item(row)))
+    notes += _doubts(run, spoken)
     run = replace(run, spoken=spoken)
     if alignment is not None:
         run, more = _align(run, alignment, aligned_with, report.faults)
@@ -92,6 +93,19 @@ def _lengths(run: Run) -> Floats:
     """How long the recordings are; NaN for a stream that does not say it, since its last time may be earlier."""
     known = run.origin.format != "stream" or "x" in dict(run.given)
     return run.source_length if known else np.full(len(run), np.nan)
+
+
+def _doubts(run: Run, spoken: Spoken) -> list[Note]:
+    """A note on rows of which most source words begin after all was written."""
+    late = []
+    for row in range(len(run)):
+        start, delays = spoken.start[row], run.delays[row]
+        if len(delays) and np.count_nonzero(start > delays[-1]) * 2 > len(start):
+            late.append(run.id.item(row))
+    if not late:
+        return []
+    text = "most words begin after everything was written: are their times in ms, or those of another recording?"
+    return [Note("WORD TIMES DO NOT FIT", text, len(late), tuple(late[:5]))]
 
 
 def _ms(seconds: float) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lagging.data.run import Run
 from lagging.data.strip import strip
-from lagging.errors import DataError, Fault, Faults, UsageError
+from lagging.errors import DataError, Fault, Faults, UsageError, counted
 from lagging.formats import ReadOptions, scan_log
 from lagging.formats.spoken_words import check_alignment
 from lagging.longform.recordings import is_one_recording
@@ -91,7 +91,11 @@ class Cutting:
                 raise DataError(Faults(kept=faults, counts={faults[0].kind: len(faults)}))
             return Cut(strip(run, kinds), [])
         if run.spoken is not None:
-            raise UsageError("--word-times are those of whole recordings; leave --segmentation and --aligner out")
+            lines = "" if self.segmentation else f", and these are {counted(len(self.segments), 'line')} for {len(run)}"
+            raise UsageError(
+                f"--word-times are those of whole recordings{lines}\n"
+                "  fix: leave --segmentation and --aligner out, and give --reference a line for each recording."
+            )
         stream = strip(run, kinds)
         result = cut(stream, self.segments, aligner=self.aligner, clocks=clocks, subset=self.subset)
         return replace(result, run=strip(result.run, kinds))
@@ -100,7 +104,10 @@ class Cutting:
         """Whether the rows of a log take the references as they are, because no file says where recordings are cut."""
         if self.segmentation is not None or self.source is not None:
             return False
-        return not is_one_recording(run) or 1 < len(run) == len(self.segments)
+        if not is_one_recording(run):
+            return True
+        as_many = len(run) == len(self.segments)
+        return as_many and (len(run) > 1 or self.aligner is None)  # one line for one recording: nothing is to be cut
 
     def with_aligner(self, aligner: str) -> Cutting:
         """The same with an aligner, unless one was named."""

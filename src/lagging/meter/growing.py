@@ -53,15 +53,18 @@ class GrowingLog:
         path: the file.
         measured: the Measures of the recordings that ended.
         recordings: those that have not ended.
-        unread: how many lines are no updates.
+        label: the name of the system; that of the file if there is none.
+        unread: how many lines are no updates, or of another dialect than the first.
         course: the lags of the last words of recordings that ended, in ms.
     """
 
     path: Path
+    label: str = ""
     measured: Measures = field(default_factory=Measures)
     recordings: dict[str | None, Utterance] = field(default_factory=dict)
     unread: int = 0
     course: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _dialect: str | None = None
     _offset: int = 0
     _rest: bytes = b""
     _ended: list[Finished] = field(default_factory=list)
@@ -70,14 +73,14 @@ class GrowingLog:
     @property
     def name(self) -> str:
         """The name of the system."""
-        return self.path.name.removesuffix(self.path.suffix).removesuffix(".stream")
+        return self.label or self.path.name.removesuffix(self.path.suffix).removesuffix(".stream")
 
     def read(self) -> bool:
         """Read what is new. Returns whether there was anything."""
         before = self._offset
         with self.path.open("rb") as file:
             if file.seek(0, 2) < self._offset:  # it was begun anew
-                self.__init__(self.path)  # type: ignore[misc]
+                self.__init__(self.path, self.label)  # type: ignore[misc]
             file.seek(self._offset)
             while block := file.read(BLOCK):
                 self._offset += len(block)
@@ -91,10 +94,11 @@ class GrowingLog:
     def _take(self, raw: bytes) -> None:
         if not raw.strip():
             return
-        event = _event(raw)
-        if event is None:
+        dialect, event = _event(raw)
+        if event is None or dialect != (self._dialect or dialect):
             self.unread += 1
             return
+        self._dialect = dialect
         name = event.recording
         if name not in self.recordings:
             self.recordings[name] = Utterance(name or self.name, None, lambda: 0.0, None, self._end)
@@ -145,14 +149,15 @@ def _lags(finished: Finished) -> Floats:
     return np.asarray(lags(finished.delays, source_length=finished.source_length))
 
 
-def _event(raw: bytes) -> Event | None:
-    """The update of a line; None if it is none."""
+def _event(raw: bytes) -> tuple[str | None, Event | None]:
+    """The dialect and the update of a line; None if it is none."""
     if raw.lstrip().startswith(b"{"):
         record, faults = explain(raw, READERS)
         dialect = None if record is None or faults else dialect_of(record)
         event = None if record is None or dialect is None else read_event(0, record, dialect)
-        return None if isinstance(event, Fault) else event
+        return dialect, None if isinstance(event, Fault) else event
     spoken = read_spoken(0, raw.decode("utf-8", "replace").rstrip("\r"))
     if spoken is None:
-        return None
-    return Event(0, round(spoken.numbers[0] * (1 if spoken.whole else 1000), DIGITS), None, spoken.text)
+        return None, None
+    time = round(spoken.numbers[0] * (1 if spoken.whole else 1000), DIGITS)
+    return "whisper_streaming", Event(0, time, None, spoken.text)

@@ -110,8 +110,11 @@ class Utterance:
             raise UsageError("heard(ms) takes how much more was heard, or heard(total=ms) how much there is by now")
         with self._lock:
             self._check_open()
-            heard = self._heard + ms if total is None and ms is not None else total
-            if heard is None or not self._heard <= heard < LATEST:
+            try:
+                heard = float(total) if ms is None and total is not None else self._heard + ms  # type: ignore[operator]
+            except (TypeError, ValueError):
+                raise UsageError(f"audio is a number of ms, and not {total if ms is None else ms!r}") from None
+            if not self._heard <= heard < LATEST:
                 raise UsageError(f"audio cannot go from {self._heard:g} to {heard:g} ms")
             if self._start is None:  # the audio that is there was spoken before
                 self._start = self._clock() - heard / 1000
@@ -181,6 +184,8 @@ class Utterance:
         }
 
     def _update(self, text: str, replaces: bool, final: bool) -> None:
+        if not isinstance(text, str):
+            raise UsageError(f"a text is a str, and not {text!r}")
         if not text.isascii():
             text = _without_surrogates(text)
         with self._lock:

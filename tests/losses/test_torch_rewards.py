@@ -80,7 +80,9 @@ def test_rewards_that_make_no_sense():
 # ---- one sequence of reads and writes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", [wait_k(1), wait_k(3, catchup="paper"), offline(), segmentwise(3)], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy", [wait_k(1), wait_k(3, catchup="paper"), offline(), segmentwise(3)], ids=lambda policy: policy.name
+)
 @pytest.mark.parametrize("every", [False, True])
 def test_what_is_interleaved_has_the_delays_of_its_policy(policy, every):
     for x, y in ((5, 5), (3, 7), (6, 2), (1, 1)):

@@ -38,7 +38,7 @@ from lagging.cli.systems import (
 )
 from lagging.comparison import Comparison, compare
 from lagging.comparison.comparison import find_metric
-from lagging.comparison.degeneracy import audit, audit_plan
+from lagging.comparison.degeneracy import judge, verdict_plan
 from lagging.comparison.gates import check_names, failed, gate, worse
 from lagging.comparison.published import read_scores
 from lagging.data.units import Amount
@@ -147,7 +147,7 @@ def command(
         with progress_bar(name or path, path, messages) as progress:
             log = Log(path, options, name, cutting, progress, quarantine.add)
             accumulator, *more = log.score(
-                plan, lambda first: audit_plan(first, named_convention(convention)), on_first=messages.announce
+                plan, lambda first: verdict_plan(first, named_convention(convention)), on_first=messages.announce
             )
         results.append(accumulator.scores(accumulator.system))
         audited.append(more[0].scores() if more else None)
@@ -172,7 +172,7 @@ def command(
         for name, amount in margin_amounts.items()
     }
     sentences = _summarise(comparison, margin_values)
-    verdicts = [audit(scores, result.system) for scores, result in zip(audited, results, strict=True) if scores]
+    verdicts = [judge(scores, result.system) for scores, result in zip(audited, results, strict=True) if scores]
     sentences += [
         f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict)
         for verdict in verdicts

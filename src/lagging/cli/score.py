@@ -41,7 +41,7 @@ from lagging.cli.systems import (
     parse_systems,
     refuse_overwrite,
 )
-from lagging.comparison.degeneracy import audit, audit_plan
+from lagging.comparison.degeneracy import judge, verdict_plan
 from lagging.comparison.gates import check_names, failed, gate
 from lagging.comparison.regimes import REGIMES, Verdict, apply_regime
 from lagging.data.run import Run
@@ -286,7 +286,7 @@ def _score_logs(
                     log = Log(paths, request.options, name, request.cutting, progress, quarantine.add, columns, aliases)
                     scored, *more = log.score(
                         plan,
-                        lambda first: audit_plan(first, request.convention) if audited else None,
+                        lambda first: verdict_plan(first, request.convention) if audited else None,
                         lambda first: None if messages.quiet else _peer_plan(plan, first),
                         jobs=jobs,
                         on_first=messages.announce,
@@ -334,7 +334,7 @@ def _audit_lines(results: Sequence[_Result], messages: Messages) -> list[str]:
     lines = []
     for result in results:
         if result.audited is not None:
-            verdict = audit(result.audited, result.groups[0].system)
+            verdict = judge(result.audited, result.groups[0].system)
             lines.append(f"{verdict} ({verdict.numbers})" if messages.verbose else str(verdict))
     return lines
 

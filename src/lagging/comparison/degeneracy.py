@@ -18,7 +18,7 @@ from lagging.metrics.conventions import Convention
 from lagging.scoring.plan import Plan
 from lagging.scoring.scores import Score, Scores
 
-__all__ = ["AUDIT_METRICS", "THRESHOLDS", "Audit", "Threshold", "audit", "audit_plan"]
+__all__ = ["THRESHOLDS", "VERDICT_METRICS", "Threshold", "Verdict", "judge", "verdict_plan"]
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ THRESHOLDS = (
     Threshold("SWF", 50.0, 10.0, "{:.0f} % of the words are written before their source has ended"),
 )
 """By which a system is judged; the worst of them counts."""
-AUDIT_METRICS = tuple(threshold.metric for threshold in THRESHOLDS)
+VERDICT_METRICS = tuple(threshold.metric for threshold in THRESHOLDS)
 """The metrics that the verdict is made of."""
 
 
 @dataclass(frozen=True)
-class Audit:
+class Verdict:
     """The verdict on a system.
 
     Attributes:
@@ -82,13 +82,13 @@ class Audit:
         return ", ".join(f"{name} {value:.3g}" for name, value in self.values.items() if not math.isnan(value))
 
 
-def audit_plan(first: Run, convention: str | Convention = "paper") -> Plan | None:
+def verdict_plan(first: Run, convention: str | Convention = "paper") -> Plan | None:
     """A Plan for the scores that a verdict is made of; None for a log without delays."""
-    return None if first.unit == "none" else Plan.make(AUDIT_METRICS, convention, keep="sums")
+    return None if first.unit == "none" else Plan.make(VERDICT_METRICS, convention, keep="sums")
 
 
-def audit(scores: Scores | Mapping[str, Score], system: str = "") -> Audit:
-    """Judge a system by its scores of `AUDIT_METRICS`.
+def judge(scores: Scores | Mapping[str, Score], system: str = "") -> Verdict:
+    """Judge a system by its scores of `VERDICT_METRICS`.
 
     Args:
         scores: the scores, by metric.
@@ -97,7 +97,7 @@ def audit(scores: Scores | Mapping[str, Score], system: str = "") -> Audit:
     Example:
         >>> import lagging
         >>> run = lagging.Run.from_delays([[4, 4, 4, 4, 5], [5, 5, 5, 5, 5]], source_length=[5, 5], name="new")
-        >>> print(audit(lagging.score(run, AUDIT_METRICS)))
+        >>> print(judge(lagging.score(run, VERDICT_METRICS)))
         new: suspicious: 50 % of the segments are written after their source has ended; 40 % of the words are written \
 before their source has ended
     """
@@ -117,5 +117,5 @@ before their source has ended
         reasons = [reason for word, reason in judged if word == verdict]
         if reasons:
             others = [reason for word, reason in judged if word == "suspicious" and verdict == "degenerate"]
-            return Audit(name, verdict, (*reasons, *others), values)
-    return Audit(name, "sound", (), values)
+            return Verdict(name, verdict, (*reasons, *others), values)
+    return Verdict(name, "sound", (), values)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import lagging
-from lagging.comparison.degeneracy import AUDIT_METRICS, THRESHOLDS, audit
+from lagging.comparison.degeneracy import THRESHOLDS, VERDICT_METRICS, judge
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS, ids=lambda threshold: threshold.metric)
@@ -19,23 +19,23 @@ def test_a_threshold_divides_at_its_values(threshold) -> None:
     assert threshold.verdict(math.nan) == "sound"
 
 
-def judge(policy: str) -> str:
+def verdict_on(policy: str) -> str:
     lengths = [8, 9, 12, 10, 12]
     run = lagging.policies.policy(policy).run(source_lengths=lengths, target_lengths=lengths)
-    return audit(lagging.score(run, AUDIT_METRICS)).verdict
+    return judge(lagging.score(run, VERDICT_METRICS)).verdict
 
 
 def test_policies_are_what_they_are() -> None:
-    assert [judge(name) for name in ("wait-3", "antagonist-5", "offline")] == ["sound", "suspicious", "degenerate"]
+    assert [verdict_on(name) for name in ("wait-3", "antagonist-5", "offline")] == ["sound", "suspicious", "degenerate"]
 
 
 def test_a_whole_talk_is_judged_by_hidden_lag_alone() -> None:
     run = lagging.Run.from_delays([[6, 6, 6]], source_length=[5], name="talk", seg="timed")
-    assert audit(lagging.score(run, AUDIT_METRICS)).verdict == "sound"
+    assert judge(lagging.score(run, VERDICT_METRICS)).verdict == "sound"
 
 
 def test_the_numbers_are_there() -> None:
     run = lagging.Run.from_delays([[5, 5, 5, 5, 5]], source_length=[5], name="late")
-    verdict = audit(lagging.score(run, AUDIT_METRICS))
+    verdict = judge(lagging.score(run, VERDICT_METRICS))
     assert verdict.numbers == "HiddenShare 0, Offline 1, SWF 0"
     assert str(verdict).startswith("late: degenerate: 100 % of the segments are written after their source has ended; ")

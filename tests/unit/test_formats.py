@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 import lagging
 from lagging.errors import DataError, UsageError
-from lagging.formats import jsonl, read, scan, source, validate, write
+from lagging.formats import ReadKeywords, ReadOptions, jsonl, read, scan, source, validate, write
 from lagging.scoring.plan import default_metrics
 
 WAIT_3 = [3, 4, 5, 6, 6, 6]
@@ -989,3 +990,22 @@ def test_sentences_that_an_agent_failed_on_are_told(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     notes = [str(note) for note in lagging.read(path).notes if note.kind == "failed"]
     assert notes == ["failed: 2 segments (1, 2): the agent raised; nothing of it counts"]
+
+
+# ---- options ----------------------------------------------------------------------------------------------------
+
+
+def test_every_read_option_is_a_keyword_of_the_functions_that_read():
+    fields = {field.name for field in dataclasses.fields(ReadOptions)} | {"spm_model"}
+    assert set(ReadKeywords.__annotations__) == fields - {"columns", "needs_length"}  # which nobody chooses for a log
+
+
+def test_an_option_that_does_not_exist(tmp_path):
+    for function in (read, scan, validate, lagging.merge, lagging.scoring.log.score_files):
+        with pytest.raises(TypeError, match="Did you mean level"):
+            function(tmp_path, levle="word")
+
+
+def test_one_name_stands_for_a_list_of_one():
+    options = ReadOptions.make(repair="clip", strip="eos", group_by="lang")
+    assert (options.repair, options.strip, options.group_by) == (("clip",), ("eos",), ("lang",))

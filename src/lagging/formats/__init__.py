@@ -7,14 +7,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from lagging.data.files import write_whole
 from lagging.data.run import Run
 from lagging.errors import Fault
 from lagging.formats.jsonl_writer import contradict_config
-from lagging.formats.options import ReadOptions
+from lagging.formats.options import ReadKeywords, ReadOptions
 from lagging.formats.reader import Paths, Validation, read_parts, scan_log, system_name, validate_log
 from lagging.formats.registry import FORMATS, Format, format_for, format_named, outside_formats
 from lagging.formats.report import ReadReport
@@ -24,6 +26,7 @@ __all__ = [
     "FORMATS",
     "Format",
     "Paths",
+    "ReadKeywords",
     "ReadOptions",
     "ReadReport",
     "Source",
@@ -45,24 +48,11 @@ __all__ = [
 def scan(
     paths: Paths,
     *,
-    format: str | None = None,
-    level: str | None = None,
-    unit: str | None = None,
-    unit_hint: str | None = None,
-    spm_model: str | Path | None = None,
-    repair: Iterable[str] = (),
-    strip: Iterable[str] = (),
-    columns: Iterable[str] | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
-    group_by: Iterable[str] = (),
-    column_map: Mapping[str, str] | None = None,
-    source_length: float | None = None,
-    time_unit: str | None = None,
     quarantine: Callable[[Fault], None] | None = None,
-    word_times: str | Path | None = None,
-    word_alignment: str | Path | None = None,
-    aligned_with: str = "hypothesis",
+    columns: Iterable[str] | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Iterator[Run]:
     r"""A log as a sequence of Runs: memory does not grow with the log, but by the names of its segments.
 
@@ -71,23 +61,14 @@ def scan(
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format: "simuleval", "omnisteval", "simulstream", "stream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv",
-            "parquet", "arrow" or "text"; recognised if not given, but for text.
-        level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
-        unit: "token" or "ms"; found out if not given.
-        unit_hint: the unit to take where the log leaves it to be guessed.
-        spm_model: the SentencePiece model whose pieces the delays count.
-        repair: names of repairs; `first` and `last` need the whole log, and give it as one Run.
-        strip: kinds of target tokens to leave out with their delays; see `lagging.strip`.
-        columns: columns wanted beyond those that a latency score needs ("elapsed", "source", "document", …); all if
-            not given.
         name: name of the system.
         progress: called with the number of bytes read since the last call.
-        group_by: names of the columns that segments are grouped by; their labels are in `Run.group`.
-        column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
         quarantine: called with every fault; rows with faults are then left out, and all others are read. Of several
             segments with one id the first counts; files that are unlike the first are left out.
-        word_times, word_alignment, aligned_with: as in `lagging.with_word_times`; the log is then one Run.
+        columns: columns to read beyond those that a latency score needs ("elapsed", "source", "document", …); all if
+            not given.
+        options: as in `read`. The repairs `first` and `last`, and `word_times`, need the whole log, and give it as one
+            Run.
 
     Yields:
         Runs, in the order of the log.
@@ -103,56 +84,33 @@ def scan(
         >>> [run.delays.tolist() for run in scan(log)]
         [[[4.0, 5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, 4.0, 5.0]]]
     """
-    options = ReadOptions(
-        format=format,
-        level=level,
-        unit=unit,
-        unit_hint=unit_hint,
-        spm_model=spm_model,
-        repair=tuple(repair),
-        strip=tuple(strip),
-        columns=None if columns is None else frozenset(columns),
-        column_map=column_map or {},
-        source_length=source_length,
-        time_unit=time_unit,
-        group_by=tuple(group_by),
-        word_times=word_times,
-        word_alignment=word_alignment,
-        aligned_with=aligned_with,
-    )
-    return scan_log(paths, options, name=name, progress=progress, quarantine=quarantine)
+    requested = replace(ReadOptions.make(**options), columns=None if columns is None else frozenset(columns))
+    return scan_log(paths, requested, name=name, progress=progress, quarantine=quarantine)
 
 
 def read(
     paths: Paths,
     *,
-    format: str | None = None,
-    level: str | None = None,
-    unit: str | None = None,
-    spm_model: str | Path | None = None,
-    repair: Iterable[str] = (),
-    strip: Iterable[str] = (),
     name: str | None = None,
-    column_map: Mapping[str, str] | None = None,
-    source_length: float | None = None,
-    time_unit: str | None = None,
-    word_times: str | Path | None = None,
-    word_alignment: str | Path | None = None,
-    aligned_with: str = "hypothesis",
+    **options: Unpack[ReadKeywords],
 ) -> Run:
     r"""A log as one Run.
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
+        name: name of the system; the name of the directory or file if not given.
         format: "simuleval", "omnisteval", "simulstream", "stream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv",
-            "parquet", "arrow" or "text"; recognised if not given, but for text.
-        level: what a target token is: "word", "char", "token", or "spm" with a model; found out if not given.
-        unit: "token" or "ms"; found out if not given.
+            "parquet", "arrow" or "text"; recognised if not given, except text.
+        level: what a target token is: "word", "char", "token", or "spm" with a model; detected if not given.
+        unit: "token" or "ms"; detected if not given.
+        unit_hint: the unit to take where the log leaves it to be guessed.
         spm_model: the SentencePiece model whose pieces the delays count.
         repair: names of repairs: "monotone", "clip", "first", "last", "torn".
         strip: kinds of target tokens to leave out with their delays: "eos", "tags", "punctuation"; see `lagging.strip`.
-        name: name of the system; the name of the directory or file if not given.
-        column_map: what the log calls a column of ours, such as {"delays": "emission_ms"}.
+        column_map: the name that the log has for a column of ours, such as {"delays": "emission_ms"}.
+        group_by: names of the columns that segments are grouped by; their labels are in `Run.group`.
+        source_length: length of the source of each recording of an event stream, in ms; its last time if not given.
+        time_unit: unit of the times of an event stream, "s" or "ms", where its dialect has both.
         word_times, word_alignment, aligned_with: as in `lagging.with_word_times`.
 
     Raises:
@@ -166,39 +124,15 @@ def read(
         >>> read(log)
         Run('wait-4', 1 segment, 5 tokens, token)
     """
-    options = ReadOptions(
-        format=format,
-        level=level,
-        unit=unit,
-        spm_model=spm_model,
-        repair=tuple(repair),
-        strip=tuple(strip),
-        column_map=column_map or {},
-        source_length=source_length,
-        time_unit=time_unit,
-        word_times=word_times,
-        word_alignment=word_alignment,
-        aligned_with=aligned_with,
-    )
-    return Run.concat(list(scan_log(paths, options, name=name)))
+    return Run.concat(list(scan_log(paths, ReadOptions.make(**options), name=name)))
 
 
-def validate(
-    paths: Paths,
-    *,
-    format: str | None = None,
-    level: str | None = None,
-    unit: str | None = None,
-    spm_model: str | Path | None = None,
-    column_map: Mapping[str, str] | None = None,
-    source_length: float | None = None,
-    time_unit: str | None = None,
-) -> Validation:
+def validate(paths: Paths, **options: Unpack[ReadKeywords]) -> Validation:
     r"""Everything that is wrong with a log, and everything that a reader of its scores must know.
 
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
-        format, level, unit, spm_model, column_map: as in `read`.
+        options: as in `read`.
 
     Example:
         >>> import tempfile, pathlib
@@ -209,10 +143,7 @@ def validate(
         :1: segment 0, token 2: delays decrease: 4 → 3
         :2: token 2: a delay is not a number: "2"
     """
-    return validate_log(
-        paths,
-        ReadOptions(format=format, level=level, unit=unit, spm_model=spm_model, column_map=column_map or {}),
-    )
+    return validate_log(paths, ReadOptions.make(**options))
 
 
 def write(run: Run, path: str | Path, *, format: str | None = None) -> list[str]:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from lagging.data.strip import renoted
 from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, Faults, Note, counted
 from lagging.formats import Paths, read_parts
-from lagging.formats.options import ReadOptions
+from lagging.formats.options import ReadKeywords, ReadOptions
 
 __all__ = ["merge", "merge_logs"]
 
@@ -29,24 +29,16 @@ CONTENT = ("delays", "source_length", *LISTS, *NUMBERS, *TEXTS)
 def merge(
     paths: Paths,
     *,
-    format: str | None = None,
-    level: str | None = None,
-    unit: str | None = None,
-    spm_model: str | Path | None = None,
-    repair: Iterable[str] = (),
-    strip: Iterable[str] = (),
     name: str | None = None,
-    column_map: Mapping[str, str] | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Run:
     r"""Several logs of one system as one Run: a segment that occurs again with the same content is kept once.
 
     Args:
         paths: files, directories with an `instances.log`, globs.
-        format, level, unit, spm_model, strip: as in `lagging.read`.
-        repair: as in `lagging.read`; "first" or "last" decides between lines that differ, "torn" leaves out a last
-            line that breaks off.
         name: name of the system; that of the first log if not given.
-        column_map: as in `lagging.read`.
+        options: as in `lagging.read`. Of `repair`, "first" or "last" decides between lines that differ, and "torn"
+            leaves out a last line that breaks off.
 
     Returns:
         The Run: in the order of the ids if they are whole numbers, else in the order of their first appearance.
@@ -66,16 +58,7 @@ def merge(
         >>> print(run.notes[0])
         duplicate: 1 segment (1): the same line again: kept once
     """
-    options = ReadOptions(
-        format=format,
-        level=level,
-        unit=unit,
-        spm_model=spm_model,
-        repair=tuple(repair),
-        strip=tuple(strip),
-        column_map=column_map or {},
-    )
-    return merge_logs(paths, options, name=name)
+    return merge_logs(paths, ReadOptions.make(**options), name=name)
 
 
 def merge_logs(paths: Paths, options: ReadOptions, *, name: str | None = None) -> Run:

@@ -3,18 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack
 
 from lagging.data.checks import FAR, check_repairs
 from lagging.data.spoken import ALIGNED
 from lagging.data.strip import check_kinds
 from lagging.data.tokens import check_units, resolve_level
-from lagging.errors import UsageError
+from lagging.errors import UsageError, did_you_mean
 from lagging.formats.tables import check_names
 
-__all__ = ["ReadOptions"]
+__all__ = ["ReadKeywords", "ReadOptions"]
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The read options as keywords of the functions that read; `ReadOptions` says what each of them is."""
+
+    format: str | None
+    level: str | None
+    unit: str | None
+    unit_hint: str | None
+    repair: Iterable[str]
+    strip: Iterable[str]
+    column_map: Mapping[str, str] | None
+    group_by: str | Iterable[str]
+    word_times: str | Path | None
+    word_alignment: str | Path | None
+    aligned_with: str
+    source_length: float | None
+    time_unit: str | None
+    spm_model: str | Path | None
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,29 @@ class ReadOptions:
     time_unit: str | None = None
     needs_length: bool = True
     spm_model: InitVar[str | Path | None] = None
+
+    @classmethod
+    def make(cls, **keywords: Unpack[ReadKeywords]) -> Self:
+        """Make options of the keywords of a function that reads; one name stands for a list of one.
+
+        Raises:
+            TypeError: there is no such option.
+
+        Example:
+            >>> ReadOptions.make(repair="clip", group_by=["lang"]).repair
+            ('clip',)
+            >>> ReadOptions.make(levle="word")
+            Traceback (most recent call last):
+            TypeError: there is no read option 'levle'. Did you mean level?
+        """
+        values: dict[str, Any] = dict(keywords)
+        for name in values:
+            if name not in ReadKeywords.__annotations__:
+                raise TypeError(f"there is no read option {name!r}.{did_you_mean(name, ReadKeywords.__annotations__)}")
+        for name in ("repair", "strip", "group_by"):
+            if isinstance(values.get(name), str):
+                values[name] = (values[name],)
+        return cls(**values)
 
     def __post_init__(self, spm_model: str | Path | None) -> None:
         """Check the options, and turn a SentencePiece model into its level."""

@@ -22,7 +22,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from lagging.data.strip import strip as strip_tokens
 from lagging.errors import DataError, Fault, UsageError, merge_notes
 from lagging.formats.arrow_arrays import as_texts, import_arrow
 from lagging.formats.ids import SeenIds
-from lagging.formats.options import ReadOptions
+from lagging.formats.options import ReadKeywords, ReadOptions
 from lagging.formats.parquet import from_batches
 from lagging.formats.quarantine import drop_faulty, reason_of
 from lagging.formats.report import ReadReport
@@ -118,13 +118,8 @@ def score_batch(
     metrics: Metrics = DEFAULT_METRICS,
     *,
     convention: str | Convention = "paper",
-    column_map: Mapping[str, str] | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    group_by: Sequence[str] = (),
-    repair: Sequence[str] = (),
-    strip: Sequence[str] = (),
     on_error: str = "fail",
+    **options: Unpack[ReadKeywords],
 ) -> pyarrow.RecordBatch:
     """Score the segments of a batch.
 
@@ -132,14 +127,10 @@ def score_batch(
         batch: a row per segment: `id`, `delays`, `source_length`, and whatever else the metrics need.
         metrics: names or Metric records.
         convention: as in `lagging.score`.
-        column_map: the name that the batch has for a column of ours, such as {"delays": "emission_ms"}.
-        unit: "token" or "ms", if neither a column nor the metadata of the schema have it.
-        level: what a target token is; detected from the predictions if not given.
-        group_by: columns to copy, as text.
-        repair: names of repairs, as in `lagging.read`.
-        strip: kinds of target tokens to leave out with their delays, as in `lagging.read`.
         on_error: "fail" raises every fault at once; "quarantine" gives rows with faults no scores, and writes into
             `fault` what is wrong with them.
+        options: as in `lagging.read`: `column_map`, `level`, `repair`, `strip`; `unit`, if neither a column nor the
+            metadata of the schema have it; `group_by`, the columns to copy, as text.
 
     Returns:
         As many rows as the batch has, in its order: `id` and the columns of `group_by` as text; a column per metric,
@@ -155,15 +146,8 @@ def score_batch(
         {'id': 'a', 'lang': 'de', 'AL': 2.2, 'DAL': 4.0, 'reasons': None, 'fault': None}
     """
     plan = Plan.make(metrics, convention, keep="values")
-    options = ReadOptions(
-        level=level,
-        unit=unit,
-        repair=tuple(repair),
-        strip=tuple(strip),
-        column_map=column_map or {},
-        group_by=tuple(group_by),
-    )
-    return score_rows(batch, *read_batch(batch, options, on_error), plan, options)
+    requested = ReadOptions.make(**options)
+    return score_rows(batch, *read_batch(batch, requested, on_error), plan, requested)
 
 
 def score_rows(
@@ -325,22 +309,18 @@ def tally_batch(
     metrics: Metrics = DEFAULT_METRICS,
     *,
     convention: str | Convention = "paper",
-    column_map: Mapping[str, str] | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    group_by: Sequence[str] = (),
-    repair: Sequence[str] = (),
-    strip: Sequence[str] = (),
     on_error: str = "fail",
     seed: int | None = SEED,
+    **options: Unpack[ReadKeywords],
 ) -> pyarrow.RecordBatch:
     """Add up the scores of a batch: a row per group and metric, for `merge_tallies`.
 
     Args:
-        batch, metrics, convention, column_map, unit, level, repair, strip: as in `score_batch`.
-        group_by: the columns to group by; a group is the segments that have the same in all of them.
+        batch, metrics, convention: as in `score_batch`.
         on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out.
         seed: of the intervals; None for none, which is quicker.
+        options: as in `score_batch`; `group_by` are the columns to group by: a group is the segments that have the
+            same in all of them.
 
     Returns:
         The columns of `group_by`, `metric`, `n`, and `tally`: a `lagging.scoring.tally.Tally` as bytes.
@@ -355,16 +335,9 @@ def tally_batch(
         >>> tally_batch(pa.RecordBatch.from_pydict(rows), ["AL"], unit="token").select(["metric", "n"]).to_pylist()
         [{'metric': 'AL', 'n': 2}]
     """
-    accumulator = Accumulator(Plan.make(metrics, convention, group_by=group_by, summary=True, seed=seed))
-    options = ReadOptions(
-        level=level,
-        unit=unit,
-        repair=tuple(repair),
-        strip=tuple(strip),
-        column_map=column_map or {},
-        group_by=tuple(group_by),
-    )
-    runs, _ = read_batch(batch, options, on_error)
+    requested = ReadOptions.make(**options)
+    accumulator = Accumulator(Plan.make(metrics, convention, group_by=requested.group_by, summary=True, seed=seed))
+    runs, _ = read_batch(batch, requested, on_error)
     for run in runs:
         accumulator.add(run)
     return _tallies_as_batch(accumulator.groups, accumulator.plan.group_by)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from lagging.data.run import TIMES, Run
 from lagging.errors import DataError, Fault, Note, UsageError
-from lagging.formats import ReadOptions, scan_log
+from lagging.formats import ReadKeywords, ReadOptions, scan_log
 from lagging.formats.reader import add_spoken_words
 from lagging.longform.cutting import Cutting
 from lagging.metrics import Metric
@@ -198,7 +198,7 @@ def score_files(
     jobs: int | None = None,
     name: str | None = None,
     columns: Iterable[Column] = (),
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> Scores:
     r"""Score a log without holding it in memory, on all cores where that pays, as `lagging score` does.
 
@@ -209,7 +209,7 @@ def score_files(
         jobs: the number of processes; 1 to read in order. The scores are the same.
         name: name of the system.
         columns: as in `lagging.score`.
-        options: as in `lagging.scan`: format, level, unit, repair, strip, …
+        options: as in `lagging.read`: format, level, unit, repair, strip, …
 
     Raises:
         DataError, UsageError, MetricError: as `lagging.scan` and `lagging.score`.
@@ -224,7 +224,7 @@ def score_files(
     """
     systems: list[str] = []
     given = Columns(columns)
-    log = Log(paths, ReadOptions(**options), name, columns=given)
+    log = Log(paths, ReadOptions.make(**options), name, columns=given)
     (accumulator,) = log.score(
         Plan.make(metrics, convention, external=given.every),
         jobs=jobs,

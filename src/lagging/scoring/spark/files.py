@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote
 
 from lagging.data.run import Run
@@ -25,11 +25,9 @@ from lagging.formats.schema import SETTINGS
 from lagging.formats.source import Source
 from lagging.formats.tables import COUNTS, match
 from lagging.metrics import Metric
-from lagging.metrics.conventions import Convention
 from lagging.scoring.plan import Plan
-from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.spark.batches import Counts, FirstRows
-from lagging.scoring.spark.frames import SparkOptions
+from lagging.scoring.spark.frames import SparkKeywords, SparkOptions, make_request
 from lagging.scoring.spark.scored import Scored, check_options, score_frame
 
 if TYPE_CHECKING:
@@ -78,19 +76,7 @@ def score_files(
     spark: SparkSession,
     paths: str | Sequence[str],
     metrics: Iterable[str | Metric] | None = None,
-    *,
-    group_by: str | Sequence[str] = (),
-    convention: str | Convention = "paper",
-    column_map: Mapping[str, str] | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    repair: Sequence[str] = (),
-    strip: Sequence[str] = (),
-    on_error: str = "fail",
-    seed: int | None = SEED,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    check_ids: bool = True,
+    **keywords: Unpack[SparkKeywords],
 ) -> Scored:
     """Score Parquet files.
 
@@ -101,20 +87,15 @@ def score_files(
         spark: the session.
         paths: files, directories or globs, as `spark.read.parquet` takes them.
         metrics: names or Metric records; the default metrics for the log if not given.
-        group_by, convention, column_map, unit, level, repair, strip, seed, confidence, resamples, check_ids: as in
-            `lagging.scoring.spark.score`.
-        on_error: "fail", or "quarantine", which also leaves out files on this machine that cannot be read, whole.
+        keywords: as in `lagging.scoring.spark.score`; `on_error="quarantine"` also leaves out, whole, files on this
+            machine that cannot be read.
 
     Raises:
         DataError: with file and row of every fault; with the file, if one on this machine cannot be read.
         UsageError: there are no such files.
         LaggingError: Spark cannot read files elsewhere; with the first line of its message.
     """
-    columns = (group_by,) if isinstance(group_by, str) else group_by
-    plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
-    options = ReadOptions(level=level, unit=unit, repair=tuple(repair), strip=tuple(strip), column_map=column_map or {})
-    spark_options = SparkOptions(on_error, confidence, resamples, check_ids)
-    return score_paths(spark, [paths] if isinstance(paths, str) else paths, plan, options, spark_options)
+    return score_paths(spark, [paths] if isinstance(paths, str) else paths, *make_request(metrics, keywords))
 
 
 def score_paths(

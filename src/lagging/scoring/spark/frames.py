@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, optional
-from lagging.formats.options import ReadOptions
+from lagging.formats.options import ReadKeywords, ReadOptions
 from lagging.formats.schema import OPTIONAL, SAMPLE, TELLING, is_requested
 from lagging.formats.source import Source
 from lagging.formats.tables import labels_of, match
-from lagging.metrics import metric
+from lagging.metrics import Metric, metric
+from lagging.metrics.conventions import Convention
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.arrow import PATH, read_batch
 from lagging.scoring.plan import DEFAULT_METRICS, Plan
-from lagging.scoring.poisson import RESAMPLES
+from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.spark import tasks
 from lagging.scoring.spark.batches import ADDED, Counts, FirstRows, Place, Task, repeated_id
 from lagging.scoring.spark.tasks import PLACES, ROWS
@@ -29,10 +30,21 @@ from lagging.stats import check_confidence
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PassResult", "SegmentFrame", "SparkOptions", "ddl"]
+__all__ = ["PassResult", "SegmentFrame", "SparkKeywords", "SparkOptions", "ddl", "make_request"]
 
 SPARK_TYPES = {"int64": "bigint"}
 """The types of Arrow that have another name in Spark."""
+
+
+class SparkKeywords(ReadKeywords, total=False):
+    """Keywords of the functions that score on Spark; `score` says what each of them is."""
+
+    convention: str | Convention
+    on_error: str
+    seed: int | None
+    confidence: float
+    resamples: int
+    check_ids: bool
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,24 @@ class SparkOptions:
         if self.on_error not in ("fail", "quarantine"):
             raise UsageError(f"on_error is 'fail' or 'quarantine', but got {self.on_error!r}")
         check_confidence(self.confidence, self.resamples)
+
+
+def make_request(
+    metrics: Iterable[str | Metric] | str | None, keywords: SparkKeywords
+) -> tuple[Plan, ReadOptions, SparkOptions]:
+    """What is scored, how rows are read, and how Spark does it, from the keywords of a function.
+
+    Example:
+        >>> plan, options, _ = make_request("AL", {"group_by": "lang", "unit": "ms"})
+        >>> plan.metrics, plan.group_by, options.unit
+        ((AL,), ('lang',), 'ms')
+    """
+    values: dict[str, Any] = dict(keywords)
+    running = {name: values.pop(name) for name in SparkOptions.__annotations__ if name in values}
+    convention, seed = values.pop("convention", "paper"), values.pop("seed", SEED)
+    options = ReadOptions.make(**values)
+    plan = Plan.make(metrics, convention, group_by=options.group_by, summary=True, seed=seed)
+    return plan, options, SparkOptions(**running)
 
 
 def _shuffle_partitions(df: DataFrame) -> int:

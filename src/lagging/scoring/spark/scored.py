@@ -7,22 +7,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lagging.data.run import Run
 from lagging.data.tokens import is_spm
 from lagging.errors import DataError, Fault, Note, UsageError, optional
 from lagging.formats.options import ReadOptions
 from lagging.metrics import Metric
-from lagging.metrics.conventions import Convention
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.arrow import scores_schema, total_row, totals_schema
 from lagging.scoring.plan import Plan
-from lagging.scoring.poisson import RESAMPLES, SEED
 from lagging.scoring.scores import Scores
 from lagging.scoring.spark import tasks
 from lagging.scoring.spark.batches import Counts, FirstRows, Task
-from lagging.scoring.spark.frames import PassResult, SegmentFrame, SparkOptions, ddl
+from lagging.scoring.spark.frames import (
+    PassResult,
+    SegmentFrame,
+    SparkKeywords,
+    SparkOptions,
+    ddl,
+    make_request,
+)
 from lagging.scoring.spark.tasks import FAULTS
 
 if TYPE_CHECKING:
@@ -67,19 +72,7 @@ class Scored:
 def score(
     df: DataFrame,
     metrics: Iterable[str | Metric] | None = None,
-    *,
-    group_by: str | Sequence[str] = (),
-    convention: str | Convention = "paper",
-    column_map: Mapping[str, str] | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    repair: Sequence[str] = (),
-    strip: Sequence[str] = (),
-    on_error: str = "fail",
-    seed: int | None = SEED,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    check_ids: bool = True,
+    **keywords: Unpack[SparkKeywords],
 ) -> Scored:
     """Score the segments of a DataFrame, where they are.
 
@@ -96,8 +89,7 @@ def score(
         unit: "token" or "ms"; if not given that of a column `unit`, or guessed from the first rows, as
             `Scored.description` then tells.
         level: what a target token is; detected from the predictions of the first rows if not given.
-        repair: names of repairs, as in `lagging.read`, without "first" and "last".
-        strip: kinds of target tokens to leave out with their delays, as in `lagging.read`.
+        repair, strip: as in `lagging.read`, without the repairs "first" and "last".
         on_error: "fail" raises every fault at once; "quarantine" leaves rows with faults out, and lists them in the
             table `quarantine`. Of several segments with one id the first counts, by file and row.
         seed: of the intervals; None for none.
@@ -114,10 +106,7 @@ def score(
     Example:
         `segments, totals = lagging.scoring.spark.score(spark.read.parquet("logs"), ["AL", "DAL"], group_by=["lang"])`
     """
-    columns = (group_by,) if isinstance(group_by, str) else group_by
-    plan = Plan.make(metrics, convention, group_by=columns, summary=True, seed=seed)
-    options = ReadOptions(level=level, unit=unit, repair=tuple(repair), strip=tuple(strip), column_map=column_map or {})
-    return score_frame(df, plan, options, SparkOptions(on_error, confidence, resamples, check_ids))
+    return score_frame(df, *make_request(metrics, keywords))
 
 
 def score_frame(

@@ -26,6 +26,18 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With the quick profile, tests that name a number of examples try no more than its own."""
+    if settings.get_current_profile_name() != "quick":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        if getattr(test, "is_hypothesis_test", False):
+            named = test._hypothesis_internal_use_settings
+            most = min(named.max_examples, settings().max_examples)
+            test._hypothesis_internal_use_settings = settings(named, max_examples=most)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     folder = os.environ.get("LAGGING_TEST_DATA")

@@ -3,8 +3,6 @@
 
 import itertools
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from lagging.cli import cli
 from lagging.formats.revisions import Stream
 from lagging.formats.subwords import find_joint, join
 from lagging.metrics.clocks import clock
-
-DATA = Path(os.environ.get("LAGGING_TEST_DATA", "nowhere")) / "streams"
 
 
 @pytest.fixture
@@ -469,17 +465,17 @@ def test_several_jobs_are_refused_in_a_sentence(log):
 
 
 @pytest.mark.data
-def test_a_real_whisper_stream():
-    run = lagging.read(DATA / "whisper_streaming" / "candidate.txt")
+def test_a_real_whisper_stream(data):
+    run = lagging.read(data / "streams" / "whisper_streaming" / "candidate.txt")
     assert run.prediction[0].startswith("Hello, this is Jiawei Zhou from Harvard University. I am")
     assert run.delays.tolist() == [[2600] * 3 + [4440] * 4 + [6280] * 8]
     assert (run.source_length.tolist(), run.erased.tolist()) == ([6280], [0])
 
 
 @pytest.mark.data
-def test_real_updates():
+def test_real_updates(data):
     """By the slow oracle, from the texts as they are."""
-    path = DATA / "alignatt" / "stream_updates.jsonl"
+    path = data / "streams" / "alignatt" / "stream_updates.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     run = lagging.read(path)
     final, stable, first, erased, revisions = slow([row["translation_text"] for row in rows])

@@ -259,7 +259,7 @@ def test_lines_of_an_alignment_are_paired_by_index(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"word_alignment": "x"}, "give the times: --word-times"),
-        ({"word_times": "x", "aligned_with": "reference"}, "--aligned-with says what --word-alignment is of"),
+        ({"word_times": "x", "aligned_with": "reference"}, "--aligned-with says which text --word-alignment aligns"),
         ({"word_times": "x", "word_alignment": "y", "strip": ["eos"]}, "--strip leaves out target tokens"),
         ({"word_times": "nowhere.ctm"}, "no such file or directory: nowhere.ctm"),
     ],

@@ -60,7 +60,7 @@ __all__ = ["command"]
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
 @metric_option
 @pair_options
-@confidence_option("Confidence level of the intervals, in percent; a p-value below 100 − this is significant.")
+@confidence_option("Confidence level of the intervals, in percent; at 95, a difference with p < 0.05 is significant.")
 @format_option
 @signature_option
 @layout_options

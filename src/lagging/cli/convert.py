@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.command("convert")
 @click.argument("logs", nargs=-1, required=True, metavar="PATH…")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
-@click.option("--to", type=FormatName(), help="Format of the new file; that of its ending if not given.")
+@click.option("--to", type=FormatName(), help="Format of the new file; if not given, its ending decides.")
 @read_options
 @message_options
 def command(
@@ -31,8 +31,9 @@ def command(
 ) -> None:
     """Convert a log to another format, or merge several logs of one system: shards, a run and what resumed it, copies.
 
-    Segments are matched by their index. One that occurs again with the same content is kept once; with other content,
-    it is a fault that --repair first or last decides. Whole numbers are sorted.
+    Segments are matched by their index. A segment that occurs again with the same content is kept once. One that occurs
+    again with other content is a fault; --repair first or --repair last chooses between them. Segments of several logs
+    are sorted by index where it is a whole number.
 
     \b
     lagging convert runs/wait-3 -o wait-3.jsonl

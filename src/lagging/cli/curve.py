@@ -61,7 +61,9 @@ Settings = dict[str, list[tuple[str, Setting]]]
     "--latency", metavar="METRIC", help="Metric of latency; AL if not given, and LongYAAL where streams are cut."
 )
 @click.option(
-    "--quality", metavar="METRIC", help="Metric of quality, or the name of a --column; that, or BLEU, if not given."
+    "--quality",
+    metavar="METRIC",
+    help="Metric of quality, or the name of a --column; if not given, the --column, or else BLEU.",
 )
 @click.option(
     "--at-latency",
@@ -96,7 +98,12 @@ Settings = dict[str, list[tuple[str, Setting]]]
 @click.option(
     "--family", metavar="LIST", help="Columns of a published table that name a system; `system` if not given."
 )
-@click.option("--where", multiple=True, metavar="COLUMN=PATTERN", help="Take these rows of a published table only.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=PATTERN",
+    help="Take only the rows of a published table whose COLUMN matches PATTERN.",
+)
 @column_options
 @format_option
 @signature_option
@@ -172,7 +179,7 @@ def command(
     metrics = _parse_axes(against, ranks, latency, quality or first, columns)
     figure, output = _split_outputs(figure, output)
     if figure is not None and ranks is not None:
-        raise UsageError("ranks are a table, and no figure")
+        raise UsageError("--ranks makes a table and no figure; leave --figure out")
     if bands and figure is None:
         raise UsageError("--bands is about the figure; give -o with an image (.pdf, .svg, .png)")
     if figure is not None:
@@ -205,7 +212,12 @@ def command(
     if not settings:
         raise UsageError("there is nothing to draw: give logs, or --published")
     messages.print_differences(results)
-    drawn: dict[str, Any] = {"resample": resample, "confidence": confidence / 100, "resamples": resamples, "seed": seed}
+    resampling: dict[str, Any] = {
+        "resample": resample,
+        "confidence": confidence / 100,
+        "resamples": resamples,
+        "seed": seed,
+    }
     look: dict[str, Any] = {
         "width": terminal_width(),
         "colour": has_colour() and output is None,
@@ -221,15 +233,15 @@ def command(
                 for setting, scores in points
             },
             metrics,
-            **drawn,
+            **resampling,
         )
         text, draws = render_ranking(ranked, form, **look), ranked.draws
     elif against is not None:
-        straight = lines(settings, *metrics, **drawn, correction=correction)
+        straight = lines(settings, *metrics, **resampling, correction=correction)
         text, draws = render_lines(straight, form, correction=correction, **look), straight.curves.draws
         draw = partial(_draw_figure, "al_dal", straight)
     else:
-        joined = curves(settings, *metrics, **drawn)
+        joined = curves(settings, *metrics, **resampling)
         text = render_curves(
             joined,
             form,

@@ -39,7 +39,7 @@ def grid_jobs(job: Job, grids: Sequence[str]) -> list[tuple[str, Job]]:
     Example:
         >>> from lagging.agents import Spec
         >>> job = Job(Spec("policy", "wait-3"), "source.txt", None, "out")
-        >>> [(name, one.output) for name, one in grid_jobs(job, ["level=word,char"])]
+        >>> [(name, job.output) for name, job in grid_jobs(job, ["level=word,char"])]
         [('level=word', 'out/level=word'), ('level=char', 'out/level=char')]
     """
     columns: dict[str, list[str]] = {}
@@ -140,25 +140,25 @@ def score_grid(
         result.manifest.sign(str(score.signature) for score in scores)
         emit(render([scores], "json"), str(result.log.parent / "scores.json"))
         points.append((setting, scores))
-    drawn = _curves(points, metrics, name)
+    all_curves = _curves(points, metrics, name)
     look: dict[str, Any] = {"width": terminal_width(), "colour": has_colour()}
-    if not drawn:
+    if not all_curves:
         messages.print("no curve: without --reference there is no quality")
         emit(render([scores for _, scores in points], form, **look))
         return
-    for one in drawn:
-        emit(render_curves(one, form, **look))
+    for each in all_curves:
+        emit(render_curves(each, form, **look))
     if figure is not None:
-        _draw(drawn, figure)
+        _draw(all_curves, figure)
         messages.print(f"figure: {figure}")
 
 
 def _curves(points: Sequence[tuple[str, Scores]], metrics: list[Metric] | None, name: str) -> list[Curves]:
-    """A curve for each latency that was asked for, AL and DAL by default; none where there is no quality."""
+    """A curve for each latency that was requested, AL and DAL by default; none where there is no quality."""
     scored = [score.metric for score in points[0][1]]
     qualities = [m for m in scored if _is_axis(metric(LATENCIES[0]), m)]
     latencies = [m for m in scored if (metrics or m.name in LATENCIES) and qualities and _is_axis(m, qualities[0])]
-    return [curves({name: points}, one, qualities[0]) for one in latencies] if qualities else []
+    return [curves({name: points}, latency, qualities[0]) for latency in latencies] if qualities else []
 
 
 def _is_axis(latency: Metric, quality: Metric) -> bool:
@@ -170,13 +170,13 @@ def _is_axis(latency: Metric, quality: Metric) -> bool:
     return latency != quality and quality.higher_is_better is True
 
 
-def _draw(drawn: Sequence[Curves], path: str) -> None:
+def _draw(all_curves: Sequence[Curves], path: str) -> None:
     """Curves side by side; matplotlib is loaded only here."""
     from matplotlib.figure import Figure
 
     from lagging.render import plots
 
-    figure = Figure(figsize=(6.0 * len(drawn), 3.8), layout="constrained")
-    for one, ax in zip(drawn, figure.subplots(1, len(drawn), squeeze=False)[0], strict=True):
-        plots.curves(one, ax, settings=True)
+    figure = Figure(figsize=(6.0 * len(all_curves), 3.8), layout="constrained")
+    for each, ax in zip(all_curves, figure.subplots(1, len(all_curves), squeeze=False)[0], strict=True):
+        plots.curves(each, ax, settings=True)
     plots.save(figure, path)

@@ -87,7 +87,7 @@ def command(
     """Show what happened in a sentence: what was read, what was written, and how late.
 
     Without -i, --worst or --empty: the first segment. Time runs to the right; each row is a target token, from the time
-    at which the ideal translator writes it to the time at which it is there once writing takes time (g').
+    at which the ideal translator writes it to the time g' at which the system has written it, if writing takes time.
 
     \b
     lagging inspect runs/wait-3 -i 17

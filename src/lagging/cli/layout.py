@@ -24,7 +24,7 @@ def _apply(command: Command, options: tuple[Callable[[Command], Command], ...]) 
 
 
 CAPTION_OPTIONS = (
-    click.option("--caption", metavar="TEXT", help="Caption of the table in LaTeX, instead of ours."),
+    click.option("--caption", metavar="TEXT", help="Caption of the table in LaTeX, instead of the usual one."),
     click.option("--label", metavar="NAME", help="Label of the table in LaTeX, such as tab:latency."),
 )
 LAYOUT_OPTIONS = (

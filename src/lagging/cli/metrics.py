@@ -20,7 +20,7 @@ __all__ = ["command"]
 @output_option
 @message_options
 def command(names: tuple[str, ...], output: str | None, messages: Messages) -> None:
-    """List the metrics, or print the cards of some: formula, parameters, edge cases, paper, BibTeX."""
+    """List the metrics, or print the card of each one named: formula, parameters, edge cases, paper, BibTeX."""
     if not names:
         emit(listing(registered(), width=terminal_width()), output)
         return

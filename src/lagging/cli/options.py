@@ -178,7 +178,7 @@ WORD_OPTIONS = (
         type=click.Choice(ALIGNED),
         default=ALIGNED[0],
         show_default=True,
-        help="What --word-alignment aligns with the source.",
+        help="Text that --word-alignment aligns with the source.",
     ),
 )
 
@@ -386,10 +386,10 @@ COLUMN_OPTIONS = (
         "columns",
         multiple=True,
         metavar="[NAME:]METRIC=FILE",
-        help="Scores of the segments of a system that another program made, such as COMET=comet.json; of several "
-        "systems, new:COMET=new.json, once for each.",
+        help="File with a score for each segment from another program, such as COMET=comet.json; with several systems, "
+        "one file for each: new:COMET=new.json.",
     ),
-    click.option("--lower", multiple=True, metavar="METRIC", help="Take lower values of this --column as better."),
+    click.option("--lower", multiple=True, metavar="METRIC", help="Name of a --column whose lower values are better."),
 )
 
 
@@ -416,7 +416,7 @@ format_option = click.option(
 )
 AGENT_OPTIONS = (
     click.option(
-        "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option that is passed to the agent."
+        "-a", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the agent. May be repeated."
     ),
     click.option(
         "--simuleval", is_flag=True, help="Load AGENT as an agent for SimulEval, whose package must be installed."
@@ -441,8 +441,8 @@ rename_option = click.option(
 )
 
 MESSAGE_OPTIONS = (
-    click.option("-q", "--quiet", is_flag=True, help="Print no messages, but for notes that make a number doubtful."),
-    click.option("-v", "--verbose", is_flag=True, help="Print every note, system by system, and more of them."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no messages, except notes that make a number doubtful."),
+    click.option("-v", "--verbose", is_flag=True, help="Print all notes, for each system, and with details."),
     click.option("--no-progress", is_flag=True, help="Show no progress bar."),
     click.option("--debug", is_flag=True, help="Print a traceback if something goes wrong."),
 )

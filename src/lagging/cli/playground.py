@@ -18,12 +18,12 @@ __all__ = ["command"]
 
 @click.command("playground")
 @click.option("-o", "--output", metavar="FILE", help="Write a copy of the page.")
-@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
 @message_options
 def command(output: str | None, opened: bool, messages: Messages) -> None:
-    """Print where the playground is, a page on which a schedule can be dragged and its scores change.
+    """Print the path of the playground: a page on which you drag the tokens of a schedule, and see its scores change.
 
-    It is one file that works without network. With -o a copy of it is written.
+    It is one file that works without a network. With -o, a copy of it is written.
 
     \b
     lagging playground                       prints where the page is

@@ -86,7 +86,7 @@ def command(
     cutting.check()
     metrics = parse_metrics(names, columns)
     if output == "-":
-        raise UsageError("-o needs a file: a page is nothing for standard output")
+        raise UsageError("-o needs a file: a page cannot be written to standard output")
     systems = name_systems(parse_systems(logs), parse_renames(renames))
     files = [*cutting.files, *options.word_files, *columns.files]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
@@ -100,18 +100,18 @@ def command(
     results = [score(run, computed, convention=convention) for run in runs]
     make_names_distinct(results, [path for _, path in systems])
     by_name = {scores.system: run for scores, run in zip(results, runs, strict=True)}
-    drawn: dict[str, Any] = {"resample": resample, "resamples": resamples, "seed": seed}
+    resampling: dict[str, Any] = {"resample": resample, "resamples": resamples, "seed": seed}
     if len(runs) > 1:
         tested: dict[str, Any] = {"base": base, "correction": correction} | ({} if test is None else {"test": test})
         scored = {scores.system: scores for scores in results}
-        comparison = compare(scored, metrics, convention=convention, columns=columns, **tested, **drawn)
+        comparison = compare(scored, metrics, convention=convention, columns=columns, **tested, **resampling)
     elif base is not None:
         raise UsageError("--base needs other systems to compare with it")
     else:
         columns.check([results[0].system])
         own = [column.score(results[0]) for column in columns.take(results[0].system)]
         joined = Scores([*results[0], *own], results[0].system, results[0].notes)
-        comparison = compare_alone(by_name, named_convention(convention), joined, **drawn)
+        comparison = compare_alone(by_name, named_convention(convention), joined, **resampling)
     page = report(by_name, comparison, title=title, convention=convention)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)

@@ -21,9 +21,11 @@ __all__ = ["command"]
 @click.command("resegment")
 @click.argument("log", metavar="[NAME=]PATH")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write; - for standard output.")
-@click.option("--to", type=FormatName(), help="Format of the new file; that of its ending if not given.")
+@click.option("--to", type=FormatName(), help="Format of the new file; if not given, its ending decides.")
 @click.option(
-    "--moves", metavar="FILE", help="Write the words that are not where the fewest edits put them to a TSV file."
+    "--moves",
+    metavar="FILE",
+    help="Write a TSV file of the words that the alignment with the fewest edits puts into another segment.",
 )
 @click.option("--hypothesis-out", metavar="FILE", help="Write the hypothesis of each segment to a line of a text file.")
 @click.option("--reference-out", metavar="FILE", help="Write the reference of each segment to a line of a text file.")

@@ -75,7 +75,7 @@ BAR_COLUMNS = 90
     help="AGENT is a speech processor of simulstream, as module:Class or file.py:Class; -a gives its configuration.",
 )
 @click.option(
-    "--policy", "policy_name", metavar="NAME", help="Policy by which a model (hf:NAME) writes: wait-k, hold, …"
+    "--policy", "policy_name", metavar="NAME", help="Policy of a model (hf:MODEL), such as wait-k or local-agreement."
 )
 @click.option(
     "--grid",
@@ -103,10 +103,17 @@ BAR_COLUMNS = 90
     type=click.Choice(list(JOINTS)),
     help="How the pieces that the agent writes are joined (default word; none for a model, hf:NAME).",
 )
-@click.option("--level", type=click.Choice(LEVELS), default="word", help="Target unit that gets a delay.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="word",
+    help="Target unit that gets a delay: word, character, or token of the agent.",
+)
 @click.option("--workers", type=int, default=1, help="Number of worker processes, each with its own agent.")
 @click.option("--batch", type=int, default=1, help="Number of sentences per call, for an agent with `policies`.")
-@click.option("--realtime", is_flag=True, help="Read the source at its own pace, in real time.")
+@click.option(
+    "--realtime", is_flag=True, help="Read the source in real time, at the pace of its recording or at --pace."
+)
 @click.option("--pace", type=float, metavar="N", help="Pace of source text in real time, in tokens per second.")
 @click.option(
     "--step-limit", type=float, default=300.0, metavar="S", help="Time limit for one answer, in seconds (default 300)."

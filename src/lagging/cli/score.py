@@ -73,11 +73,16 @@ __all__ = ["command"]
 @signature_option
 @layout_options
 @convention_option
-@click.option("--like", multiple=True, metavar="SIGNATURE", help="Score as the number with this signature was made.")
+@click.option("--like", multiple=True, metavar="SIGNATURE", help="Score in the way that this signature describes.")
 @click.option("--ci", is_flag=True, help="Add bootstrap intervals at 95 %, by recording where there are several.")
-@click.option("--resample", type=click.Choice(["segment", "document"]), help="What the intervals of --ci resample.")
 @click.option(
-    "--by", multiple=True, metavar="COLUMNS", help="Score each group of segments, such as lang,model, in one pass."
+    "--resample", type=click.Choice(["segment", "document"]), help="Unit that the intervals of --ci resample."
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="COLUMNS",
+    help="Score each group of segments; columns name the groups, such as lang,model.",
 )
 @click.option(
     "--regime", "task", type=click.Choice(list(REGIMES)), help="Score and judge by the rules of a shared task."
@@ -89,7 +94,7 @@ __all__ = ["command"]
     "--audit",
     "audited",
     is_flag=True,
-    help="Say of each system whether its latency is sound, suspicious or degenerate.",
+    help="State for each system whether its latency is sound, suspicious or degenerate.",
 )
 @click.option(
     "--jobs",

@@ -30,10 +30,10 @@ lagging simulate antagonist-4 --source test.de --target test.en | lagging score 
 """,
 )
 @click.argument("name", metavar="POLICY")
-@click.option("--source", required=True, metavar="FILE", help="Source sentences, one a line.")
-@click.option("--target", required=True, metavar="FILE", help="Target sentences, one a line; they become the output.")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--to", type=FormatName(), help="Format to write; by the ending of FILE if not given.")
+@click.option("--source", required=True, metavar="FILE", help="Source sentences, one per line.")
+@click.option("--target", required=True, metavar="FILE", help="Target sentences, one per line; they become the output.")
+@click.option("-o", "--output", default="-", metavar="FILE", help="File to write; standard output if not given.")
+@click.option("--to", type=FormatName(), help="Format of the new file; if not given, its ending decides.")
 @message_options
 def command(
     name: str,

@@ -29,7 +29,7 @@ __all__ = ["command"]
 @click.option(
     "-f", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the result."
 )
-@click.option("--audit", "audited", is_flag=True, help="Look for what can be scored, but should not be believed, too.")
+@click.option("--audit", "audited", is_flag=True, help="Also list what can be scored, but should not be believed.")
 @schema_options
 @cutting_options
 @output_option
@@ -45,8 +45,8 @@ def command(
 ) -> int:
     """List everything that is wrong with a log: file and line, segment, token, what it is, and how to mend it.
 
-    Exit code 1 if anything is; `lagging score` refuses the same faults with the same words, in what it reads. What
-    --audit finds is no fault.
+    The exit code is 1 if anything is wrong. `lagging score` refuses the same faults with the same words, in the columns
+    that it reads. A finding of --audit is not a fault, and leaves the exit code as it is.
     """
     cutting.check()
     if cutting.requested and not audited:

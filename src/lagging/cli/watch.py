@@ -28,14 +28,14 @@ __all__ = ["command"]
     "--every",
     type=click.FloatRange(min=0.05),
     metavar="SECONDS",
-    help="Seconds between two looks at the log: 1 on a terminal; in a pipe, one look is the default.",
+    help="Seconds between two tables. If not given: 1 on a terminal; in a pipe, only one table is printed.",
 )
-@click.option("--once", is_flag=True, help="Look once, and end.")
+@click.option("--once", is_flag=True, help="Print one table, and end.")
 @message_options
 def command(logs: tuple[str, ...], every: float | None, once: bool, messages: Messages) -> None:
     """Show the lag of logs that are being written: event streams, such as those of lagging.Meter.
 
-    A path is a file, or a folder whose files are shown one by one. Ctrl-C ends it.
+    A path is a file, or a folder whose files are shown one by one. Ctrl-C ends the command.
 
     \b
     lagging watch live.stream.jsonl            a table that is drawn again every second

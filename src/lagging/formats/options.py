@@ -139,6 +139,8 @@ class ReadOptions:
         if self.word_alignment is not None and self.word_times is None:
             raise UsageError("--word-alignment says which word belongs to which; give the times: --word-times FILE")
         if self.word_alignment is None and self.aligned_with != ALIGNED[0]:
-            raise UsageError("--aligned-with says what --word-alignment is of; give that too")
+            raise UsageError(
+                "--aligned-with says which text --word-alignment aligns with the source; give --word-alignment too"
+            )
         if self.word_alignment is not None and self.strip:
             raise UsageError("--strip leaves out target tokens that --word-alignment counts; leave one of them out")

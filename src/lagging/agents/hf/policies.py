@@ -180,9 +180,9 @@ class AlignAtt(Policy):
     def agreed(self, view: View, candidates: Sequence[Hypothesis]) -> tuple[int, ...]:
         """Tokens before the first that attends to the end."""
         best = candidates[0]
-        for place, row in enumerate(best.attention):
+        for index, row in enumerate(best.attention):
             if max(range(len(row)), key=row.__getitem__) >= len(row) - self.f:
-                return best.tokens[: view.written + place]
+                return best.tokens[: view.written + index]
         return best.tokens
 
 
@@ -203,9 +203,9 @@ class EDAtt(Policy):
     def agreed(self, view: View, candidates: Sequence[Hypothesis]) -> tuple[int, ...]:
         """Tokens before the first that attends to the end."""
         best = candidates[0]
-        for place, row in enumerate(best.attention):
+        for index, row in enumerate(best.attention):
             if sum(row[-self.last :]) >= self.alpha * sum(row):
-                return best.tokens[: view.written + place]
+                return best.tokens[: view.written + index]
         return best.tokens
 
 
@@ -225,10 +225,10 @@ class RelaxedAgreement(Policy):
         """The longest prefix with enough votes; of several, that of the candidate that comes first."""
         needed = ceil(self.gamma * len(candidates) - 1e-9)
         best = candidates[0].tokens[: view.written]
-        for one in candidates:
-            shared = sorted((_shared(one.tokens, other.tokens) for other in candidates), reverse=True)[needed - 1]
+        for candidate in candidates:
+            shared = sorted((_shared(candidate.tokens, other.tokens) for other in candidates), reverse=True)[needed - 1]
             if shared > len(best):
-                best = one.tokens[:shared]
+                best = candidate.tokens[:shared]
         return best
 
 

@@ -38,20 +38,20 @@ class Words:
             begin: how many of them are known to be complete words.
             ended: whether nothing follows the tokens.
         """
-        found: list[int] = []
+        places: list[int] = []
         before = last = self.text(tokens[:begin])
-        for place in range(begin, len(tokens)):
-            text = self.text(tokens[: place + 1])
+        for index in range(begin, len(tokens)):
+            text = self.text(tokens[: index + 1])
             if self._spaces:
                 if before.strip() != last.strip() and (before[-1:].isspace() or text[len(before) :][:1].isspace()):
-                    found.append(place)
+                    places.append(index)
                     last = before
             elif not text.endswith(HALF) and text != before:
-                found.append(place + 1)
+                places.append(index + 1)
             before = text
-        if ended and len(tokens) > begin and found[-1:] != [len(tokens)]:
-            found.append(len(tokens))
-        return found
+        if ended and len(tokens) > begin and places[-1:] != [len(tokens)]:
+            places.append(len(tokens))
+        return places
 
     def count(self, tokens: Sequence[int]) -> int:
         """How many words, or characters if there are no spaces, tokens are."""

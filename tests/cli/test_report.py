@@ -101,3 +101,35 @@ def test_columns_are_qualities(run: Any, here: Path) -> None:
         done = run(*one, "--column", wrong)
         assert done.code == 2
         assert said in done.err
+
+
+def test_a_folder_of_folders_is_a_sweep(run: Any, here: Path) -> None:
+    for setting in ("k=10", "k=2"):
+        folder = here / "runs" / "wait-k" / setting
+        folder.mkdir(parents=True)
+        (folder / "instances.log").write_bytes((DATA / "system-a" / "instances.log").read_bytes())
+    (here / "runs" / "notes").mkdir()
+    done = run("report", "runs", "-o", "r.html", "-m", "DAL", *FEW)
+    assert done.code == 0
+    data = unpacked(here / "r.html")
+    assert [system["name"] for system in data["systems"]] == ["2", "10"]
+    assert all(system["verdict"] == {"word": "sound", "reasons": []} for system in data["systems"])
+    done = run("score", "ours=runs", "-m", "DAL", "-q", "--no-signatures")
+    assert [line.split()[0] for line in done.out.splitlines()[1:3]] == ["ours/2", "ours/10"]
+
+
+def test_sounds_are_linked(run: Any, here: Path) -> None:
+    (here / "wavs").mkdir()
+    (here / "wavs" / "talk_5 (1).wav").write_bytes(b"RIFF")
+    done = run(*TWO, *FEW, "-o", "r.html", "--sounds", "wavs")
+    assert done.code == 2
+    assert "--sounds: wavs has no recording of this log, such as talk_0.wav" in done.err
+    (here / "wavs" / "talk_5.wav").write_bytes(b"RIFF")
+    (here / "pages").mkdir()
+    assert run(*TWO, *FEW, "-o", "pages/r.html", "--sounds", "wavs").code == 0
+    segments = unpacked(here / "pages" / "r.html")["segments"]
+    assert segments["sound"] == {"talk_5.wav": "../wavs/talk_5.wav"}
+    assert segments["recording"][:2] == ["talk_0.wav", "talk_1.wav"]
+    assert "media-src 'self' file:" in (here / "pages" / "r.html").read_text("utf-8")
+    assert run(*TWO, *FEW, "-o", "plain.html").code == 0
+    assert "media-src" not in (here / "plain.html").read_text("utf-8")

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
@@ -162,7 +162,9 @@ test("segments are filtered, ordered, searched, and chosen by keys", async () =>
   assert.deepEqual(await ids(), ["0"]);
   assert.equal(await text("#count"), "1 of 6 segments");
   await page.fill("#search", "");
-  await page.click('#health [data-check="empty"] button');
+  assert.ok(!(await page.isVisible("#health table")));
+  await page.click("#health-1 summary");
+  await page.click('#health-1 [data-check="empty"] button');
   assert.deepEqual(await ids(), ["3"]);
   await page.click("#segments .chip");
   assert.equal((await ids()).length, 6);
@@ -186,6 +188,7 @@ test("the timeline of a segment is that of the log, and plays", async () => {
   const last = await first.locator(".tl-end").evaluateAll(share);
   const at = (await first.locator(".tl-row .tl-written").evaluateAll(share)).map((left) => (left / last[0]) * segment.source_length);
   segment.delays.forEach((g, t) => assert.ok(Math.abs(g - at[t]) < 1, `token ${t}: ${at[t]}, not ${g}`));
+  await page.locator('#timeline label:has(span:text-is("computing")) select').selectOption({ label: "elapsed" });
   const late = (await first.locator(".tl-row .tl-elapsed").evaluateAll(share)).map((left) => (left / last[0]) * segment.source_length);
   segment.elapsed.forEach((e, t) => assert.ok(Math.abs(e - late[t]) < 2, `token ${t}: ${late[t]}, not ${e}`));
   assert.ok((await first.locator(".tl-broke:not([hidden])").count()) >= 1);
@@ -220,7 +223,7 @@ test("hostile text is text", async () => {
     await show(address, { viewport: { width, height: 800 } });
     await fits(page);
     assert.equal(await text("#title"), "</title><script>alert(7)</script>");
-    assert.deepEqual(await page.$$eval("#about bdi", (found) => found.map((one) => one.textContent)), names);
+    assert.deepEqual(await page.$$eval("#comparison .scores tbody th bdi", (found) => found.map((one) => one.textContent)), names);
     await page.locator('#segments label:has(span:text-is("order")) select').selectOption({ label: "order of the log" });
     await page.click("#turn");
     for (let i = 0; i < HOSTILE.length; i++) {
@@ -231,7 +234,7 @@ test("hostile text is text", async () => {
       await page.focus("#list");
       await page.keyboard.press("ArrowDown");
     }
-    assert.deepEqual(await page.$$eval("main img, main script, main iframe, main a", (found) => found.length), 0);
+    assert.deepEqual(await page.$$eval("main img, main script, main iframe, main a:not([href^=\"#\"]), main audio", (found) => found.length), 0);
     page.quiet();
     if (width > 400) await page.context().close();
   }
@@ -277,4 +280,85 @@ test("a phone, the dark, print, and thousands of segments", async () => {
   await page.emulateMedia({ media: "print", colorScheme: "light" });
   assert.ok(!(await page.isVisible("#contents")));
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+});
+
+test("the first screen has the verdicts, the scores and the curve", async () => {
+  const logs = ["wait-5", "antagonist-5", "offline"].map((name) => join(DATA, "..", "..", "examples", "data", name));
+  const address = report("verdicts.html", ...logs, "--resamples", "100");
+  for (const [width, height] of [[1400, 900], [400, 1500]]) {
+    await show(address, { viewport: { width, height } });
+    await fits(page);
+    assert.deepEqual(await page.$$eval("#comparison .verdict", (found) => found.map((one) => one.textContent)), ["sound", "▲ suspicious", "▲ degenerate"]);
+    const [box] = await page.$$eval("#tradeoff svg.plot-drawn", (found) => found.map((one) => one.getBoundingClientRect().bottom));
+    assert.ok(box < height, `the curve ends at ${box}`);
+    const last = await page.$eval('#comparison td[data-metric="BLEU"]', (found) => found.getBoundingClientRect().right);
+    assert.ok(last <= width, `the last score ends at ${last}`);
+    assert.match(await text("#health-1 summary"), /antagonist-5.*AL hides 30 % of the lag/);
+    page.quiet();
+    if (width > 400) await page.context().close();
+  }
+});
+
+test("a sweep has its settings as curves, and is filtered", async () => {
+  const data = join(DATA, "..", "..", "examples", "data");
+  for (const [family, names] of Object.entries({ wait: ["wait-1", "wait-3", "wait-5"], other: ["adaptive", "offline", "antagonist-5", "wait-3"] }))
+    for (const [k, name] of names.entries()) {
+      mkdirSync(join(FOLDER, "sweep", family, `k=${9 + k}`), { recursive: true });
+      for (const file of ["instances.log", "config.yaml"]) copyFileSync(join(data, name, file), join(FOLDER, "sweep", family, `k=${9 + k}`, file));
+    }
+  await show(report("sweep.html", "sweep", "-m", "AL,DAL,BLEU", "--resamples", "100"));
+  const names = () => page.$$eval("#comparison .scores tbody th bdi", (found) => found.map((one) => one.textContent));
+  assert.deepEqual(await names(), ["other/9", "other/10", "other/11", "other/12", "wait/9", "wait/10", "wait/11"]);
+  assert.equal(await page.locator('#tradeoff svg [aria-label="line"] path').count(), 2);
+  await page.locator('#filters label:has(bdi:text-is("other")) input').uncheck();
+  assert.deepEqual(await names(), ["wait/9", "wait/10", "wait/11"]);
+  assert.equal(await text("#shown"), "3 of 7 systems shown");
+  assert.equal((await numbers("#tradeoff [data-point]")).length, 3);
+  assert.equal(await page.locator("#health details:visible").count(), 3);
+  await page.fill("#filter", "10");
+  assert.deepEqual(await names(), ["wait/10"]);
+});
+
+test("every figure is saved as a drawing that stands alone, and has its numbers", async () => {
+  await show(plain, { acceptDownloads: true, colorScheme: "dark" });
+  const buttons = page.getByRole("button", { name: /^Save .* as (SVG|PNG)$/ });
+  const figures = await page.locator("figure.plot, .picture .timeline").count();
+  assert.equal(await buttons.count(), 2 * figures);
+  for (let i = 0; i < 2 * figures; i++) {
+    const [download] = await Promise.all([page.waitForEvent("download"), buttons.nth(i).click()]);
+    const bytes = readFileSync(await download.path());
+    if (i % 2) assert.deepEqual([...bytes.subarray(1, 4)], [..."PNG"].map((letter) => letter.charCodeAt(0)));
+    else {
+      const drawn = bytes.toString("utf8");
+      assert.match(drawn, /^<svg[^]*<\/svg>$/);
+      assert.ok(!/var\(|light-dark|currentColor/.test(drawn));
+      assert.match(drawn, /fill="rgb\(20, 23, 28\)"/); // the paper of the dark page
+    }
+  }
+  assert.ok((await page.locator("details.numbers table").count()) >= 3);
+});
+
+test("a segment is linked to its recording, and plays its sound", async () => {
+  mkdirSync(join(FOLDER, "wavs"));
+  const rate = 8000;
+  const sound = Buffer.alloc(44 + 2 * rate * 6);
+  sound.write("RIFF", 0);
+  sound.writeUInt32LE(36 + 2 * rate * 6, 4);
+  sound.write("WAVEfmt ", 8);
+  for (const [value, at, size] of [[16, 16, 4], [1, 20, 2], [1, 22, 2], [rate, 24, 4], [2 * rate, 28, 4], [2, 32, 2], [16, 34, 2]]) sound.writeUIntLE(value, at, size);
+  sound.write("data", 36);
+  sound.writeUInt32LE(2 * rate * 6, 40);
+  for (let i = 0; i < 6; i++) writeFileSync(join(FOLDER, "wavs", `talk_${i}.wav`), sound);
+  await show(report("sound.html", ...LOGS, "--sounds", "wavs", "--resamples", "100"));
+  const id = await text("#timeline .about strong");
+  assert.equal(await page.getAttribute("#timeline .about a", "href"), `wavs/talk_${id}.wav`);
+  const length = await page.$eval("#timeline audio", (audio) => new Promise((done, fail) => {
+    audio.addEventListener("loadedmetadata", () => done(audio.duration));
+    audio.addEventListener("error", () => fail(new Error("not played")));
+    audio.load();
+  }));
+  assert.equal(length, 6);
+  const asked = page;
+  page = undefined; // the sound is the one thing that the page asks for
+  await asked.context().close();
 });

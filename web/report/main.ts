@@ -5,14 +5,16 @@ import "../src/theme.css";
 import "./report.css";
 import { comparison } from "../src/report/comparison";
 import { distribution } from "../src/report/distribution";
-import { counted } from "../src/report/format";
+import { looks } from "../src/report/families";
+import { filter } from "../src/report/filter";
+import { counted, setLooks } from "../src/report/format";
 import { health } from "../src/report/health";
 import { hidden } from "../src/report/hidden";
 import { list } from "../src/report/list";
-import { named } from "../src/report/parts";
 import { sentence } from "../src/report/sentence";
 import { State } from "../src/report/state";
 import { tradeoff } from "../src/report/tradeoff";
+import type { Data } from "../src/report/types";
 import { unpack } from "../src/report/unpack";
 import { byId, h } from "../src/ui";
 
@@ -28,6 +30,14 @@ function body(id: string): HTMLElement {
 /** Lets the browser paint what is there so far. */
 const breathe = (): Promise<void> => new Promise((done) => setTimeout(done, 0));
 
+/** How much was scored, and of what: what all systems have in common. */
+function about(data: Data): HTMLElement {
+  const origins = [...new Set(data.systems.map((one) => one.origin))];
+  const segments = [...new Set(data.systems.map((one) => one.segments))];
+  const parts = [counted(data.systems.length, "system"), ...(segments.length === 1 ? [counted(segments[0] ?? 0, "segment")] : []), origins.length === 1 ? (origins[0] ?? "") : `${origins.length} kinds of logs`];
+  return h("p", { class: "quiet small" }, parts.join(" · "));
+}
+
 async function main(): Promise<void> {
   const text = byId("data").textContent ?? "";
   if (!text.trim()) {
@@ -42,19 +52,13 @@ async function main(): Promise<void> {
     document.title = data.title.slice(0, 300);
   }
   byId("version").textContent = data.version;
-  byId("about").append(
-    h(
-      "ul",
-      { class: "systems" },
-      ...data.systems.map((one, s) =>
-        h("li", {}, named(state, s), h("span", { class: "quiet small" }, ` ${counted(one.segments, "segment")}, ${counted(one.tokens, one.noun)}; ${one.origin}`)),
-      ),
-    ),
-  );
-  health(body("health"), state);
+  setLooks(looks(data.systems.map((one) => one.name)));
+  byId("about").append(about(data));
+  filter(byId("filters"), state);
   comparison(body("comparison"), state);
-  await breathe();
   tradeoff(body("tradeoff"), state);
+  await breathe();
+  health(body("health"), state);
   hidden(body("hidden"), state);
   distribution(body("distribution"), state);
   await breathe();

@@ -2,12 +2,12 @@
 import { describe, expect, test } from "vitest";
 import { choose, type Wish } from "../src/report/choose";
 import { best, csv, field, latex, tex } from "../src/report/export";
+import { families, looks, settings } from "../src/report/families";
 import { amount, chance, counted, percent, range, short } from "../src/report/format";
 import { clean, joined } from "../src/report/health";
 import { spots } from "../src/report/hidden";
 import { sides, spread } from "../src/report/names";
 import { reads, spoken } from "../src/report/sentence";
-import { families } from "../src/report/tradeoff";
 import type { Check, Compared, Metric, Packed, Segments } from "../src/report/types";
 import { Times, offsets, queue, unpack, words } from "../src/report/unpack";
 
@@ -79,6 +79,9 @@ describe("segments", () => {
     note: "",
     id: ["x", "y", "z"],
     document: ["one", "two", "two"],
+    recording: null,
+    offset: null,
+    sound: {},
     source: null,
     reference: ["Ein Haus", "Straße", null],
     systems: [packed, { ...packed, prediction: ["q", "r", "s"], values: { AL: [2, 3, 4], DAL: [9, 3, 4] } }],
@@ -176,14 +179,23 @@ test("the source streams in: words where they are known, else what was read", ()
   expect(reads([-200, 300], 500).map((piece) => piece.end)).toEqual([300, 500]);
 });
 
-test("systems that differ in a number are a family", () => {
-  expect(families(["wait-3", "wait-5", "base", "la2", "la 4", "2"])).toEqual([[0, 1], [3, 4]]);
+test("systems that differ in a number, or below a folder, are a family", () => {
+  const names = ["wait-3", "wait-5", "base", "la2", "la 4", "2", "mma/λ=0.1", "mma/λ=0.3"];
+  expect(families(names)).toEqual([
+    { name: "wait", members: [0, 1] },
+    { name: "la", members: [3, 4] },
+    { name: "mma", members: [6, 7] },
+  ]);
+  expect(settings(names)).toEqual(["3", "5", "base", "2", "4", "2", "λ=0.1", "λ=0.3"]);
+  expect(looks(names)).toEqual([0, 0, 3, 1, 1, 4, 2, 2]);
+  expect(looks(names.slice(0, 3))).toEqual([0, 1, 2]);
 });
 
 test("names stand where they cover no other name", () => {
   const at = (x: number, y: number) => ({ x, y, letters: 10 });
-  const all = sides([at(100, 100), at(102, 101), at(104, 99), at(480, 50)], 500).map(({ right, above }) => [right, above]);
+  const all = sides([at(100, 100), at(102, 101), at(104, 99), at(480, 50)], 500).map((side) => side && [side.right, side.above]);
   expect(all).toEqual([[true, true], [false, true], [true, false], [false, true]]);
+  expect(sides(Array.from({ length: 5 }, () => at(100, 100)), 500)[4]).toBeUndefined();
 });
 
 test("an axis has room beyond its points, even of one", () => {

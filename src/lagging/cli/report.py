@@ -33,6 +33,7 @@ from lagging.longform.cutting import Cutting
 from lagging.metrics.conventions import convention as named_convention
 from lagging.render.report import report
 from lagging.render.report.page import compare_alone
+from lagging.render.report.segments import find_sounds, recording_names
 from lagging.scoring.columns import Columns
 from lagging.scoring.log import Log, score
 from lagging.scoring.scores import Scores
@@ -44,6 +45,12 @@ __all__ = ["command"]
 @click.argument("logs", nargs=-1, required=True, metavar="[NAME=]PATH…")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The page to write, such as report.html.")
 @metric_option
+@click.option(
+    "--sounds",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Folder of the recordings, which the page links to and plays; they are not put into the page.",
+)
 @click.option("--title", default="", metavar="TEXT", help="Title of the page.")
 @pair_options
 @column_options
@@ -59,6 +66,7 @@ def command(
     logs: tuple[str, ...],
     output: str,
     names: tuple[str, ...],
+    sounds: str | None,
     title: str,
     base: str | None,
     test: str | None,
@@ -112,7 +120,15 @@ def command(
         own = [column.score(results[0]) for column in columns.take(results[0].system)]
         joined = Scores([*results[0], *own], results[0].system, results[0].notes)
         comparison = compare_alone(by_name, named_convention(convention), joined, **resampling)
-    page = report(by_name, comparison, title=title, convention=convention)
+    addresses = {}
+    if sounds is not None:
+        names = recording_names(runs[0]) or []
+        addresses = find_sounds(names, sounds, output)
+        if not addresses:
+            first = next(filter(None, names), None)
+            what = f"no recording of this log, such as {first}" if first else "no recording that this log names"
+            raise UsageError(f"--sounds: {sounds} has {what}")
+    page = report(by_name, comparison, title=title, convention=convention, sounds=addresses)
     for scores in comparison.scores.values():
         messages.print_notes(scores.notes, scores.system)
     messages.print_notes(comparison.notes)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,8 +61,8 @@ def exists(path: str) -> bool:
 
 
 def parse_systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
-    """Names and paths of the systems; no name twice."""
-    systems = [parse_system(argument) for argument in arguments]
+    """Names and paths of the systems; no name twice. A folder of logs in folders is the systems of all of them."""
+    systems = [system for argument in arguments for system in _expand_folder(*parse_system(argument))]
     if sum(path == "-" for _, path in systems) > 1:
         raise UsageError("standard input (-) can be read only once")
     names = [name for name, _ in systems if name is not None]
@@ -69,6 +70,29 @@ def parse_systems(arguments: Iterable[str]) -> list[tuple[str | None, str]]:
     if repeated is not None:
         raise UsageError(f"two systems are called {repeated!r}")
     return systems
+
+
+def _expand_folder(name: str | None, path: str) -> Systems:
+    """The systems below a folder that is no log itself, in the order of people: 2 before 10."""
+    if path == "-" or not Path(path).is_dir() or _sources(path):
+        return [(name, path)]
+    logs: list[str] = []
+    for folder, below, _ in os.walk(path):
+        below[:] = sorted((each for each in below if not each.startswith(".")), key=_natural_key)
+        if folder != path and _sources(folder):
+            logs.append(folder)
+            below.clear()  # what lies beside a log is about it
+    if not logs:
+        return [(name, path)]
+    if name is None:
+        return [(None, log) for log in logs]
+    return [(f"{name}/{setting}".rstrip("/"), log) for setting, log in zip(name_settings(logs), logs, strict=True)]
+
+
+def _natural_key(text: str) -> list[tuple[float, str]]:
+    """A key by which k2 comes before k10."""
+    parts = re.split(r"(\d+)", text)
+    return [(float(part), "") if part.isdecimal() else (math.inf, part) for part in parts]
 
 
 def group_paths(systems: Sequence[tuple[str | None, str]]) -> list[tuple[str | None, list[str]]]:

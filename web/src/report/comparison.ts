@@ -2,21 +2,23 @@
 /** Comparison: scores with intervals and marks, to sort, to hide, and to copy. */
 
 import { fill, h } from "../ui";
+import { MANY } from "./families";
 import { best, csv, latex } from "./export";
 import { amount, arrow, chance, heading, range, short, unitName } from "./format";
-import { copier, named } from "./parts";
+import { copier, named, verdict } from "./parts";
 import type { State } from "./state";
+import type { Pair } from "./types";
 
 export function comparison(body: HTMLElement, state: State): void {
   const { comparison: compared, metrics, systems } = state.data;
   const hidden = new Set<number>();
   let [by, down]: [number | undefined, boolean] = [undefined, false];
   const told = h("span", { role: "status", class: "quiet" });
-  const place = h("div", { class: "scroll", role: "region", "aria-label": "Scores", tabindex: 0 });
+  const place = h("div", { class: systems.length > MANY ? "scroll tall" : "scroll", role: "region", "aria-label": "Scores", tabindex: 0 });
 
   const columns = (): number[] => metrics.map((_, c) => c).filter((c) => !hidden.has(c));
   const rows = (): number[] => {
-    const order = systems.map((_, s) => s);
+    const order = [...state.shown];
     if (by === undefined) return order;
     const at = by;
     const of = (s: number): number => compared.scores[s]?.[at]?.value ?? (down ? -Infinity : Infinity);
@@ -46,7 +48,7 @@ export function comparison(body: HTMLElement, state: State): void {
       h(
         "tr",
         {},
-        h("th", { scope: "row" }, named(state, s)),
+        h("th", { scope: "row" }, named(state, s), verdict(state, s)),
         ...columns().map((c) => {
           const [one, m] = [compared.scores[s]?.[c], metrics[c]];
           if (!one || !m) return h("td", {});
@@ -81,29 +83,34 @@ export function comparison(body: HTMLElement, state: State): void {
       m.name,
     ),
   );
-  body.append(
-    ...inWords(compared.summary),
-    h(
+  const tools = h(
       "div",
       { class: "tools noprint" },
       h("details", { class: "hide" }, h("summary", {}, "Columns"), h("fieldset", {}, h("legend", { class: "aloud" }, "Columns shown"), ...boxes)),
       copier("Copy LaTeX", () => latex(shown()), told),
       copier("Copy CSV", () => csv(shown()), told),
       told,
-    ),
+    );
+  body.append(
     place,
+    tools,
+    ...inWords(compared.summary),
     h("p", { class: "quiet small" }, [compared.key, compared.how].filter((text) => text).map(sentenceCase).join(". "), "."),
     pairs(state),
     signatures(state, told),
   );
+  state.on(["hidden"], draw);
   draw();
 }
+
+/** So many pairs are made at once. */
+const FEW = 200;
 
 const sentenceCase = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What each system is against the first; of many, to be opened. */
 function inWords(sentences: readonly string[]): HTMLElement[] {
-  const said = sentences.map((text) => h("p", {}, h("bdi", {}, `${text.slice(0, 4000)}.`)));
+  const said = sentences.map((text) => h("p", { class: "small" }, h("bdi", {}, `${text.slice(0, 4000)}.`)));
   return said.length < 3 ? said : [h("details", {}, h("summary", {}, "In words"), ...said)];
 }
 
@@ -111,7 +118,7 @@ function pairs(state: State): HTMLElement | string {
   const { comparison: compared, metrics } = state.data;
   if (!compared.pairs.length) return "";
   const unit = new Map(metrics.map((m) => [m.name, m.unit]));
-  const lines = compared.pairs.map((pair) => {
+  const line = (pair: Pair): HTMLElement => {
     const u = unit.get(pair.metric) ?? "";
     return h(
       "tr",
@@ -123,18 +130,25 @@ function pairs(state: State): HTMLElement | string {
       h("td", { class: "number" }, chance(pair.p_adjusted)),
       h("td", {}, pair.verdict),
     );
-  });
+  };
   const heads = ["metric", "difference of", "difference", `${100 * compared.level} % interval`, "p, corrected", "the first is"];
-  return h(
+  const rows = h("tbody", {});
+  const element = h(
     "details",
     {},
-    h("summary", {}, `Pairs (${compared.pairs.length})`),
+    h("summary", {}, `Pairs (${compared.pairs.length.toLocaleString("en")})`),
     h(
       "div",
       { class: "scroll tall", role: "region", "aria-label": "Pairs", tabindex: 0 },
-      h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...lines)),
+      h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), rows),
     ),
   );
+  const show = (): void => fill(rows, ...compared.pairs.filter(({ a, b }) => !state.choice.hidden.has(a) && !state.choice.hidden.has(b)).map(line));
+  if (compared.pairs.length <= FEW) show();
+  // thousands of rows are made when somebody looks at them
+  else element.addEventListener("toggle", () => element.open && show());
+  state.on(["hidden"], () => (compared.pairs.length <= FEW || element.open) && show());
+  return element;
 }
 
 function signatures(state: State, told: HTMLElement): HTMLElement {

@@ -3,9 +3,11 @@
 
 import { dot, line, pointer, pointerX, ruleX, ruleY, text, tip } from "@observablehq/plot";
 import { fill, h } from "../ui";
+import { MANY } from "./families";
 import { figure } from "./figure";
 import { amount, colour, dash, percent, scaled, short, symbol, unitName } from "./format";
 import { chooser, clockSwitch, named, table } from "./parts";
+import { behind } from "./save";
 import type { State } from "./state";
 import type { Clock, Shares } from "./types";
 
@@ -21,13 +23,14 @@ export function distribution(body: HTMLElement, state: State): void {
   const unit = data.unit;
   const name = unitName(unit);
   let kind: Kind = "token";
-  const numbers = h("div", {});
+  const many = data.systems.length > MANY;
+  const numbers = h("div", { class: "tall" });
   const shares = (): Shares | undefined => data.distribution[clocks.includes(choice.clock) ? choice.clock : "ideal"]?.[kind];
   const whose = (s: number): string => short(data.systems[s]?.name ?? "", 24);
 
   const ecdf = figure("Cumulative distribution of lags", (width) => {
     const all = shares();
-    const curves = (all?.systems ?? []).map((one, s) => (all?.grid ?? []).map((lag, i) => ({ s, x: scaled(lag, unit), y: one.share[i] ?? 0 })));
+    const curves = state.shown.map((s) => (all?.grid ?? []).map((lag, i) => ({ s, x: scaled(lag, unit), y: all?.systems[s]?.share[i] ?? 0 })));
     const title = (d: { s: number; x: number; y: number }): string => `${whose(d.s)}\n${percent(d.y)} of the ${kind}s lag\n${d.x.toFixed(2)} ${name} or less`;
     return {
       height: Math.max(260, Math.min(400, width * 0.5)),
@@ -36,9 +39,9 @@ export function distribution(body: HTMLElement, state: State): void {
       y: { label: "↑ share with at most this lag", domain: [0, 1], tickFormat: "%", grid: true },
       marks: [
         ...(all?.percentiles ?? []).map((p) => ruleY([p / 100], { stroke: "var(--quiet)", strokeDasharray: "2 3", strokeOpacity: 0.6 })),
-        ...curves.map((curve, s) => line(curve, { x: "x", y: "y", stroke: colour(s), strokeWidth: 2, curve: "step-after", strokeDasharray: dash(s) })),
-        ...(all?.systems ?? []).map((one, s) =>
-          dot(one.percentiles.flatMap((lag, i) => (lag === null ? [] : [{ x: scaled(lag, unit), y: (all?.percentiles[i] ?? 0) / 100 }])), { x: "x", y: "y", fill: colour(s), symbol: symbol(s), r: 4.5, stroke: "var(--paper)" }),
+        ...curves.map((curve, i) => line(curve, { x: "x", y: "y", stroke: colour(state.shown[i] ?? 0), strokeWidth: many ? 1 : 2, curve: "step-after", strokeDasharray: dash(state.shown[i] ?? 0) })),
+        ...state.shown.map((s) =>
+          dot((all?.systems[s]?.percentiles ?? []).flatMap((lag, i) => (lag === null ? [] : [{ x: scaled(lag, unit), y: (all?.percentiles[i] ?? 0) / 100 }])), { x: "x", y: "y", fill: colour(s), symbol: symbol(s), r: many ? 2.5 : 4.5, stroke: "var(--paper)" }),
         ),
         tip(curves.flat(), pointer({ x: "x", y: "y", title, maxRadius: 60 })),
       ],
@@ -52,7 +55,7 @@ export function distribution(body: HTMLElement, state: State): void {
       table(
         "Percentiles of the lags",
         ["system", `${kind}s`, ...(all?.percentiles ?? []).map((p) => `p${p} (${name})`)],
-        (all?.systems ?? []).map((one, s) => [named(state, s), one.n.toLocaleString("en"), ...one.percentiles.map((lag, i) => h("data", { value: lag ?? "", "data-percentile": all?.percentiles[i] ?? "" }, amount(lag, unit)))]),
+        state.shown.map((s) => [named(state, s), (all?.systems[s]?.n ?? 0).toLocaleString("en"), ...(all?.systems[s]?.percentiles ?? []).map((lag, i) => h("data", { value: lag ?? "", "data-percentile": all?.percentiles[i] ?? "" }, amount(lag, unit)))]),
       ),
     );
   };
@@ -70,7 +73,7 @@ export function distribution(body: HTMLElement, state: State): void {
     byLength(state),
     overTime(state),
   );
-  state.on(["clock"], draw);
+  state.on(["clock", "hidden"], draw);
   draw();
 }
 
@@ -82,13 +85,13 @@ function byLength(state: State): HTMLElement | string {
   const name = unitName(unit);
   const drawn = figure("Lag by source length", (width) => {
     const apart = (5 / width) * scaled((middles.at(-1) ?? 0) - (middles[0] ?? 0), unit); // pixels
-    const points = systems.flatMap((bins, s) =>
-      bins.flatMap((bin, i) => {
+    const points = state.shown.flatMap((s) =>
+      (systems[s] ?? []).flatMap((bin, i) => {
         const [low, middle, high] = bin.quartiles;
         if (typeof low !== "number" || typeof middle !== "number" || typeof high !== "number") return [];
         const [from, to] = [scaled(edges[i] ?? 0, unit), scaled(edges[i + 1] ?? 0, unit)];
         // systems stand beside each other in their bin, so that their bars can be told apart
-        const x = scaled(middles[i] ?? 0, unit) + apart * (s - (systems.length - 1) / 2);
+        const x = scaled(middles[i] ?? 0, unit) + (state.shown.length > MANY ? 0 : apart * (state.shown.indexOf(s) - (state.shown.length - 1) / 2));
         const title = `${short(data.systems[s]?.name ?? "", 24)}\n${bin.n} segments of ${from.toFixed(1)}–${to.toFixed(1)} ${name}\nmedian DAL ${amount(middle, unit)} ${name}`;
         return { s, x, low: scaled(low, unit), y: scaled(middle, unit), high: scaled(high, unit), title };
       }),
@@ -99,23 +102,32 @@ function byLength(state: State): HTMLElement | string {
       x: { label: `source length (${name}) →`, grid: true },
       y: { label: `↑ DAL (${name})`, grid: true, nice: true, zero: true },
       marks: [
-        ...systems.flatMap((_, s) => {
+        ...state.shown.flatMap((s) => {
           const mine = points.filter((p) => p.s === s);
           return [
             line(mine, { x: "x", y: "y", stroke: colour(s), strokeDasharray: dash(s), strokeWidth: 1.5 }),
-            ruleX(mine, { x: "x", y1: "low", y2: "high", stroke: colour(s), strokeWidth: 1.5 }),
-            dot(mine, { x: "x", y: "y", fill: colour(s), symbol: symbol(s), r: 4, stroke: "var(--paper)" }),
+            ...(state.shown.length > MANY ? [] : [ruleX(mine, { x: "x", y1: "low", y2: "high", stroke: colour(s), strokeWidth: 1.5 })]),
+            dot(mine, { x: "x", y: "y", fill: colour(s), symbol: symbol(s), r: state.shown.length > MANY ? 2.5 : 4, stroke: "var(--paper)" }),
           ];
         }),
         tip(points, pointer({ x: "x", y: "y", title: "title" })),
       ],
     };
   });
+  const numbers = h("div", { class: "tall" });
+  const draw = (): void => {
+    drawn.redraw();
+    const heads = edges.slice(1).map((to, i) => `${amount(edges[i] ?? 0, unit, 1)}–${amount(to, unit, 1)} ${name}`);
+    fill(numbers, table("Median DAL by source length", ["system", ...heads], state.shown.map((s) => [named(state, s), ...(systems[s] ?? []).map((bin) => amount(bin.quartiles[1], unit))])));
+  };
+  state.on(["hidden"], draw);
+  draw();
   return h(
     "div",
     { id: "by-length" },
     h("h3", {}, "Lag by source length"),
     drawn.element,
+    behind(numbers),
     h("p", { class: "quiet small" }, "Median DAL of the segments in bins of about as many segments, each at its median length, systems side by side; bars from the first to the third quartile."),
   );
 }
@@ -130,8 +142,8 @@ function overTime(state: State): HTMLElement | string {
   const clock = minutes ? "min" : ms ? "s" : "tokens";
   const time = (value: number): number => value / (minutes ? 60_000 : ms ? 1000 : 1);
   const drawn = figure("Lag over time", (width) => {
-    const points = over.systems.map((one, s) =>
-      (one.bins ?? []).flatMap((bin, i) => {
+    const points = state.shown.map((s) =>
+      (over.systems[s]?.bins ?? []).flatMap((bin, i) => {
         if (!bin) return [];
         const x = time(((over.edges[i] ?? 0) + (over.edges[i + 1] ?? 0)) / 2);
         const title = `${short(data.systems[s]?.name ?? "", 24)}\nafter ${x.toFixed(1)} ${clock}\nmedian ${amount(bin[0], unit)}, p90 ${amount(bin[1], unit)} ${name}`;
@@ -146,8 +158,8 @@ function overTime(state: State): HTMLElement | string {
       y: { label: `↑ lag of a token (${name})`, grid: true, nice: true },
       marks: [
         ruleY([0], { stroke: "var(--line)" }),
-        ...points.map((curve, s) => line(curve, { x: "x", y: "high", stroke: colour(s), strokeOpacity: 0.45, strokeWidth: 1 })),
-        ...points.map((curve, s) => line(curve, { x: "x", y: "y", stroke: colour(s), strokeWidth: 2, strokeDasharray: dash(s) })),
+        ...points.map((curve, i) => line(curve, { x: "x", y: "high", stroke: colour(state.shown[i] ?? 0), strokeOpacity: 0.45, strokeWidth: 1 })),
+        ...points.map((curve, i) => line(curve, { x: "x", y: "y", stroke: colour(state.shown[i] ?? 0), strokeWidth: 2, strokeDasharray: dash(state.shown[i] ?? 0) })),
         text(last, { x: "x", y: "y", text: () => " median", textAnchor: "start", fill: "var(--quiet)" }),
         text(last, { x: "x", y: "high", text: () => " p90", textAnchor: "start", fill: "var(--quiet)" }),
         tip(points.flat(), pointerX({ x: "x", y: "y", title: "title" })),
@@ -155,11 +167,23 @@ function overTime(state: State): HTMLElement | string {
     };
   });
   const drift = ms ? "s/min" : "tokens/100 tokens";
+  const numbers = h("div", { class: "tall" });
+  const draw = (): void => {
+    drawn.redraw();
+    const heads = ["system", `from (${clock})`, `median (${name})`, `p90 (${name})`];
+    const rows = state.shown.flatMap((s) =>
+      (over.systems[s]?.bins ?? []).flatMap((bin, i) => (bin ? [[named(state, s), time(over.edges[i] ?? 0).toFixed(1), amount(bin[0], unit), amount(bin[1], unit)]] : [])),
+    );
+    fill(numbers, table("Lag over time", heads, rows));
+  };
+  state.on(["hidden"], draw);
+  draw();
   return h(
     "div",
     { id: "over-time" },
     h("h3", {}, "Lag over time"),
     drawn.element,
+    behind(numbers),
     table(
       "Drift",
       ["system", `drift (${drift})`],

@@ -28,14 +28,17 @@ export function field(text: string): string {
   return /[",\n\r\u2028\u2029]/.test(safe) || safe !== text ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Which systems have the best value of a metric, as it is shown. */
+/** Which systems have the best value of a metric, as it is shown, or share a letter with one that has. */
 export function best(scores: Compared["scores"], metric: Metric, at: number): Set<number> {
   if (metric.higher === null) return new Set();
   const values = scores.map((row) => row[at]?.value ?? null);
   const some = values.filter((value) => value !== null);
   const most = metric.higher ? Math.max(...some) : Math.min(...some);
   const text = plain(most, metric.unit);
-  return new Set(values.flatMap((value, system) => (value !== null && plain(value, metric.unit) === text ? [system] : [])));
+  const first = values.flatMap((value, system) => (value !== null && plain(value, metric.unit) === text ? [system] : []));
+  const mark = (system: number): string => scores[system]?.[at]?.mark ?? "";
+  const letters = new Set(first.flatMap((system) => [...mark(system)].filter((letter) => /[a-z]/.test(letter))));
+  return new Set([...first, ...values.flatMap((value, system) => (value !== null && [...mark(system)].some((letter) => letters.has(letter)) ? [system] : []))]);
 }
 
 export interface Shown {

@@ -3,6 +3,7 @@
 
 import { type PlotOptions, plot } from "@observablehq/plot";
 import { h } from "../ui";
+import { savers } from "./save";
 
 export interface Figure {
   readonly element: HTMLElement;
@@ -16,7 +17,8 @@ export interface Figure {
  * Plot puts a style element into what it draws, which the content security policy forbids: report.css has these rules.
  */
 export function figure<T>(label: string, options: (width: number) => PlotOptions, onPick?: (picked: T) => void): Figure {
-  const element = h("figure", { class: "plot" });
+  const place = h("div", {});
+  const element = h("figure", { class: "plot" }, place, savers(label, () => place.querySelector<SVGSVGElement>("svg.plot-drawn")));
   let width = 0;
   let under: T | undefined;
   const redraw = (): void => {
@@ -31,7 +33,7 @@ export function figure<T>(label: string, options: (width: number) => PlotOptions
       drawn.addEventListener("click", () => {
         if (under) onPick(under);
       });
-    element.replaceChildren(drawn);
+    place.replaceChildren(drawn);
   };
   new ResizeObserver(([entry]) => {
     const now = Math.floor(entry?.contentRect.width ?? 0);

@@ -59,6 +59,14 @@ const COLOURS = ["blue", "vermilion", "green", "purple", "orange", "ink"];
 const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "cross", "wye", "times"] as const;
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3", "12 4", "4 2 1 2"];
 
-export const colour = (system: number): string => `var(--${COLOURS[system % COLOURS.length]})`;
-export const symbol = (system: number): (typeof SYMBOLS)[number] => SYMBOLS[system % SYMBOLS.length] ?? "circle";
-export const dash = (system: number): string => DASHES[system % DASHES.length] ?? "none";
+let looks: readonly number[] = [];
+
+/** Has systems look alike that have the same number. */
+export function setLooks(numbers: readonly number[]): void {
+  looks = numbers;
+}
+
+export const look = (system: number): number => looks[system] ?? system;
+export const colour = (system: number): string => `var(--${COLOURS[look(system) % COLOURS.length]})`;
+export const symbol = (system: number): (typeof SYMBOLS)[number] => SYMBOLS[look(system) % SYMBOLS.length] ?? "circle";
+export const dash = (system: number): string => DASHES[look(system) % DASHES.length] ?? "none";

@@ -3,7 +3,7 @@
 
 import { h } from "../ui";
 import { amount, counted, percent, short } from "./format";
-import { named } from "./parts";
+import { named, verdict } from "./parts";
 import type { State } from "./state";
 import type { Check } from "./types";
 
@@ -23,46 +23,52 @@ export const clean = (check: Check | undefined): boolean => !check || (!check.co
 
 export function health(body: HTMLElement, state: State): void {
   const { data } = state;
-  const all = joined(data.health);
-  const found = all.filter(({ of }) => !of.every(clean));
-  const rest = all.filter(({ of }) => of.every(clean));
-  const bad = found.filter(({ of }) => of.some((check) => check?.bad)).length;
-  const said = bad ? `${counted(bad, "thing")} to look at, marked ▲.` : "Nothing suspicious was found.";
-  body.append(h("p", {}, said));
-  if (found.length)
-    body.append(
+  const every = joined(data.health);
+  const found = every.filter(({ of }) => !of.every(clean));
+  const rest = every.filter(({ of }) => of.every(clean));
+  const lines = data.systems.map((one, s) => {
+    const checks = found.flatMap(({ of }) => (of[s] ? [of[s]] : []));
+    const bad = checks.filter((check) => check.bad).length;
+    const notes = one.notes.map((note) => h("li", {}, h("bdi", {}, note.said.slice(0, 2000))));
+    return h(
+      "details",
+      { class: "health", id: `health-${s}`, open: data.systems.length === 1 },
       h(
-        "div",
-        { class: "scroll", role: "region", "aria-label": "Health checks", tabindex: 0 },
+        "summary",
+        {},
+        named(state, s),
+        verdict(state, s),
+        h("span", { class: "quiet small" }, [...(one.verdict?.reasons ?? []), bad ? `${counted(bad, "thing")} to look at` : "nothing else to look at"].join("; ")),
+      ),
+      h("p", { class: "quiet small" }, `${counted(one.segments, "segment")}, ${counted(one.tokens, one.noun)}; ${one.origin}`),
+      checks.length > 0 &&
         h(
           "table",
-          { class: "health" },
-          h(
-            "thead",
-            {},
-            h("tr", {}, h("th", { scope: "col" }, "check"), ...data.systems.map((_, s) => h("th", { scope: "col" }, named(state, s)))),
-          ),
+          {},
           h(
             "tbody",
             {},
-            ...found.map(({ first, of }) =>
+            ...checks.map((check) =>
               h(
                 "tr",
-                { "data-check": first.key },
-                h("th", { scope: "row" }, first.title, h("div", { class: "quiet small help" }, first.help)),
-                ...of.map((check, s) => h("td", { class: check?.bad ? "bad" : null }, h("span", { class: "whose" }, named(state, s)), cell(state, check, s))),
+                { "data-check": check.key },
+                h("th", { scope: "row" }, check.title, h("div", { class: "quiet small help" }, check.help)),
+                h("td", { class: check.bad ? "bad" : null }, cell(state, check, s)),
               ),
             ),
           ),
         ),
-      ),
+      notes.length > 0 && h("ul", { class: "notes" }, ...notes),
     );
+  });
+  const bad = data.health.flat().filter((check) => check.bad).length;
+  body.append(h("p", {}, bad ? `${counted(bad, "thing")} to look at, marked ▲; open a line for what was checked.` : "Nothing suspicious was found; open a line for what was checked."), ...lines);
   if (rest.length)
     body.append(h("p", { class: "quiet" }, `Looked for, and not found: ${rest.map(({ first }) => first.title).join(", ")}.`));
-  const notes = data.systems.flatMap((one, s) => one.notes.map((note) => h("li", {}, named(state, s), ": ", h("bdi", {}, note.said.slice(0, 2000)))));
   const more = data.comparison.notes.map((note) => h("li", {}, h("bdi", {}, note.slice(0, 2000))));
-  if (notes.length + more.length)
-    body.append(h("details", { open: notes.length + more.length < 5 }, h("summary", {}, "Notes"), h("ul", { class: "notes" }, ...notes, ...more)));
+  if (more.length) body.append(h("ul", { class: "notes" }, ...more));
+  const hide = (): void => lines.forEach((line, s) => (line.hidden = state.choice.hidden.has(s)));
+  state.on(["hidden"], hide);
 }
 
 function cell(state: State, check: Check | undefined, system: number): HTMLElement {

@@ -2,8 +2,9 @@
 /** AL against DAL: which systems, and which of their segments, gain because writing is free in AL. */
 
 import { dot, line, pointer, tip } from "@observablehq/plot";
-import { h } from "../ui";
+import { fill, h } from "../ui";
 import { value } from "./choose";
+import { MANY, settings } from "./families";
 import { figure } from "./figure";
 import { amount, colour, scaled, short, symbol, unitName } from "./format";
 import { names } from "./names";
@@ -48,11 +49,13 @@ export function hidden(body: HTMLElement, state: State): void {
   const diagonal = ([from, to]: [number, number]) =>
     line([{ x: from, y: from }, { x: to, y: to }], { x: "x", y: "y", stroke: "var(--quiet)", strokeDasharray: "2 3" });
 
+  const labels = data.systems.length > MANY ? settings(data.systems.map((one) => one.name)) : data.systems.map((one) => one.name);
   const systems = figure("DAL against AL, a point per system", (width) => {
-    const here = data.hidden.flatMap((one, s) => {
-      if (one.al === null || one.dal === null) return [];
+    const here = state.shown.flatMap((s) => {
+      const one = data.hidden[s];
+      if (!one || one.al === null || one.dal === null) return [];
       const title = `${short(data.systems[s]?.name ?? "", 40)}\nAL ${amount(one.al, unit)}, DAL ${amount(one.dal, unit)} ${name}`;
-      return { s, x: scaled(one.al, unit), y: scaled(one.dal, unit), name: short(data.systems[s]?.name ?? "", 20), title };
+      return { s, x: scaled(one.al, unit), y: scaled(one.dal, unit), name: short(labels[s] ?? "", 20), title };
     });
     const height = Math.max(260, Math.min(380, width * 0.8));
     const [from, to] = ends(here);
@@ -100,26 +103,37 @@ export function hidden(body: HTMLElement, state: State): void {
     },
   );
   state.on(["a", "selected"], () => segments.redraw());
+  const numbers = h("div", { class: "tall" });
   body.append(
     h("p", {}, "On the dotted line, AL and DAL agree. The further above it, the more a system gains because writing costs nothing in AL: it waits, and then writes much at once."),
-    table(
-      "AL and DAL of the systems",
-      ["system", `AL (${name})`, `DAL (${name})`, `free writes (${name})`, `after the source (${name})`, "hidden share"],
-      data.hidden.map((one, s) => [
-        named(state, s),
-        h("data", { value: one.al ?? "" }, amount(one.al, unit)),
-        h("data", { value: one.dal ?? "" }, amount(one.dal, unit)),
-        amount(one.writes, unit),
-        amount(one.tail, unit),
-        h("data", { value: one.share ?? "", "data-share": s }, amount(one.share, "ratio")),
-      ]),
-    ),
+    numbers,
     h(
       "div",
       { class: "pair" },
       h("div", {}, h("h3", {}, "Systems"), systems.element),
       h("div", {}, h("div", { class: "tools" }, h("h3", {}, "Segments"), systemChooser(state, "of", "a")), segments.element),
     ),
-    h("p", { class: "quiet small" }, `Click a point for its timeline.${elsewhere ? " A segment in which one of the systems has no value counts for none in the table." : ""}${data.segments.id.length > MOST ? ` ${MOST} segments are drawn: those with the largest gaps, and an even sample of the others.` : ""}`),
+    h("p", { class: "quiet small" }, `Click a point for its timeline; the numbers of the segments are in their list below.${elsewhere ? " A segment in which one of the systems has no value counts for none in the table." : ""}${data.segments.id.length > MOST ? ` ${MOST} segments are drawn: those with the largest gaps, and an even sample of the others.` : ""}`),
   );
+  const draw = (): void =>
+    fill(numbers, table(
+      "AL and DAL of the systems",
+      ["system", `AL (${name})`, `DAL (${name})`, `free writes (${name})`, `after the source (${name})`, "hidden share"],
+      state.shown.map((s) => {
+        const one = data.hidden[s];
+        return [
+          named(state, s),
+          h("data", { value: one?.al ?? "" }, amount(one?.al, unit)),
+          h("data", { value: one?.dal ?? "" }, amount(one?.dal, unit)),
+          amount(one?.writes, unit),
+          amount(one?.tail, unit),
+          h("data", { value: one?.share ?? "", "data-share": s }, amount(one?.share, "ratio")),
+        ];
+      }),
+    ));
+  state.on(["hidden"], () => {
+    draw();
+    systems.redraw();
+  });
+  draw();
 }

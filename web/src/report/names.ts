@@ -18,8 +18,8 @@ const SIDES: readonly Side[] = [
 /** How wide a letter is, how high a name, and how far from its point, in px. */
 const [LETTER, LINE, AWAY] = [6.6, 13, 9];
 
-/** A side for each name on which it covers no other and stays inside, if there is one. Places are in px. */
-export function sides(names: readonly { readonly x: number; readonly y: number; readonly letters: number }[], width: number): Side[] {
+/** A side for each name on which it covers no other and stays inside; none where there is no room. Places are in px. */
+export function sides(names: readonly { readonly x: number; readonly y: number; readonly letters: number }[], width: number): (Side | undefined)[] {
   const taken: [number, number, number, number][] = [];
   return names.map(({ x, y, letters }) => {
     const box = ({ right, above }: Side): [number, number, number, number] => {
@@ -29,8 +29,8 @@ export function sides(names: readonly { readonly x: number; readonly y: number; 
     };
     const free = (b: [number, number, number, number]): boolean =>
       b[0] >= 0 && b[2] <= width && taken.every((o) => b[2] < o[0] || o[2] < b[0] || b[3] < o[1] || o[3] < b[1]);
-    const side = SIDES.find((one) => free(box(one))) ?? (SIDES[0] as Side);
-    taken.push(box(side));
+    const side = SIDES.find((one) => free(box(one)));
+    if (side) taken.push(box(side));
     return side;
   });
 }

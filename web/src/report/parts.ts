@@ -2,7 +2,7 @@
 /** Parts that several sections have: names of systems, switches, figures, copying. */
 
 import { h } from "../ui";
-import { short, symbol } from "./format";
+import { look, short, symbol } from "./format";
 import type { State } from "./state";
 import type { Clock } from "./types";
 
@@ -19,12 +19,20 @@ const SIGNS: Record<string, string> = {
 
 /** The sign of a system in its colour; its name must stand beside it. */
 export const sign = (system: number): HTMLElement =>
-  h("span", { class: `sign sys-${system % 6}`, "aria-hidden": true }, SIGNS[symbol(system)] ?? "●");
+  h("span", { class: `sign sys-${look(system) % 6}`, "aria-hidden": true }, SIGNS[symbol(system)] ?? "●");
 
 /** The name of a system, with its sign. */
 export function named(state: State, system: number): HTMLElement {
   const name = state.data.systems[system]?.name ?? "";
   return h("span", { class: "system", title: name.slice(0, 500) }, sign(system), h("bdi", {}, short(name, 60)));
+}
+
+/** Whether the latency of a system says what it seems to say; a sound one has no mark. */
+export function verdict(state: State, system: number): HTMLElement | string {
+  const found = state.data.systems[system]?.verdict;
+  if (!found) return "";
+  const mark = found.word === "sound" ? "" : "▲ ";
+  return h("a", { class: `verdict is-${found.word} small`, href: `#health-${system}`, title: found.reasons.join("; ") || "no threshold is reached" }, mark && h("span", { "aria-hidden": true }, mark), found.word);
 }
 
 export interface Entry<T> {

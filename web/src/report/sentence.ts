@@ -2,16 +2,18 @@
 /** Timeline: the segment that was chosen, in two systems above each other, and a cursor that plays it. */
 
 import { axisX, axisY, line, ruleX } from "@observablehq/plot";
-import { effectiveDelays, ideal } from "../arithmetic";
+import { effectiveDelays, effectiveLags, ideal, lags } from "../arithmetic";
 import { type Picture, type Piece, Timeline, legend, play, reach } from "../timeline";
 import { fill, h } from "../ui";
 import { value } from "./choose";
+import { drawing } from "./drawing";
 import { figure } from "./figure";
 import { amount, heading, short, unitName } from "./format";
 import type { List } from "./list";
-import { chooser, named } from "./parts";
+import { chooser, named, table } from "./parts";
+import { behind, savers } from "./save";
 import type { State } from "./state";
-import type { Clock } from "./types";
+import type { Clock, Segments } from "./types";
 import { Times, words } from "./unpack";
 
 /** With more tokens than this, a sentence is drawn as lines, without its words. */
@@ -20,6 +22,8 @@ const MANY = 160;
 const PIECES = 14;
 /** A token of text lasts that many seconds when it is played. */
 const PACE = 0.5;
+/** How much longer the axis may be for the clock of a queue to be shown at first. */
+const SQUASHED = 1.5;
 
 export function sentence(body: HTMLElement, state: State, list: List): void {
   const { data, choice } = state;
@@ -30,7 +34,8 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
   const ms = data.unit === "ms";
   const times = data.segments.systems.map((packed) => new Times(packed));
   const clocks = [...new Set(data.systems.flatMap((one) => one.clocks))].filter((clock) => clock !== "ideal");
-  let overlay: Clock = clocks.includes("elapsed") ? "elapsed" : "ideal";
+  // the clock of a queue is what a listener waits for; one that would squash the picture is not the first to be seen
+  let overlay: Clock | undefined;
   let speed = 1;
   let stop: (() => void) | undefined;
   const pictures = [new Timeline(), new Timeline()];
@@ -55,13 +60,13 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
   };
   const playButton = h("button", { type: "button", id: "play", "aria-pressed": "false", onclick: toggle }, "▶ Play");
 
-  const picture = (system: number, row: number): Picture => {
+  const picture = (system: number, row: number, clock: Clock): Picture => {
     const packed = data.segments.systems[system];
     const delays = times[system]?.delays(row) ?? [];
     const x = packed?.x?.[row] ?? 0;
     const level = data.systems[system]?.level ?? "word";
     const target = packed?.pieces?.[row] ?? words(packed?.prediction?.[row] ?? null, level, delays.length);
-    const late = overlay === "ideal" ? undefined : times[system]?.on(overlay, row);
+    const late = clock === "ideal" ? undefined : times[system]?.on(clock, row);
     const first = times[system]?.first(row);
     const source = ms ? reads(delays, x) : spoken(data.segments.source?.[row] ?? null, x);
     return {
@@ -75,6 +80,12 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
       ...(first ? { first } : {}),
     };
   };
+
+  const overlays: { value: Clock; text: string }[] = [{ value: "ideal", text: "none" }, ...clocks.map((clock) => ({ value: clock, text: clock }))];
+  const overlayChooser = chooser("computing", overlays, "ideal" as Clock, (clock) => {
+    overlay = clock;
+    draw();
+  });
 
   const draw = (): void => {
     halt();
@@ -91,11 +102,18 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
     fill(
       about,
       h("p", {}, "Segment ", h("strong", {}, h("bdi", {}, (segments.id[row] ?? "").slice(0, 500))), segments.document?.[row] ? h("span", { class: "quiet" }, " of ", h("bdi", {}, segments.document[row].slice(0, 500))) : ""),
+      sound(segments, row),
       ...texts.map(([name, text]) => text && h("p", { class: "text" }, h("span", { class: "quiet" }, `${name} `), h("span", { dir: "auto", class: "foreign" }, text))),
     );
     const systems = [...new Set([choice.a, choice.b])];
-    const made = systems.map((system) => picture(system, row));
-    const end = Math.max(0, ...made.map(reach));
+    const plain = systems.map((system) => picture(system, row, "ideal"));
+    const queued = clocks.includes("queue") ? systems.map((system) => picture(system, row, "queue")) : plain;
+    const far = (pictures: readonly Picture[]): number => Math.max(0, ...pictures.map(reach));
+    const clock = overlay ?? (clocks.includes("queue") && far(queued) <= SQUASHED * far(plain) ? "queue" : "ideal");
+    const made = clock === "ideal" ? plain : clock === "queue" ? queued : systems.map((system) => picture(system, row, clock));
+    const select = overlayChooser.querySelector("select");
+    if (select) select.selectedIndex = overlays.findIndex((one) => one.value === clock);
+    const end = far(made);
     playable = [];
     places.forEach((place, at) => {
       const [system, p, timeline] = [systems[at], made[at], pictures[at]];
@@ -121,13 +139,14 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
         timeline.show({ ...p, end });
         place.append(timeline.element);
         playable.push(timeline);
+        place.append(savers(`timeline ${segments.id[row] ?? ""} ${data.systems[system]?.name ?? ""}`, () => drawing({ ...p, end }, `${short(data.systems[system]?.name ?? "", 40)}, segment ${short(segments.id[row] ?? "", 40)}`)));
       }
+      if (p.delays.length) place.append(behind(tokens(p)));
     });
     playButton.disabled = !playable.length;
-    fill(signs, playable.length > 0 && legend({ elapsed: overlay !== "ideal", first: made.some((p) => p.first !== undefined) }));
+    fill(signs, playable.length > 0 && legend({ elapsed: clock !== "ideal", first: made.some((p) => p.first !== undefined) }));
   };
 
-  const overlays: { value: Clock; text: string }[] = [{ value: "ideal", text: "none" }, ...clocks.map((clock) => ({ value: clock, text: clock }))];
   const speeds = [0.25, 0.5, 1, 2, 4].map((factor) => ({ value: factor, text: factor === 1 ? (ms ? "real time" : "2 tokens/s") : `× ${factor}` }));
   body.append(
     h(
@@ -141,10 +160,7 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
         speed = factor;
       }),
       ...(clocks.length
-        ? [chooser("computing", overlays, overlay, (clock) => {
-            overlay = clock;
-            draw();
-          })]
+        ? [overlayChooser]
         : []),
     ),
     about,
@@ -153,6 +169,37 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
   );
   state.on(["selected", "a", "b"], draw);
   draw();
+}
+
+/** Where the segment lies in its recording; with its sound, a link to it and a player. */
+function sound(segments: Segments, row: number): HTMLElement | false {
+  const recording = segments.recording?.[row];
+  if (!recording) return false;
+  const [offset, x] = [segments.offset?.[row], segments.systems[0]?.x?.[row]];
+  const from = (offset ?? 0) / 1000;
+  const where = typeof offset === "number" ? `, ${from.toFixed(2)}–${(from + (x ?? 0) / 1000).toFixed(2)} s` : "";
+  const text = [h("bdi", {}, short(recording, 120)), where];
+  const file = segments.sound[recording];
+  if (!file) return h("p", { class: "small" }, h("span", { class: "quiet" }, "recording "), ...text);
+  const address = `${file}${where && `#t=${from.toFixed(3)},${(from + (x ?? 0) / 1000).toFixed(3)}`}`;
+  return h(
+    "p",
+    { class: "small tools" },
+    h("span", {}, h("span", { class: "quiet" }, "recording "), h("a", { href: address }, ...text)),
+    h("audio", { src: address, controls: true, preload: "none", class: "noprint" }),
+  );
+}
+
+/** The tokens of a timeline in numbers. */
+function tokens(p: Picture): HTMLElement {
+  const unit = p.unit ?? "token";
+  const name = unitName(unit);
+  const [effective, lag, effectiveLag] = [effectiveDelays(p), lags(p), effectiveLags(p)];
+  const heads = ["token", "word", ...["g", "g′", "lag", "lag′", ...(p.elapsed ? ["computing included"] : [])].map((head) => `${head} (${name})`)];
+  const columns = [p.delays, effective, lag, effectiveLag, ...(p.elapsed ? [p.elapsed] : [])];
+  const digits = unit === "ms" ? 2 : 3;
+  const rows = p.delays.map((_, t) => [String(t + 1), h("bdi", {}, p.target?.[t] ?? ""), ...columns.map((column) => amount(column[t], unit, digits))]);
+  return h("div", { class: "tall" }, table(p.label, heads, rows));
 }
 
 /** The words of the source, one after the other; undefined if they are not as many as were counted. */

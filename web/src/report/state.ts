@@ -12,6 +12,8 @@ export interface Choice {
   metric: string;
   /** The segment whose timeline is shown; undefined where there are none. */
   selected: number | undefined;
+  /** Systems that are left out of tables and figures. */
+  hidden: ReadonlySet<number>;
   /** Only these segments, because of what is said of them. */
   only: { readonly why: string; readonly rows: ReadonlySet<number> } | undefined;
 }
@@ -28,8 +30,14 @@ export class State {
       clock: "ideal",
       metric: timed.includes("DAL") ? "DAL" : (timed[0] ?? data.metrics[0]?.name ?? ""),
       selected: data.segments.id.length ? 0 : undefined,
+      hidden: new Set(),
       only: undefined,
     };
+  }
+
+  /** Places of the systems that are shown. */
+  get shown(): number[] {
+    return this.data.systems.flatMap((_, s) => (this.choice.hidden.has(s) ? [] : [s]));
   }
 
   set(changed: Partial<Choice>): void {

@@ -3,10 +3,12 @@
 
 import { dot, line, link, pointer, rect, ruleX, ruleY, text, tip } from "@observablehq/plot";
 import { fill, h } from "../ui";
+import { MANY, families, settings } from "./families";
 import { figure } from "./figure";
 import { amount, colour, range, scaled, short, symbol, unitName } from "./format";
 import { names, spread } from "./names";
-import { chooser, clockSwitch, named, table } from "./parts";
+import { chooser, clockSwitch, named, sign, table } from "./parts";
+import { behind } from "./save";
 import type { State } from "./state";
 import type { Maybe, Point, Regime } from "./types";
 
@@ -23,16 +25,6 @@ interface Dot {
   readonly title: string;
 }
 
-/** Systems whose names differ in a number only, such as wait-3 and wait-5: settings of one, which a line may join. */
-export function families(names: readonly string[]): number[][] {
-  const found = new Map<string, number[]>();
-  names.forEach((name, system) => {
-    const stem = /^(.*?)[-_@=: ]*\d+(?:\.\d+)?$/su.exec(name.slice(0, 500))?.[1];
-    if (stem !== undefined) found.set(stem, [...(found.get(stem) ?? []), system]);
-  });
-  return [...found.values()].filter((group) => group.length > 1);
-}
-
 export function tradeoff(body: HTMLElement, state: State): void {
   const { data } = state;
   const { tradeoff: all, metrics, systems, comparison: compared } = data;
@@ -46,7 +38,12 @@ export function tradeoff(body: HTMLElement, state: State): void {
   let regime: Regime | undefined;
   const unit = data.unit;
   const qualityUnit = (): string => metrics.find((m) => m.name === quality)?.unit ?? "points";
+  const groups = families(systems.map((one) => one.name));
+  const many = systems.length > MANY;
+  // of many systems, a point is called by its setting, and the key says which family it is of
+  const labels = many ? settings(systems.map((one) => one.name)) : systems.map((one) => one.name);
   const numbers = h("div", {});
+  const key = h("p", { class: "small keys" });
   const regimes = h("span", {});
   const note = h("p", { class: "quiet small" });
 
@@ -54,9 +51,10 @@ export function tradeoff(body: HTMLElement, state: State): void {
   const pointOf = (s: number): Point | undefined => all.points[state.choice.clock]?.[latency]?.[s];
   const finite = (value: Maybe | undefined, other: number): number => value ?? other;
   const dots = (): Dot[] =>
-    systems.flatMap((one, s) => {
+    state.shown.flatMap((s) => {
+      const one = systems[s];
       const [p, q] = [pointOf(s), qualityOf(s)];
-      if (!p || p.value === null || (quality !== undefined && (q?.value ?? null) === null)) return [];
+      if (!one || !p || p.value === null || (quality !== undefined && (q?.value ?? null) === null)) return [];
       const [x, y] = [scaled(p.value, unit), q?.value ?? s];
       const lines = [
         short(one.name, 40),
@@ -65,7 +63,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
       ];
       return {
         system: s,
-        name: short(one.name),
+        name: short(labels[s] ?? ""),
         x,
         y,
         x1: finite(p.low === null ? null : scaled(p.low, unit), x),
@@ -102,14 +100,18 @@ export function tradeoff(body: HTMLElement, state: State): void {
       marks: [
         rect(bands, { x1: "x1", x2: "x2", fill: "var(--green)", fillOpacity: (b: { i: number }) => (b.i ? 0.07 : 0.14) }),
         text(bands, { x: "x2", frameAnchor: "top-right", text: (b: { name: string }) => `${b.name} `, textAnchor: "end", dy: 4, fill: "var(--quiet)" }),
-        ...families(systems.map((one) => one.name)).map((group) =>
-          line(group.flatMap((s) => place.get(s) ?? []).sort((p, q) => p.x - q.x), { x: "x", y: "y", stroke: "var(--quiet)", strokeOpacity: 0.6 }),
+        ...groups.map(({ members }) =>
+          line(members.flatMap((s) => place.get(s) ?? []).sort((p, q) => p.x - q.x), {
+            x: "x",
+            y: "y",
+            ...(many ? { stroke: colour(members[0] ?? 0), strokeWidth: 2 } : { stroke: "var(--quiet)", strokeOpacity: 0.6 }),
+          }),
         ),
         link(others, { x1: "x0", x2: "x", y1: "y", y2: "y", stroke: "var(--quiet)", strokeDasharray: "2 3" }),
         dot(others, { x: "x0", y: "y", r: 3, stroke: (d: Dot) => colour(d.system), fill: "var(--paper)" }),
-        ruleY(here, { y: "y", x1: "x1", x2: "x2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 }),
-        ...(quality === undefined ? [] : [ruleX(here, { x: "x", y1: "y1", y2: "y2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5 })]),
-        dot(here, { x: "x", y: "y", r: 6, symbol: (d: Dot) => symbol(d.system), fill: (d: Dot) => colour(d.system), stroke: "var(--paper)" }),
+        ruleY(here, { y: "y", x1: "x1", x2: "x2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5, strokeOpacity: many ? 0.3 : 1 }),
+        ...(quality === undefined ? [] : [ruleX(here, { x: "x", y1: "y1", y2: "y2", stroke: (d: Dot) => colour(d.system), strokeWidth: 1.5, strokeOpacity: many ? 0.3 : 1 })]),
+        dot(here, { x: "x", y: "y", r: many ? 4 : 6, symbol: (d: Dot) => symbol(d.system), fill: (d: Dot) => colour(d.system), stroke: "var(--paper)" }),
         ...names(here, pixels, width),
         tip(here, pointer({ x: "x", y: "y", title: "title", maxRadius: 60 })),
       ],
@@ -118,12 +120,13 @@ export function tradeoff(body: HTMLElement, state: State): void {
 
   const draw = (): void => {
     drawn.redraw();
+    fill(key, ...(many ? groups.filter(({ members }) => members.some((s) => !state.choice.hidden.has(s))).map(({ name, members }) => h("span", { class: "key" }, sign(members[0] ?? 0), h("bdi", {}, short(name || "settings", 40)))) : []));
     fill(
       numbers,
       table(
         "Points",
         ["system", `${latency} (${unitName(unit)}, ${state.choice.clock})`, ...(quality === undefined ? [] : [quality])],
-        systems.map((_, s) => {
+        state.shown.map((s) => {
           const [p, q] = [pointOf(s), qualityOf(s)];
           const ends = (of: Point | undefined, u: string): HTMLElement => h("div", { class: "quiet small" }, range(of?.low ?? null, of?.high ?? null, u));
           const one = h("span", {}, h("data", { value: p?.value ?? "", "data-point": s }, amount(p?.value, unit)), ends(p, unit));
@@ -135,7 +138,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
     );
     note.textContent =
       state.choice.clock === "ideal"
-        ? "Further up and to the left is better. Bars are intervals. Systems whose names differ in a number only are joined."
+        ? `Further up and to the left is better. Bars are intervals.${groups.length ? " Settings of one system are joined." : ""}`
         : `Bars are intervals; hollow points are where the system would be if computing took no time.`;
     if (regime) note.textContent += ` ${regime.source}.`;
   };
@@ -165,11 +168,12 @@ export function tradeoff(body: HTMLElement, state: State): void {
       regimes,
     ),
     ...(quality === undefined ? [h("p", { class: "quiet" }, "No quality was scored (it needs references, or --column): latency alone.")] : []),
+    key,
     drawn.element,
     note,
-    numbers,
+    behind(numbers),
   );
   bandChooser();
-  state.on(["clock"], draw);
+  state.on(["clock", "hidden"], draw);
   draw();
 }

@@ -16,6 +16,8 @@ export interface About {
   readonly origin: string;
   readonly clocks: readonly Clock[];
   readonly notes: readonly { readonly said: string }[];
+  /** Sound, suspicious or degenerate, and why; null without times. */
+  readonly verdict: { readonly word: string; readonly reasons: readonly string[] } | null;
 }
 
 export interface Metric {
@@ -142,6 +144,11 @@ export interface Segments {
   readonly id: readonly string[];
   readonly document: readonly (string | null)[] | null;
   readonly source: readonly (string | null)[] | null;
+  /** The file of sound of each segment, where its segment begins in it, in ms, and how long it is. */
+  readonly recording: readonly (string | null)[] | null;
+  readonly offset: readonly Maybe[] | null;
+  /** Where each recording lies, as seen from the page, if its sound was given. */
+  readonly sound: { readonly [recording: string]: string };
   readonly reference: readonly (string | null)[] | null;
   readonly systems: readonly Packed[];
 }

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from lagging.comparison import Comparison
+from lagging.comparison.degeneracy import judge
 from lagging.data.run import Run
 from lagging.data.tokens import noun
 from lagging.errors import Note, UsageError
@@ -38,6 +40,8 @@ COMPRESSION = 6
 """Level of compression: 9 takes five times as long, for 2 % fewer bytes."""
 PLACE = '<script id="data" type="application/octet-stream;base64"></script>'
 """The place of the data in the page; browsers never run such a script."""
+POLICY = "img-src data:"
+"""The part of the content security policy after which sound is allowed, where it was given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,8 @@ class Report:
     def to_html(self) -> str:
         """The page: one file that needs nothing else, and no network."""
         page = files("lagging.render").joinpath("web", "report.html").read_text("utf-8")
+        if self.data["segments"]["sound"]:
+            page = page.replace(POLICY, f"{POLICY}; media-src 'self' file:", 1)
         if page.count(PLACE) != 1:
             raise UsageError("web/report.html has no place for data; rebuild it with `make web`")
         return page.replace(PLACE, PLACE.replace("></", f">{self.packed}</"))
@@ -87,6 +93,7 @@ def report(
     *,
     title: str = "",
     convention: str | Convention = "paper",
+    sounds: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
     """The report about one or more systems.
 
@@ -95,6 +102,7 @@ def report(
         comparison: their comparison, as `lagging.compare` makes it; of a single Run it can be left out.
         title: title of the page.
         convention: the convention of the comparison.
+        sounds: addresses of recordings, as seen from the page, by the names that `recording_names` gives.
 
     Raises:
         UsageError: the comparison has other systems.
@@ -119,7 +127,9 @@ def report(
     health = [check_system(system, comparison.unmatched.get(system.name, ())) for system in systems]
     rows, note = choose_rows(systems, sorted({row for checks in health for check in checks for row in check.rows}))
     index = {row: i for i, row in enumerate(rows.tolist())}
-    segments = {"total": len(systems[0].run), "note": note, **segment_columns(systems, comparison.metrics, rows)}
+    columns = segment_columns(systems, comparison.metrics, rows)
+    known = {name: sounds[name] for name in dict.fromkeys(columns["recording"] or ()) if name in sounds}
+    segments = {"total": len(systems[0].run), "note": note, **columns, "sound": known}
     return Report(
         {
             "schema": SCHEMA,
@@ -191,7 +201,15 @@ def _system_record(system: Analysis) -> dict[str, Any]:
         "origin": run.origin.description,
         "clocks": list(system.clocks),
         "notes": [_note_record(note) for note in system.scores.notes],
+        "verdict": _verdict_record(system),
     }
+
+
+def _verdict_record(system: Analysis) -> dict[str, Any] | None:
+    if not system.timed:
+        return None
+    verdict = judge(system.diagnostics, system.name)
+    return {"word": verdict.verdict, "reasons": list(verdict.reasons)}
 
 
 def _note_record(note: Note) -> dict[str, Any]:

@@ -8,20 +8,24 @@ delays and elapsed times are not written down, but "steps": finish(t) = max(g(t)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from lagging.data.ragged import Floats, Ints, Ragged
-from lagging.data.tokens import is_spm, tokens
+from lagging.data.run import Run
+from lagging.data.tokens import are_sounds, is_sound, is_spm, tokens
 from lagging.errors import counted
 from lagging.metrics import Metric
 from lagging.render.analysis import Analysis
 from lagging.render.report.charts import round_column
 
-__all__ = ["choose_rows", "deltas", "segment_columns"]
+__all__ = ["choose_rows", "deltas", "find_sounds", "recording_names", "segment_columns"]
 
 MOST = 40_000
 """The most segments that a page holds, of all systems together; with these it opens in a moment."""
@@ -80,13 +84,40 @@ def segment_columns(systems: Sequence[Analysis], metrics: Sequence[Metric], rows
     """The columns that the list of segments and the timelines need."""
     first = systems[0].run
     documents = None if first.document is None else first.document[rows].tolist()
+    recordings = recording_names(first)
     return {
         "id": list(map(str, first.id[rows].tolist())),
         "document": documents if documents and any(documents) else None,
+        "recording": None if recordings is None else [recordings[row] for row in rows.tolist()],
+        "offset": None if first.offset is None else round_column(first.offset[rows], 0),
         "source": _merge_texts([_texts(system, "source", rows) for system in systems]),
         "reference": _merge_texts([_texts(system, "reference", rows) for system in systems]),
         "systems": [_system_columns(system, metrics, rows) for system in systems],
     }
+
+
+def recording_names(run: Run) -> list[str | None] | None:
+    """The recording of each segment: its document where it was cut from a talk, the name of its sound file otherwise.
+
+    Example:
+        >>> run = Run.from_delays([[900.0]], source_length=[1000.0], source=["/data/talk_7.wav"])
+        >>> recording_names(run)
+        ['talk_7.wav']
+    """
+    if run.offset is not None and run.document is not None:
+        return run.document.tolist()  # type: ignore[no-any-return]
+    if run.source is None or not are_sounds(run.source.tolist()):
+        return None
+    return [PurePath(name).name if name else None for name in run.source.tolist()]
+
+
+def find_sounds(names: Iterable[str | None], folder: str | Path, page: str | Path) -> dict[str, str]:
+    """Addresses of sound files, as seen from a page: by their names, or by their names without an ending."""
+    files = [file for file in sorted(Path(folder).iterdir()) if is_sound(file.name)]
+    by_name = {file.stem: file for file in files} | {file.name: file for file in files}
+    start = Path(page).resolve().parent
+    found = {name: by_name[name] for name in names if name in by_name}
+    return {name: quote(PurePath(os.path.relpath(file.resolve(), start)).as_posix()) for name, file in found.items()}
 
 
 def _texts(system: Analysis, column: str, rows: Ints) -> list[str | None] | None:

@@ -122,10 +122,10 @@ def command(
         comparison = compare_alone(by_name, named_convention(convention), joined, **resampling)
     addresses = {}
     if sounds is not None:
-        names = recording_names(runs[0]) or []
-        addresses = find_sounds(names, sounds, output)
+        recordings = recording_names(runs[0]) or []
+        addresses = find_sounds(recordings, sounds, output)
         if not addresses:
-            first = next(filter(None, names), None)
+            first = next(filter(None, recordings), None)
             what = f"no recording of this log, such as {first}" if first else "no recording that this log names"
             raise UsageError(f"--sounds: {sounds} has {what}")
     page = report(by_name, comparison, title=title, convention=convention, sounds=addresses)

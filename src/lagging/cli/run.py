@@ -366,7 +366,8 @@ def _can_be_scored(metrics: list[Metric] | None, convention: str, reference: str
             steps=[[0, 1]],
             **columns,
         )
-        score(run, metrics, convention=convention)
+        for requested in [[m] for m in metrics] if metrics else [None]:  # each alone: beside others it is undefined
+            score(run, requested, convention=convention)
 
     return check
 

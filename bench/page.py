@@ -5,10 +5,12 @@
     python bench/page.py --full             # up to ten million segments: hours
     python bench/page.py --quick -o PAGE    # shows that it runs, the numbers mean nothing
     python bench/page.py kernels scoring    # these alone; what the page has of the others stays
+    python bench/page.py --before FOLDER quality    # beside another version, a checkout
 
 A benchmark is a script with a `main()` and an option `--quick`. Its first sentence becomes a heading, the rest of its
 docstring says how it measures, and its table stands below as it was printed. One that cannot run says NOT RUN and why.
-Peers are measured where they are installed, or in the environment that `--simuleval-python` names.
+Peers are measured where they are installed, or in the environment that `--simuleval-python` names. Another version is
+measured by its own benchmark of the same name, just before this one; or by this one, if it has the option `--before`.
 """
 
 from __future__ import annotations
@@ -58,13 +60,29 @@ def command(path: Path, args: argparse.Namespace) -> list[str]:
         more = [*more, "--simuleval-python", args.simuleval_python]
     if args.data and '"--data"' in text:
         more = [*more, "--data", args.data]
+    if args.before and '"--before"' in text:
+        more = [*more, "--before", str(args.before)]
     return [sys.executable, str(path), *more]
 
 
 def measured(path: Path, args: argparse.Namespace) -> tuple[str, bool]:
+    """What a benchmark printed, and before that the one of another version; and whether it ran."""
+    text, ran = measured_once(path, args)
+    if not args.before or '"--before"' in path.read_text("utf-8"):
+        return text, ran
+    theirs = args.before / "bench" / path.name
+    if not theirs.exists():
+        return f"Before: there was no such benchmark.\n\n{text}", ran
+    before, _ = measured_once(theirs, args, args.before / "src")
+    return f"Before:\n\n{before}\n\nNow:\n\n{text}", ran
+
+
+def measured_once(path: Path, args: argparse.Namespace, source: Path | None = None) -> tuple[str, bool]:
     """What a benchmark printed, with how long it took; and whether it ran."""
     arguments, start = command(path, args), time.monotonic()
     env = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1"}
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
     try:
         done = subprocess.run(
             arguments, capture_output=True, encoding="utf-8", env=env, timeout=86_400 if args.full else LONGEST
@@ -77,6 +95,7 @@ def measured(path: Path, args: argparse.Namespace) -> tuple[str, bool]:
     if code:
         output += f"\nNOT RUN: {reason}".replace(str(HERE.parent), "").replace(str(Path.home()), "~")
     options = " ".join(arguments[2:]).replace(args.simuleval_python or "\0", "…").replace(args.data or "\0", "…")
+    options = options.replace(str(args.before or "\0"), "…")
     took = f"`python bench/{path.name}{' ' * bool(options)}{options}`, {time.monotonic() - start:.0f} s."
     return f"{took}\n\n```text\n{output.strip()}\n```", not code
 
@@ -132,6 +151,7 @@ def main() -> None:
     size.add_argument("--quick", action="store_true", help="small and once: the numbers mean nothing")
     size.add_argument("--full", action="store_true", help="the largest sizes: hours")
     parser.add_argument("--simuleval-python", metavar="PATH", help="a Python that has SimulEval, if not this one")
+    parser.add_argument("--before", metavar="FOLDER", type=Path, help="a checkout of another version to compare with")
     parser.add_argument("--data", metavar="FOLDER", default=os.environ.get("LAGGING_TEST_DATA"), help="test data")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=PAGE, help="the page to write")
     known = scripts()

@@ -3,31 +3,45 @@
 
     python bench/quality.py                    # 100 000 segments, TER on 1 000: several minutes, most of it sacreBLEU's
     python bench/quality.py --segments 20000
+    python bench/quality.py --before FOLDER    # beside another version, a checkout
     python bench/quality.py --quick            # shows that it runs, the numbers mean nothing
 
 CPU time of this process for 100 000 segments: TER is measured on fewer, and scaled. Each is measured once, because both
 sides keep texts that they have seen, and a second round would measure that. Segments have 25 words on average; a
 hypothesis is its reference with words left out, replaced and moved, and with punctuation. The texts are in memory:
 those of lagging in a Run, those of the others in lists. The values are compared.
+
+Then `lagging score LOG`, as processes of their own, on one core, start-up and reading included: with the default
+metrics and with those of quality, on logs of 25 tokens a segment; CPU time and peak memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import jiwer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from scoring import GENERATE, run
 
 import lagging
 
 COUNT = 100_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GOALS = {"BLEU": 5, "chrF": 4}
+DEFAULTS_GOAL = 4
+MEMORY = 300
+LOGS = (10_000, COUNT, 3 * COUNT)
+PROCESSES = {"the defaults": [], "BLEU, chrF, chrF++, WER, CER": ["-m", "BLEU,chrF,chrF++,WER,CER"]}
+"""What `lagging score` is asked for → its options."""
 Texts = Sequence[str]
 
 
@@ -70,12 +84,40 @@ def measure(function: Callable[[], float]) -> tuple[float, float]:
     return value, time.process_time() - start
 
 
+def measure_processes(counts: Sequence[int], before: Path | None, judge: bool) -> None:
+    """Print what `lagging score LOG` costs as logs grow, and what it cost before."""
+    print(f"\n{'lagging score, s CPU':32}{'segments':>10}{'now':>8}{'MB':>6}" + ("   before    MB  ratio" * bool(before)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        logs = {count: folder / f"{count}.jsonl" for count in counts}
+        for count, log in logs.items():
+            run([sys.executable, "-c", GENERATE, str(count), str(log)], folder / "bytecode")
+        old_version = [] if before is None else ["env", f"PYTHONPATH={before / 'src'}"]
+        for what, options in PROCESSES.items():
+            for count, log in logs.items():
+                command = [sys.executable, "-m", "lagging", "score", str(log), *options, "-q", "--jobs", "1"]
+                if count == min(logs):  # modules are compiled once, which is not measured
+                    for version in ([], [] if options else old_version):
+                        run([*version, *command], folder / "bytecode")
+                now = run(command, folder / "bytecode")
+                line = f"{what:32}{count:>10,}{now.cpu:>8.2f}{now.memory:>6.0f}"
+                if old_version and not options and count <= COUNT:
+                    old = run([*old_version, *command], folder / "bytecode")
+                    line += f"{old.cpu:>9.2f}{old.memory:>6.0f}{old.cpu / now.cpu:>6.1f}×"
+                    if count == COUNT:
+                        line += f"  ≥ {DEFAULTS_GOAL}×" + " MISSED" * (judge and old.cpu / now.cpu < DEFAULTS_GOAL)
+                if count >= COUNT:
+                    line += f"  < {MEMORY} MB" + " MISSED" * (judge and now.memory >= MEMORY)
+                print(line, flush=True)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--segments", type=int, default=COUNT, help="number of segments")
     parser.add_argument("--ter-segments", type=int, default=1000, help="number of segments for TER")
     parser.add_argument("--metrics", default=",".join(PEERS), help="names with commas between")
+    parser.add_argument("--before", metavar="FOLDER", type=Path, help="a checkout of another version to compare with")
     parser.add_argument("--quick", action="store_true", help="a few segments")
     options = parser.parse_args()
     most = 200 if options.quick else options.segments
@@ -86,10 +128,10 @@ def main() -> None:
         n = min(most, options.ter_segments) if name == "TER" else most
         ours, theirs = hypotheses[:n], references[:n]
 
-        run = lagging.Run.from_texts(ours, reference=theirs)
+        texts = lagging.Run.from_texts(ours, reference=theirs)
 
-        def score(name: str = name, run: lagging.Run = run) -> float:
-            return lagging.score(run, [name])[name].value
+        def score(name: str = name, texts: lagging.Run = texts) -> float:
+            return lagging.score(texts, [name])[name].value
 
         lagging.score(lagging.Run.from_texts(["a"], reference=["a"]), [name])  # what is imported once is not measured
         value, mine = measure(score)
@@ -101,6 +143,11 @@ def main() -> None:
         scale = COUNT / n
         costs = f"{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×"
         print(f"{name:8}{costs}  {tool:10}{goal:>6}  {same}{missed}", flush=True)
+    if not hasattr(os, "wait4"):
+        print("\nlagging score\n  NOT RUN: the CPU time of another process cannot be measured on this system (no os.wait4)")
+        return
+    counts = [200] if options.quick else [count for count in LOGS if count <= max(LOGS[0], 3 * most)]
+    measure_processes(counts, options.before, not options.quick)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def printed(name, *options, cwd):
 
 def test_the_benchmark_of_quality_prints_its_table(tmp_path):
     out = printed("quality.py", "--quick", cwd=tmp_path)
-    for row in ("BLEU", "chrF", "chrF++", "TER", "WER", "≥ 5×", "jiwer", "equal"):
+    for row in ("BLEU", "chrF", "chrF++", "TER", "WER", "≥ 5×", "jiwer", "equal", "the defaults"):
         assert row in out
     assert "DIFFERENT" not in out
 
@@ -97,12 +97,26 @@ def test_the_page_says_what_did_not_run(tmp_path):
         sys.path.remove(str(BENCH))
     broken = tmp_path / "broken.py"
     broken.write_text('"""Broken."""\nimport sys\nprint("so far")\nsys.exit("no such peer")\n', "utf-8")
-    asked = argparse.Namespace(quick=True, full=False, simuleval_python=None, data=None)
+    asked = argparse.Namespace(quick=True, full=False, simuleval_python=None, data=None, before=None)
     said, ran = page.measured(broken, asked)
     assert not ran
     assert "so far\n\nNOT RUN: no such peer" in said
     assert {"scoring", "kernels", "growth", "atd", "comparing"} <= set(page.scripts())
     assert not {"page", "streams", "numerics"} & set(page.scripts())
+
+
+def test_the_page_shows_another_version_first(tmp_path):
+    """Its own benchmark runs with its own package; one that it does not have is said to be new."""
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "src" / "lagging").mkdir(parents=True)
+    (tmp_path / "src" / "lagging" / "__init__.py").write_text("", "utf-8")
+    (tmp_path / "bench" / "kernels.py").write_text("import lagging\nprint(lagging.__file__)\n", "utf-8")
+    page = tmp_path / "page.md"
+    printed("page.py", "kernels", "atd", "--quick", "--before", tmp_path, "-o", page, cwd=tmp_path)
+    text = page.read_text("utf-8")
+    assert str(tmp_path / "src" / "lagging" / "__init__.py") in text
+    assert text.index("Before:\n") < text.index("Now:\n") < text.index("the six together")
+    assert "Before: there was no such benchmark." in text
 
 
 def test_the_benchmark_of_the_meter_loses_no_call(tmp_path):

@@ -94,6 +94,8 @@ def test_columns_are_qualities(run: Any, here: Path) -> None:
     assert found["tradeoff"]["quality"] == ["COMET"]
     assert [row[1]["value"] for row in found["comparison"]["scores"]] == pytest.approx([0.65, 0.5])
     assert found["segments"]["systems"][1]["values"]["COMET"] == [0.4, 0.5, 0.6, 0.1, 0.9, 0.5]
+    assert run(*TWO, *FEW, *columns[:4], "-o", "r.html").code == 0
+    assert unpacked(here / "r.html")["tradeoff"]["quality"] == ["COMET", "BLEU"], "what is drawn first was given"
     one = ("report", f"base={DATA / 'system-a'}", *FEW, "-m", "DAL", "-o", "one.html")
     assert run(*one, "--column", "COMET=base:a.comet", "--lower", "COMET").code == 0
     assert [m["higher"] for m in unpacked(here / "one.html")["metrics"]] == [False, False]

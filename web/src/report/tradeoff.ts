@@ -5,7 +5,7 @@ import { dot, line, link, pointer, rect, ruleX, ruleY, text, tip } from "@observ
 import { fill, h } from "../ui";
 import { MANY, families, settings } from "./families";
 import { figure } from "./figure";
-import { amount, colour, range, scaled, short, symbol, unitName } from "./format";
+import { amount, arrow, colour, range, scaled, short, symbol, unitName } from "./format";
 import { names, spread } from "./names";
 import { chooser, clockSwitch, named, sign, table } from "./parts";
 import { behind } from "./save";
@@ -38,6 +38,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
   let regime: Regime | undefined;
   const unit = data.unit;
   const qualityUnit = (): string => metrics.find((m) => m.name === quality)?.unit ?? "points";
+  const higher = (): boolean => metrics.find((m) => m.name === quality)?.higher ?? true;
   const groups = families(systems.map((one) => one.name));
   const many = systems.length > MANY;
   // of many systems, a point is called by its setting, and the key says which family it is of
@@ -94,7 +95,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
       marginRight: 24,
       marginTop: 24,
       x: { label: `${latency} (${unitName(unit)}, ${state.choice.clock}) →`, grid: true, domain, ticks: Math.min(12, width / 70) },
-      y: quality === undefined ? { axis: null, domain: [systems.length - 0.5, -0.5] } : { label: `↑ ${quality}`, grid: true, domain: [bottom, top] },
+      y: quality === undefined ? { axis: null, domain: [systems.length - 0.5, -0.5] } : { label: `${quality} ${arrow(higher())}`, labelArrow: "none", grid: true, domain: [bottom, top] },
       symbol: { type: "identity" },
       color: { type: "identity" },
       marks: [
@@ -138,7 +139,7 @@ export function tradeoff(body: HTMLElement, state: State): void {
     );
     note.textContent =
       state.choice.clock === "ideal"
-        ? `Further up and to the left is better. Bars are intervals.${groups.length ? " Settings of one system are joined." : ""}`
+        ? `Further ${higher() ? "up" : "down"} and to the left is better. Bars are intervals.${groups.length ? " Settings of one system are joined." : ""}`
         : `Bars are intervals; hollow points are where the system would be if computing took no time.`;
     if (regime) note.textContent += ` ${regime.source}.`;
   };

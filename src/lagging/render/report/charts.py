@@ -17,6 +17,7 @@ from lagging.metrics import Metric
 from lagging.render.analysis import Analysis, common_clocks
 from lagging.render.records import estimate_record, finite
 from lagging.scoring.intervals import intervals
+from lagging.scoring.columns import is_read
 from lagging.scoring.scores import Score, Scores, sign_interval
 
 __all__ = ["by_length", "distribution", "hidden_lag", "over_time", "round_column", "tradeoff"]
@@ -55,6 +56,7 @@ def tradeoff(comparison: Comparison, systems: Sequence[Analysis]) -> dict[str, A
         for m in comparison.metrics
         if m.unit in ("points", "score") and m.higher_is_better is not None and not m.has("clock")
     ]
+    quality.sort(key=lambda m: not is_read(m))  # the first is drawn: a column that was given, as in `lagging curve`
     points = _points(comparison, systems, common_clocks(systems), latency) if latency else {}
     names = {repr(m) for m in latency}
     return {

@@ -30,9 +30,9 @@ import jiwer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-from scoring import GENERATE, run
 
 import lagging
+from scoring import GENERATE, run
 
 COUNT = 100_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -86,7 +86,8 @@ def measure(function: Callable[[], float]) -> tuple[float, float]:
 
 def measure_processes(counts: Sequence[int], before: Path | None, judge: bool) -> None:
     """Print what `lagging score LOG` costs as logs grow, and what it cost before."""
-    print(f"\n{'lagging score, s CPU':32}{'segments':>10}{'now':>8}{'MB':>6}" + ("   before    MB  ratio" * bool(before)))
+    then = "   before    MB  ratio" if before else ""
+    print(f"\n{'lagging score, s CPU':32}{'segments':>10}{'now':>8}{'MB':>6}{then}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         logs = {count: folder / f"{count}.jsonl" for count in counts}
@@ -144,7 +145,9 @@ def main() -> None:
         costs = f"{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×"
         print(f"{name:8}{costs}  {tool:10}{goal:>6}  {same}{missed}", flush=True)
     if not hasattr(os, "wait4"):
-        print("\nlagging score\n  NOT RUN: the CPU time of another process cannot be measured on this system (no os.wait4)")
+        print(
+            "\nlagging score: NOT RUN: the CPU time of another process cannot be measured on this system (no os.wait4)"
+        )
         return
     counts = [200] if options.quick else [count for count in LOGS if count <= max(LOGS[0], 3 * most)]
     measure_processes(counts, options.before, not options.quick)

@@ -16,8 +16,8 @@ from lagging.errors import MetricError
 from lagging.metrics import Metric
 from lagging.render.analysis import Analysis, common_clocks
 from lagging.render.records import estimate_record, finite
-from lagging.scoring.intervals import intervals
 from lagging.scoring.columns import is_read
+from lagging.scoring.intervals import intervals
 from lagging.scoring.scores import Score, Scores, sign_interval
 
 __all__ = ["by_length", "distribution", "hidden_lag", "over_time", "round_column", "tradeoff"]

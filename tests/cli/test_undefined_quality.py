@@ -107,6 +107,25 @@ def test_a_report_has_systems_without_any_reference(run, systems) -> None:
     assert run("report", "bare.jsonl", "-m", f"AL,{QUALITY}", "--resamples", "100", "-o", "one.html").code == 0
 
 
+@pytest.mark.parametrize("quality", [*QUALITY.split(","), "LagPercentile(p=90)"])
+@pytest.mark.parametrize("others", [["full.jsonl"], ["half.jsonl", "full.jsonl"]])
+@pytest.mark.parametrize("by", ["segment", "document"])
+def test_a_system_without_any_text_stands_beside_others(run, systems, quality, others, by) -> None:
+    lines = [{**json.loads(line), "prediction": None} for line in Path("full.jsonl").read_text().splitlines()]
+    Path("mute.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    few = ("--resamples", "100")
+    done = run("compare", "mute.jsonl", *others, "-m", f"AL,{quality}", *few, "--resample", by, "-f", "json")
+    assert done.code == 0
+    valid(done.out)
+    if quality in QUALITY:
+        assert "no predictions whose text could be judged" in done.err
+        done = run("curve", *others, "mute.jsonl", "--quality", quality, *few, "--resample", by, "-f", "json")
+        assert done.code == 0
+        valid(done.out)
+        done = run("report", "mute.jsonl", *others, "-m", f"AL,{quality}", *few, "-o", f"{by}.html")
+        assert done.code == 0
+
+
 @pytest.mark.parametrize("name", ["BLEU", "chrF", "TER", "LBLEU"])
 def test_statistics_have_the_same_width_with_and_without_references(name) -> None:
     def width(references: list[str]) -> int:

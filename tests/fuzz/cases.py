@@ -44,6 +44,7 @@ class Case:
     def write(self, folder: Path) -> Path:
         """Write the files into a folder; the path of the first, or of the folder if there is none."""
         for name, content in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         return folder / next(iter(self.files), "")
 

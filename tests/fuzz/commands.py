@@ -6,26 +6,31 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import click
 
 import lagging
 from fuzz import hostile
 from fuzz.cases import Case
-from fuzz.documents import encode, sentence
+from fuzz.documents import encode, sentence, word
 from fuzz.formats import LOGS
 from fuzz.hostile import Pairs
 from fuzz.logs import METRICS, damaged
-from fuzz.mutators import mutate_tree
+from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, agree, outcome, strict_json
+from fuzz.spoken import WORD_TIMES
 from fuzz.tables import COLUMNS, SCORES, SEGMENTATIONS, yaml_list
 from fuzz.terminal import ended, number_of, run
 from fuzz.words import FIELDS
 from lagging.cli import cli
 from lagging.comparison.published import read_scores
 
-COMMANDS = ("score", "validate", "convert", "inspect", "compare", "curve", "report", "resegment", "simulate", "metrics")
-"""Those that end by themselves."""
+COMMANDS = (
+    *("score", "validate", "convert", "inspect", "compare", "curve", "report", "resegment", "simulate", "metrics"),
+    "watch",
+)
+"""Those that end by themselves, `watch` with `--once`."""
 
 UNTRIED = {"engine", "master", "spm_model", "debug", "no_progress"}
 """Options that start other programs, need a model, or ask for a traceback."""
@@ -35,17 +40,27 @@ NEEDS = {
     "resample": "ci",
     "subset": "segmentation",
     "aligner": "segmentation",
-    "hypothesis": "segmentation",
     "family": "published",
     "where": "published",
     "lower": "columns",
+    "word_alignment": "word_times",
+    "aligned_with": "word_alignment",
 }
 """Options that mean nothing without another."""
 
 EXCLUDES = {"like": ("names", "named", "task"), "by": ("segmentation", "task"), "task": ("named", "aligner")}
 
-RARE = ("like", "column_map", "format_in", "unit")
-"""Options that most logs are refused with."""
+PLUGINS = (
+    b"import lagging\n@lagging.register('FUZZED')\ndef fuzzed(s):\n    return s.delays.lengths[:, None] * 1.0\n",
+    *(b"import sys\nsys.exit(3)\n", b"raise RuntimeError('\\x1b[31mno')\n", b"def f(:\n", b"1 / 0\n", b"\xff", b""),
+)
+"""Files for `--plugin`: one with a metric, and others."""
+
+FILES = (
+    *("segmentation", "reference", "source", "target", "hypothesis", "published", "word_times", "word_alignment"),
+    "plugin",
+)
+"""Options that name a file to be read."""
 
 ENDINGS = ("jsonl", "jsonl", "csv", "tsv", "rw", "slt", "parquet", "arrow", "log", "out", "html")
 
@@ -59,12 +74,13 @@ class Maker:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.files: dict[str, bytes] = {}
+        self.tree: list[Any] | None = None
 
-    def log(self) -> str:
+    def log(self, format: str = "") -> str:
         """The name of one more log, good, degenerate, or a little damaged; mostly of the same segments as the first."""
         random = self.random
-        if not self.files or random.random() < 0.3:
-            self.document = LOGS[random.choice(sorted(LOGS))]
+        if self.tree is None or random.random() < 0.3:
+            self.document = LOGS[format or random.choice(sorted(LOGS))]
             self.tree = self.document.make(random)
         tree = deepcopy(self.tree)
         for _ in range(random.choice((0, 0, 0, 1))):
@@ -87,6 +103,24 @@ class Maker:
             *("--reference", self.named("dev.de", reference)),
         ]
 
+    def sweep(self) -> list[str]:
+        """The same system at several settings, each in a folder: as folders, or as a pattern."""
+        random = self.random
+        form, values = random.choice(
+            (("step_{}", "0.3 0.5 1.0"), ("wait-{}", "1 3 5"), ("k={}-b={}", "1 3 5"), ("{}", "a b c"))
+        )
+        folders = [f"runs/{form.format(value, value)}" for value in values.split()]
+        document = LOGS[random.choice(("simuleval", "jsonl", "simulstream"))]
+        tree = document.make(random)
+        for folder in folders:
+            damaged_tree = deepcopy(tree)
+            for _ in range(random.choice((0, 0, 0, 1))):
+                mutate_tree(random, damaged_tree)
+            self.files[f"{folder}/{document.file}"] = document.write(random, damaged_tree)
+        if random.random() < 0.1:
+            self.files["runs/more/readme.txt"] = b"nothing\n"
+        return random.choice((folders, ["runs/*"], ["new=runs/*"], ["runs/*", self.log()]))
+
     def named(self, name: str, content: bytes) -> str:
         """The name of one more file."""
         self.files[name] = content
@@ -95,11 +129,25 @@ class Maker:
     def beside(self, option: str) -> str:
         """The name of a file of the kind that an option takes."""
         random = self.random
-        documents = {"segmentation": SEGMENTATIONS, "published": SCORES, "columns": COLUMNS}.get(option)
+        kinds = {"segmentation": SEGMENTATIONS, "published": SCORES, "columns": COLUMNS, "word_times": WORD_TIMES}
+        documents = kinds.get(option)
         if documents is not None:
             document = random.choice(documents)
             return self.named(document.file, damaged(random, document, (0, 0, 1)))
-        lines = "".join(sentence(random) + "\n" for _ in range(3))
+        if option == "plugin":
+            return self.named(f"plugin{len(self.files)}.py", random.choice(PLUGINS))
+        if option == "renames":
+            pairs = [
+                f"{random.choice(('a0', 'b1', '0.3', '3', 'x'))}: {word(random)}\n"
+                for _ in range(random.choice((1, 2)))
+            ]
+            return self.named("names.yaml", mutate(random, encode("".join(pairs))))
+        if option == "word_alignment":
+            pairs = [
+                " ".join(f"{random.randrange(4)}-{random.randrange(3)}" for _ in range(3)) + "\n" for _ in range(3)
+            ]
+            return self.named("base.align", mutate(random, encode("".join(pairs))))
+        lines = "".join(sentence(random) + "\n" for _ in range(random.choice((1, 3, 5))))
         return self.named(f"{option}.txt", encode(lines))
 
     def text(self, option: str) -> str:
@@ -108,7 +156,7 @@ class Maker:
         first = next(iter(self.files), "x").partition(".")[0]
         if random.random() < 0.05:
             return "".join(letter for letter in hostile.text(random) if letter.isprintable())
-        if option in ("segmentation", "reference", "source", "target", "hypothesis", "published"):
+        if option in FILES:
             return self.beside(option)
         metric = ",".join(random.sample(METRICS, random.randint(1, 3)))
         pool: dict[str, tuple[str, ...]] = {
@@ -123,9 +171,21 @@ class Maker:
                 "|".join(["AL", *(f"{key}:{values[0]}" for key, values in FIELDS.items() if random.random() < 0.3)]),
             ),
             "by": ("document", "id", "lang", "document,id", "reference"),
-            "conditions": (f"{random.choice(METRICS)}>1", "AL.high<5", "DAL.undefined>0", "BLEU<1e9"),
-            "margins": ("BLEU=0.5", "AL=1"),
-            "columns": (f"COMET={first}:{self.beside('columns')}",),
+            "conditions": (
+                f"{random.choice(METRICS)}>1",
+                "AL.high<5",
+                "DAL.undefined>0",
+                "BLEU<1e9",
+                "AL>5s",
+                "AL>200 ms",
+            ),
+            "margins": ("BLEU=0.5", "AL=1", "AL=200ms", "DAL=1.5s"),
+            "columns": (f"COMET={self.beside('columns')}", f"{first}:COMET={self.beside('columns')}"),
+            "renames": (f"{first}=Ours", "0.3=Ours (0.3)", "a0=b1", self.beside("renames")),
+            "at": ("1.5s", "754s", "12:34", "3", "x"),
+            "figure": ("out.svg", "out.svg", "out.png", "out.x"),
+            "caption": (r"A \caption{x} & 100 %", "Ü"),
+            "label": ("tab:latency", "a b}"),
             "lower": ("COMET",),
             "column_map": ("delays=emission_cu", "id=document", "prediction=reference"),
             "repair": ("monotone", "clip", "first", "last", "torn", "monotone,clip"),
@@ -166,7 +226,7 @@ class Maker:
         if isinstance(kind, click.IntRange):
             return [flag, str((kind.min or 0) + random.choice((0, 1, 2, 100)))]
         if isinstance(kind, click.types.FloatParamType):
-            return [flag, random.choice(("1", "50", "99.9", "0", "nan"))]
+            return [flag, random.choice(("1", "50", "99.9", "9000", "0", "nan"))]
         return [flag, self.text(option.name or "")]
 
     def given(self, name: str, command: click.Command) -> list[str]:
@@ -177,6 +237,10 @@ class Maker:
             cuts = any(p.name == "segmentation" for p in command.params)
             if cuts and random.random() < (0.8 if name == "resegment" else 0.15):
                 return self.recordings()
+            if name == "watch":
+                return [self.log("stream" if random.random() < 0.8 else "") for _ in range(random.choice((1, 1, 2, 3)))]
+            if "logs" in kinds and random.random() < 0.15:
+                return self.sweep()
             several = random.choice((2, 2, 3) if name in ("compare", "report", "curve") else (1, 1, 2, 3))
             return [self.log() for _ in range(several if "logs" in kinds else 1)]
         return [self.text("name" if name == "simulate" else "metric")]
@@ -196,7 +260,7 @@ class Maker:
             *(["like"] if random.random() < 0.03 else []),
         ]
         wished += [NEEDS[option] for option in wished if option in NEEDS and random.random() < 0.9]
-        wished += [option for option, p in options.items() if p.required]
+        wished += [option for option, p in options.items() if p.required or option == "once"]
         unwished = {other for option in wished for other in EXCLUDES.get(option, ()) if random.random() < 0.9}
         for option in options:
             if option in wished and (option not in unwished or options[option].required):

@@ -51,6 +51,28 @@ def json_lines(random: Random, tree: list[Any]) -> bytes:
     return encode("".join(dump(entry, escaped) + "\n" for entry in tree))
 
 
+def json_values(arrays: float) -> Callable[[Random, list[Any]], bytes]:
+    """Objects, each on a line; or, as often as is said, in an array, or over several lines."""
+
+    def write(random: Random, tree: list[Any]) -> bytes:
+        if random.random() >= arrays:
+            return json_lines(random, tree)
+        texts = [dump(entry, random.random() < 0.5) for entry in tree]
+        if random.random() < 0.5:
+            texts = [_over_lines(entry) for entry in tree]
+        first, between, last = random.choice((("[", ", ", "]"), ("[\n", ",\n", "\n]\n"), ("", "\n", "\n")))
+        return encode(first + between.join(texts) + last)
+
+    return write
+
+
+def _over_lines(entry: Any) -> str:
+    """An object with a line for each key."""
+    if not isinstance(entry, Pairs) or not entry:
+        return dump(entry)
+    return "{\n" + ",\n".join(f" {json.dumps(str(key))}: {dump(value)}" for key, value in entry) + "\n}"
+
+
 def table(separator: str) -> Callable[[Random, list[Any]], bytes]:
     """Rows of cells."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from fuzz import documents as made
 from fuzz.dialects import stream, stream_lines
-from fuzz.documents import Document, json_lines, table, words
+from fuzz.documents import Document, json_values, table, words
 
 LOGS = {
-    "simuleval": Document("instances.log", made.simuleval, json_lines),
-    "jsonl": Document("base.jsonl", made.jsonl, json_lines),
-    "omnisteval": Document("base.resegmented.jsonl", made.omnisteval, json_lines),
-    "s2s": Document("base.resegmented.json", made.s2s, json_lines),
-    "trajectory": Document("base.trajectory.jsonl", made.trajectory, json_lines),
-    "simulstream": Document("metrics.jsonl", made.simulstream, json_lines),
+    "simuleval": Document("instances.log", made.simuleval, json_values(0.1)),
+    "jsonl": Document("base.jsonl", made.jsonl, json_values(0.1)),
+    "omnisteval": Document("base.resegmented.jsonl", made.omnisteval, json_values(0.1)),
+    "s2s": Document("base.resegmented.json", made.s2s, json_values(0.7)),
+    "trajectory": Document("base.trajectory.jsonl", made.trajectory, json_values(0.1)),
+    "simulstream": Document("metrics.jsonl", made.simulstream, json_values(0.1)),
     "stream": Document("base.stream.jsonl", stream, stream_lines),
     "sltev": Document("base.en.de.slt", made.sltev, words(" ")),
     "rw": Document("base.rw", made.rw, words("")),

@@ -17,7 +17,7 @@ from fuzz.formats import LOGS
 from fuzz.hostile import Pairs
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, read_again, small_parts, sound, values
-from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, lines_of, outermost
+from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, objects, outermost
 from fuzz.terminal import scores
 from lagging.data.run import COLUMNS, Run
 from lagging.data.tokens import are_sounds
@@ -180,7 +180,7 @@ def by_second_reading(path: Path, run: Run) -> None:
 
 def speech_by_keys(path: Path, run: Run) -> None:
     """What was written is sound if the lines have keys for it, and not if a text speaks of them."""
-    having = [bool({"durations", "intervals"} & {*outermost(line)}) for line in lines_of(path) if line.strip()]
+    having = [bool({"durations", "intervals"} & {*outermost(text)}) for text in objects(path)]
     named = are_sounds(text for text in run.prediction.tolist()) if run.prediction is not None else False
     if "→ speech" in run.origin.description and not any(having) and not named:
         raise Difference(f"no line has durations or intervals, and it is a {run.origin.description}")

@@ -35,6 +35,9 @@ ALIASES = {
     "ref": "reference",
 }
 TEXTS = ("prediction", "reference")
+DECODER = json.JSONDecoder()
+BETWEEN = re.compile(r"[\s\[\],]*+")
+"""What stands between the objects of an array."""
 
 
 class RepeatedKey(Exception):
@@ -68,6 +71,29 @@ def outermost(text: str) -> dict[str, Any]:
     return once(inner[-1])  # the outermost ends last
 
 
+def objects(path: Path) -> list[str]:
+    """The text of each JSON object of a file: of a line, of an array, or over several lines; else the lines."""
+    lines = list(filter(str.strip, lines_of(path)))
+    if not lines or (not lines[0].lstrip().startswith("[") and all(map(_is_json, lines))):
+        return lines
+    text, found, place = "\n".join(lines), [], 0
+    while (begin := BETWEEN.match(text, place).end()) < len(text):  # type: ignore[union-attr]
+        try:
+            _, place = DECODER.raw_decode(text, begin)
+        except ValueError:
+            return lines
+        found.append(text[begin:place])
+    return found
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 def floats(values: Any, nulls: bool = False) -> list[float] | None:
     """Numbers, and NaN for null where that may be; None for what is no list of numbers."""
     if not isinstance(values, list) or not all((v is None and nulls) or type(v) in (int, float) for v in values):
@@ -90,7 +116,7 @@ def json_lines(path: Path, run: Run) -> list[Row]:
     """A row per object."""
     omnisteval = run.origin.format == "omnisteval"
     found = []
-    for line in filter(str.strip, lines_of(path)):
+    for line in objects(path):
         record = outermost(line)
         if omnisteval:
             hidden = {*OMNISTEVAL.values()}
@@ -112,7 +138,7 @@ def json_lines(path: Path, run: Run) -> list[Row]:
 def s2s(path: Path, run: Run) -> list[Row]:
     """A row per segment; one that nothing was aligned with is empty."""
     rows = json_lines(path, run)
-    for row, line in zip(rows, filter(str.strip, lines_of(path)), strict=True):
+    for row, line in zip(rows, objects(path), strict=True):
         record = outermost(line)
         row.pop("document", None)
         row.setdefault("source_length", 0.0)
@@ -124,7 +150,7 @@ def s2s(path: Path, run: Run) -> list[Row]:
 def trajectory(path: Path, run: Run) -> list[Row]:
     """A row per object: how many source words were read before the chunk of each target word."""
     rows: list[Row] = []
-    for line in filter(str.strip, lines_of(path)):
+    for line in objects(path):
         record = outermost(line)
         row: Row = {"id": record.get("index", record.get("id", len(rows)))}
         read, written = record["src_trajectory"], record["target_trajectory"]
@@ -140,7 +166,7 @@ def simulstream(path: Path, run: Run) -> list[Row]:
     streams: dict[Any, list[dict[str, Any]]] = {}
     order: list[list[dict[str, Any]]] = []
     names: dict[Any, Any] = {}
-    for line in filter(str.strip, lines_of(path)):
+    for line in objects(path):
         record = outermost(line)
         if "id" not in record:
             continue
@@ -173,7 +199,7 @@ def simulstream(path: Path, run: Run) -> list[Row]:
 def stream(path: Path, run: Run) -> list[Row]:
     """A row per recording: the last time, and which letters are shown at the end; of the generic form alone."""
     recordings: dict[Any, list[dict[str, Any]]] = {}
-    for line in filter(str.strip, lines_of(path)):
+    for line in objects(path):
         record = outermost(line) if line.lstrip().startswith("{") else {}
         if "mode" not in record:
             return [{} for _ in range(len(run))]

@@ -175,12 +175,25 @@ def _documents(systems: Mapping[str, Scores], rows: Mapping[str, Ints]) -> Texts
     return first[1] if first is not None else None
 
 
+def _of_one_width(scores: Sequence[Score]) -> Sequence[Score]:
+    """The scores of several systems by one metric; one that could not be computed has as many columns as the others."""
+    rows = [score.statistics for score in scores]
+    width = max((r.shape[1] for r in rows if not isinstance(r, Ragged)), default=1)
+    return [
+        score
+        if isinstance(r, Ragged) or r.shape[1] == width
+        else replace(score, statistics=np.full((len(r), width), np.nan))
+        for score, r in zip(scores, rows, strict=True)
+    ]
+
+
 def _drop_undefined(scores: Sequence[Score]) -> list[Score]:
     """The scores of several systems by one metric, without the segments in which one of them has no value.
 
     Otherwise a system that writes nothing where it would be late would be earlier on average. A system without any
     value is not compared, and takes no segment from the others.
     """
+    scores = _of_one_width(scores)
     undefined = [missing(score.statistics) for score in scores]
     dropped = np.logical_or.reduce([own for own in undefined if not own.all()] or undefined[:1])
     return [

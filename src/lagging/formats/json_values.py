@@ -93,7 +93,23 @@ def _lines(text: bytes, path: str) -> Batch:
 
 def _elements(value: bytes) -> list[bytes]:
     """The elements of an array; an object itself."""
-    return [bytes(raw) for raw in ELEMENTS.decode(value)] if value.startswith(b"[") else [value]
+    if not value.startswith(b"["):
+        return [value]
+    try:
+        return [bytes(raw) for raw in ELEMENTS.decode(value)]
+    except msgspec.DecodeError:  # it has NaN or Infinity, which will be a fault of the element
+        letters = value.decode()
+    found, place = list[bytes](), _after_space(letters, 1)
+    while letters[place] != "]":
+        _, end = DECODER.raw_decode(letters, place)
+        found.append(letters[place:end].encode())
+        place = _after_space(letters, end)
+        place = _after_space(letters, place + 1) if letters[place] == "," else place
+    return found
+
+
+def _after_space(letters: str, place: int) -> int:
+    return SPACE.match(letters, place).end()  # type: ignore[union-attr]
 
 
 def _values(text: bytes, path: str) -> list[bytes]:
@@ -111,7 +127,7 @@ def _values(text: bytes, path: str) -> list[bytes]:
         while place < len(letters):
             _, end = DECODER.raw_decode(letters, place)
             values.append(letters[place:end].encode())
-            place = SPACE.match(letters, end).end()  # type: ignore[union-attr]
+            place = _after_space(letters, end)
         read_json("[" + ",".join(value.decode() for value in values) + "]", [])  # how deep it is
     except json.JSONDecodeError as error:
         ends = error.pos >= len(letters.rstrip()) or error.msg.startswith("Unterminated string")

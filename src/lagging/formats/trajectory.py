@@ -16,10 +16,10 @@ import numpy as np
 
 from lagging.data.run import Run
 from lagging.data.scripts import is_unspaced
-from lagging.data.tokens import spans, tokens
+from lagging.data.tokens import is_torn, spans, tokens
 from lagging.errors import DataError, Fault
 from lagging.formats.jsonl import Rows, collect
-from lagging.formats.line import FIELDS, Line, explain, name_of, read_as_is, shown
+from lagging.formats.line import FIELDS, Line, explain, name_of, read_as_is, shown, surrogate_fault
 from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
@@ -77,6 +77,9 @@ class _Decoder:
             for name, chunks in zip(CHUNKS, (read, written), strict=True)
             if not isinstance(chunks, list) or not all(isinstance(chunk, str) for chunk in chunks)
         ]
+        if not faults:
+            columns = zip(CHUNKS, (read, written), strict=True)
+            faults += [surrogate_fault(name) for name, chunks in columns if any(map(is_torn, chunks))]
         if not faults and len(read) != len(written):
             faults.append(Fault("bad-trajectory", f"{len(read)} chunks of source, {len(written)} of target"))
         row = Line(**values)
@@ -84,8 +87,8 @@ class _Decoder:
             return row
         row.source, _ = _join(read)
         row.prediction, owners = _join(written)
-        self.spoken = self.spoken or ("char" if is_unspaced(row.source) else "word" if row.source else "")
-        self.target = self.target or ("char" if is_unspaced(row.prediction) else "word" if row.prediction else "")
+        self.spoken = self.spoken or _level(row.source)
+        self.target = self.target or _level(row.prediction)
         heard = np.cumsum([len(tokens(chunk, self.spoken or "word")) for chunk in read]).tolist()
         _, _, stops = spans(row.prediction, self.target or "word")
         row.delays = [float(heard[owners[stop - 1]]) for stop in stops]
@@ -94,6 +97,11 @@ class _Decoder:
             row.delays = [min(delay, row.source_length) for delay in row.delays]
         row.unit, row.level = "token", self.target or "word"
         return row
+
+
+def _level(text: str) -> str:
+    """What the tokens of a text are, by its script; nothing if there is no text."""
+    return "char" if is_unspaced(text) else "word" if text else ""
 
 
 def _join(chunks: Sequence[str]) -> tuple[str, list[int]]:
@@ -120,13 +128,14 @@ def write(run: Run, file: TextIO) -> list[str]:
     Raises:
         DataError: the source text is not known, or has not as many tokens as the source is long.
     """
+    spoken = target = ""
+    losses = dict[str, None]()
     for row in range(len(run)):
-        source = "" if run.source is None else run.source[row] or ""
-        unit = "char" if is_unspaced(source) else "word"
-        _, starts, _ = spans(source, unit)
+        source, text = (None if texts is None else texts[row] for texts in (run.source, run.prediction))
+        spoken, target = spoken or _level(source or ""), target or _level(text or "")
+        _, starts, _ = spans(source or "", spoken or "word")
         g, x = run.delays[row], float(run.source_length[row])
-        text = "" if run.prediction is None else run.prediction[row] or ""
-        units, begins, _ = spans(text, run.level)
+        units, begins, _ = spans(text or "", run.level)
         whole = bool((g == np.floor(g)).all()) and (not len(g) or (g[0] >= 0 and g[-1] <= x))
         if run.unit != "token" or len(starts) != x or not whole:
             detail = "delays in milliseconds" if run.unit != "token" else f"{len(starts)} source tokens in its text"
@@ -136,17 +145,26 @@ def write(run: Run, file: TextIO) -> list[str]:
             raise DataError(Fault("token-count", detail, run.origin.path, segment=run.id.item(row)))
         stops = sorted({*g.astype(int).tolist(), int(x)})
         ends = np.searchsorted(g, stops, side="right").tolist()
+        read, written = _pieces(source or "", starts, stops), _pieces(text or "", begins, ends)
+        for name, whole_text, chunks in (("source", source, read), ("prediction", text, written)):
+            if whole_text is None and getattr(run, name) is not None:
+                losses[f"{name} (null is read back as empty)"] = None
+            elif (whole_text or "") != _join(chunks)[0]:
+                losses[f"{name} (white space)"] = None
         record = {
             "index": run.id.item(row),
-            "src_trajectory": _pieces(source, starts, stops),
-            "target_trajectory": _pieces(text, begins, ends),
+            "src_trajectory": read,
+            "target_trajectory": written,
             **({} if run.reference is None else {"reference": run.reference[row]}),
         }
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return lost(run, {"id", "delays", "source_length", "prediction", "reference", "source"}, unit="token", seg="none")
+    kept = {"id", "delays", "source_length", "prediction", "reference", "source"}
+    return lost(run, kept, *losses, unit="token", level=target or "word", seg="none")
 
 
 def _pieces(text: str, starts: Sequence[int], ends: Sequence[int]) -> list[str]:
-    """The text in pieces that end before these tokens."""
+    """The text in pieces that end before these tokens; with the spaces between them where a space is not enough."""
     cuts = [0, *(starts[end] if end < len(starts) else len(text) for end in ends)]
-    return [text[a:b].strip() for a, b in pairwise(cuts)]
+    exact = [text[a:b] for a, b in pairwise(cuts)]
+    bare = [piece.strip() for piece in exact]
+    return bare if _join(bare)[0] == text else exact

@@ -194,7 +194,7 @@ def load_file(path: str) -> None:
         runpy.run_path(path)
     except MetricNameError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit(3) would look like a gate that failed
         raise UsageError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
 
 

@@ -6,11 +6,11 @@
 | `cases.py` | an input: its files and options, as JSON |
 | `hostile.py` | values that programs get wrong |
 | `mutators.py` | damage to trees, lines and bytes |
-| `documents.py` | valid logs and other files of every format, as trees, and how a tree is written |
+| `documents.py`, `dialects.py` | valid logs and other files of every format, as trees, and how a tree is written |
 | `parsers.py` | a second, slow reading of every format |
 | `oracles.py` | what must hold of an outcome, and how two outcomes differ |
 | `terminal.py` | commands run in this process |
-| `logs.py`, `tables.py`, `words.py`, `commands.py`, `groups.py` | the targets |
+| `logs.py`, `tables.py`, `spoken.py`, `words.py`, `names.py`, `live.py`, `commands.py`, `groups.py` | the targets |
 | `targets.py` | all of them, by name |
 | `worker.py`, `pool.py` | inputs tried in processes of their own, with limits of time and memory |
 | `findings.py` | what was found, as a file; the same, smaller |

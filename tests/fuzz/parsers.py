@@ -149,12 +149,14 @@ def s2s(path: Path, run: Run) -> list[Row]:
 
 def trajectory(path: Path, run: Run) -> list[Row]:
     """A row per object: how many source words were read before the chunk of each target word."""
+    records = [outermost(text) for text in objects(path)]
+    texts = [chunk for record in records for name in ("src_trajectory", "target_trajectory") for chunk in record[name]]
+    plain = run.level == "word" and all(text.isascii() and text == text.strip() for text in texts)
     rows: list[Row] = []
-    for line in objects(path):
-        record = outermost(line)
+    for record in records:
         row: Row = {"id": record.get("index", record.get("id", len(rows)))}
         read, written = record["src_trajectory"], record["target_trajectory"]
-        if run.level == "word" and all(c.isascii() and c == c.strip() for c in (*read, *written)):
+        if plain:  # the first script decides what the tokens of all are
             heard = [sum(len(chunk.split()) for chunk in read[: k + 1]) for k in range(len(read))]
             row["delays"] = [float(n) for n, chunk in zip(heard, written, strict=True) for _ in chunk.split()]
         rows.append(row)

@@ -12,7 +12,9 @@ from fuzz.cases import Case
 from fuzz.commands import check_command, check_like, make_command, make_like
 from fuzz.formats import LOGS
 from fuzz.groups import check_groups, make_groups
+from fuzz.live import check_growing, check_meter, make_growing, make_meter
 from fuzz.logs import check_log, make_log
+from fuzz.names import check_grid, check_paths, make_grid, make_paths
 from fuzz.spoken import check_spoken, make_spoken
 from fuzz.tables import check_column, check_scores, check_segmentation, make_column, make_scores, make_segmentation
 from fuzz.words import check_gate, check_metric, check_signature, make_gate, make_metric, make_signature
@@ -42,6 +44,10 @@ TARGETS = {
     "signature": Target(make_signature, check_signature, share=8),
     "gate": Target(make_gate, check_gate, share=8),
     "metric": Target(make_metric, check_metric, share=8),
+    "grid": Target(make_grid, check_grid, share=2),
+    "paths": Target(make_paths, check_paths, share=2),
+    "growing": Target(make_growing, check_growing),
+    "meter": Target(make_meter, check_meter),
     "command": Target(make_command, check_command, share=4),
     "like": Target(make_like, check_like),
     "groups": Target(make_groups, check_groups),

@@ -570,3 +570,24 @@ def test_what_has_not_ended_is_shown_as_if_it_ended_now(tmp_path):
     assert snapshot["scores"]["DAL"]["score"] == lagging.score(lagging.read(log), ["DAL"])["DAL"].value
     growing.read()  # it is shorter now: it was begun anew
     assert growing.unread == 0
+
+
+def test_words_and_characters_have_scores_of_their_own(tmp_path):
+    clock, log = Clock(), tmp_path / "live.stream.jsonl"
+    meter = Meter(log=log, clock=clock)
+    for text in ("今日は", "", "good day", "晴れ"):
+        clock.now += 1
+        meter.heard(1000)
+        if text:
+            meter.wrote(text)
+        meter.ended()
+        snapshot = meter.snapshot()
+    meter.close()
+    scores = snapshot["scores"]
+    assert (scores["DAL"]["n"], scores["DAL (word)"]["n"]) == (3, 1)
+    assert "level:char" in scores["DAL"]["signature"]
+    assert "level:word" in scores["DAL (word)"]["signature"]
+    assert snapshot["utterances"] == 4
+    growing = GrowingLog(log)
+    growing.read()
+    assert growing.snapshot()["scores"] == scores

@@ -27,6 +27,10 @@ from lagging.scoring.scores import Scores
 __all__ = ["check_figure", "grid_jobs", "run_grid", "score_grid"]
 
 IMAGES = (".pdf", ".svg", ".png")
+FORBIDDEN = set('/\\:*?"<>|')
+"""What no name of a folder may have, on one system or another."""
+LONGEST = 255
+"""The most bytes that the name of a folder may have."""
 LATENCIES, QUALITY = ("AL", "DAL"), "BLEU"
 
 
@@ -52,13 +56,17 @@ def grid_jobs(job: Job, grids: Sequence[str]) -> list[tuple[str, Job]]:
             raise UsageError(f"the option {name} is given twice\n  fix: give it once, with -a or with --grid.")
         if (again := next((cell for cell in cells if cells.count(cell) > 1), None)) is not None:
             raise UsageError(f"--grid {text!r} has {again} twice")
-        if (bad := next((cell for cell in cells if set(cell) & set('/\\:*?"<>|')), None)) is not None:
+        if (
+            bad := next((part for part in (name, *cells) if set(part) & FORBIDDEN or not part.isprintable()), None)
+        ) is not None:
             raise UsageError(f"--grid {text!r}: {bad!r} cannot be a part of the name of a folder")
         columns[name] = cells
     jobs = []
     for chosen in product(*columns.values()):
         pairs = tuple(zip(columns, chosen, strict=True))
         setting = ",".join(f"{name}={value}" for name, value in pairs)
+        if len(setting.encode()) > LONGEST:
+            raise UsageError(f"--grid: the name of a folder, {setting[:40]}…, would be longer than {LONGEST} bytes")
         agent = replace(job.agent, options=(*job.agent.options, *pairs))
         jobs.append((setting, replace(job, agent=agent, output=str(Path(job.output) / setting))))
     return jobs

@@ -16,7 +16,7 @@ import numpy as np
 
 from lagging.data.ragged import Floats
 from lagging.errors import Fault, UsageError
-from lagging.formats.dialects import DIGITS, KEYS, Event, dialect_of, read_event, read_spoken
+from lagging.formats.dialects import DIGITS, KEYS, LATEST, Event, dialect_of, read_event, read_spoken
 from lagging.formats.line import explain, read_as_is
 from lagging.meter.measures import METRICS, Measures, check_metrics, measure
 from lagging.meter.utterance import Finished, Utterance
@@ -160,4 +160,4 @@ def _event(raw: bytes) -> tuple[str | None, Event | None]:
     if spoken is None:
         return None, None
     time = round(spoken.numbers[0] * (1 if spoken.whole else 1000), DIGITS)
-    return "whisper_streaming", Event(0, time, None, spoken.text)
+    return "whisper_streaming", Event(0, time, None, spoken.text) if 0 <= time < LATEST else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,13 @@ class Measures:
 
     Attributes:
         sketches: the distribution of each quantity, in ms.
-        tallies: the sums of each metric.
+        tallies: the sums of each metric, by what a token is; "" before any text shows it.
         counts: utterances, those without words, words, erased words, revisions.
         heard: how much audio there was, in ms.
     """
 
     sketches: dict[str, Sketch] = field(default_factory=dict)
-    tallies: dict[Metric, Tally] = field(default_factory=dict)
+    tallies: dict[tuple[Metric, str], Tally] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     heard: float = 0.0
 
@@ -62,13 +63,13 @@ class Measures:
         for name, sketch in other.sketches.items():
             sketches[name] = sketches[name] + sketch if name in sketches else sketch
         sums = dict(self.tallies)
-        for m, tally in other.tallies.items():
-            sums[m] = sums[m] + tally if m in sums else tally
+        for key, tally in other.tallies.items():
+            sums[key] = sums[key] + tally if key in sums else tally
         return Measures(sketches, sums, self.counts + other.counts, self.heard + other.heard)
 
     def snapshot(self) -> dict[str, Any]:
         """Counts, percentiles that the number of values carries, and scores with their signatures."""
-        scores = {repr(m): tally.score() for m, tally in self.tallies.items()}
+        scores = {name: tally.score() for name, tally in self._named_tallies().items()}
         return {
             **{name: self.counts[name] for name in COUNTS},
             "heard_ms": self.heard,
@@ -84,6 +85,21 @@ class Measures:
                 for name, score in scores.items()
             },
         }
+
+    def _named_tallies(self) -> dict[str, Tally]:
+        """The Tallies by the names of their metrics; lags in words and in characters have no common mean.
+
+        The level of most utterances goes without saying, that of the others stands behind the name: `DAL (char)`.
+        """
+        named: dict[str, Tally] = {}
+        for m in dict.fromkeys(m for m, _ in self.tallies):
+            by_level = {level: tally for (other, level), tally in self.tallies.items() if other == m}
+            silent = by_level.pop("", None)
+            first, *others = sorted(by_level.items(), key=lambda pair: (-pair[1].n, pair[0])) or [("", None)]
+            main = [tally for tally in (first[1], silent) if tally is not None]
+            named[repr(m)] = reduce(add, main)
+            named |= {f"{m!r} ({level})": tally for level, tally in others if tally is not None}
+        return named
 
 
 def check_metrics(names: Sequence[str | Metric]) -> tuple[Metric, ...]:
@@ -113,7 +129,7 @@ def run_of(utterances: Sequence[Finished], name: str = "") -> Run:
         prediction=make_texts([utterance.text for utterance in utterances]),
         spoken=None if all(words is None for words in spoken) else Spoken.make(spoken),
         unit="ms",
-        level=utterances[0].level,
+        level=utterances[0].level or "word",
         name=name,
     )
 
@@ -153,7 +169,8 @@ def measure(
             revisions=sum(utterance.revisions for utterance in own),
         )
         heard = sum(utterance.source_length for utterance in own)
-        measured[int(label)] = Measures(sketches, {m: tally[index] for m, tally in sums}, counts, heard)
+        by_level = {(m, utterances[0].level): tally[index] for m, tally in sums}
+        measured[int(label)] = Measures(sketches, by_level, counts, heard)
     return measured
 
 

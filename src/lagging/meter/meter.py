@@ -43,7 +43,8 @@ class Meter:
         name: name of the system.
         log: a file to which every update is appended, as an event stream in the generic form; `lagging score` reads it.
         window: how many seconds `snapshot(recent=True)` looks back.
-        level: what a token is: "word" or "char"; None to decide by the first text of each utterance.
+        level: what a token is: "word" or "char"; None to decide by the first text of each utterance. Scores of the less
+            frequent one have the level behind the name: "DAL (char)".
         metrics: what is scored of each utterance, beside the lags of its words.
         limit: the number of updates that an utterance holds; a longer one is logged, but not measured.
         clock: gives the time in seconds, and never goes back.

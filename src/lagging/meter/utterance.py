@@ -45,7 +45,7 @@ class Finished:
         backlog: of each update, how far the audio heard was behind the time, in ms.
         source_length: how much was heard.
         erased, revisions: how many tokens were erased, and by how many updates.
-        level: what a token is.
+        level: what a token is; empty before any text shows it.
         words: the words of the source, where they are known.
     """
 
@@ -112,7 +112,7 @@ class Utterance:
             self._check_open()
             try:
                 heard = float(total) if ms is None and total is not None else self._heard + ms  # type: ignore[operator]
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise UsageError(f"audio is a number of ms, and not {total if ms is None else ms!r}") from None
             if not self._heard <= heard < LATEST:
                 raise UsageError(f"audio cannot go from {self._heard:g} to {heard:g} ms")
@@ -229,7 +229,7 @@ class Utterance:
             source_length=round(self._heard, DIGITS),
             erased=erased + self._erased,
             revisions=len(display.writing.deletions) + self._revisions,
-            level=level,
+            level=self.level or "",
             words=words,
         )
 

@@ -30,7 +30,7 @@ __all__ = [
     "metric_title",
 ]
 
-DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2, "score": 4}
+DIGITS = {"token": 3, "ms": 3, "token/100": 3, "ms/min": 3, "ratio": 3, "count": 2, "points": 2, "score": 4, "none": 3}
 UNITS = dict.fromkeys((*DIGITS, ""), "") | SHOWN | {"points": ""}
 """The unit beside a name: nothing for points, as for a ratio or a count."""
 ARROWS = {True: "↑", False: "↓", None: ""}

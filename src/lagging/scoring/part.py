@@ -35,8 +35,11 @@ UNITS = {
     ("time", "ms"): "ms",
     ("drift", "token"): "token/100",
     ("drift", "ms"): "ms/min",
+    ("time", "none"): "none",
+    ("drift", "none"): "none",
 }
-"""The unit of a value, by the metric's unit and the log's; a ratio, a count and points have none."""
+"""The unit of a value, by the metric's unit and the log's; a ratio, a count and points have none. In a log without
+times, a time is undefined, and has no unit."""
 
 
 def reason(m: Metric, code: int, unavailable: str = "") -> str:

@@ -33,7 +33,7 @@ TOKENS = 1_200_000
 """The most tokens that a page holds."""
 WORST = 0.5
 """The part of a sample that is kept for segments that stand out; the rest is evenly spread."""
-DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3, "score": 5}
+DIGITS = {"ms": 1, "ms/min": 1, "token": 4, "token/100": 4, "ratio": 4, "count": 2, "points": 3, "score": 5, "none": 1}
 
 
 def choose_rows(systems: Sequence[Analysis], flagged: Iterable[int]) -> tuple[Ints, str]:

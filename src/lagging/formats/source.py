@@ -328,9 +328,9 @@ def _in_directory(directory: Path) -> Source:
         files = logs or sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
         logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
     if len(logs) != 1:
-        what = f"several logs ({', '.join(f.name for f in logs[:5])})" if logs else "no instances.log"
-        hint = "; nothing else in it is recognised as a log"
+        what, hint = "no instances.log, and nothing else in it is recognised as a log", ""
         if logs:
+            what = f"several logs ({', '.join(f.name for f in logs[:5])})"
             hint = f", or quote a glob if they are recordings of one system: '{directory / ('*' + logs[0].suffix)}'"
         raise UsageError(f"{directory} holds {what}; name the file{hint}")
     return Source(str(logs[0]), logs[0])

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,11 +93,12 @@ class Measures:
         named: dict[str, Tally] = {}
         for m in dict.fromkeys(m for m, _ in self.tallies):
             by_level = {level: tally for (other, level), tally in self.tallies.items() if other == m}
-            silent = by_level.pop("", None)
-            first, *others = sorted(by_level.items(), key=lambda pair: (-pair[1].n, pair[0])) or [("", None)]
-            main = [tally for tally in (first[1], silent) if tally is not None]
-            named[repr(m)] = reduce(add, main)
-            named |= {f"{m!r} ({level})": tally for level, tally in others if tally is not None}
+            first, *others = sorted(by_level, key=lambda level: (not level, -by_level[level].n, level))
+            if "" in others:  # nothing was written there, so that any level has it
+                others.remove("")
+                by_level[first] += by_level[""]
+            named[repr(m)] = by_level[first]
+            named |= {f"{m!r} ({level})": by_level[level] for level in others}
         return named
 
 

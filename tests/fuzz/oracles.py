@@ -78,11 +78,11 @@ def faults(found: Iterable[Fault]) -> list[tuple[Any, ...]]:
 @contextmanager
 def small_parts(segments: int = 2) -> Iterator[None]:
     """Logs are read in parts of a few segments, so that a small one has several."""
-    from lagging.formats import delimited, jsonl, sltev, source
+    from lagging.formats import delimited, segment_rows, sltev, source
 
     with (
         patch.object(source, "BATCH_BYTES", 64),
-        patch.object(jsonl, "SEGMENTS_PER_PART", segments),
+        patch.object(segment_rows, "SEGMENTS_PER_PART", segments),
         patch.object(delimited, "ROWS_PER_CHUNK", segments),
         patch.object(sltev, "PART", segments),
     ):

@@ -25,7 +25,7 @@ from lagging.data.hashes import segment_keys
 from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.errors import MetricError
-from lagging.formats import jsonl, source
+from lagging.formats import segment_rows, source
 from lagging.metrics import registered
 from lagging.scoring.accumulator import Accumulator
 from lagging.scoring.plan import Keep, Plan
@@ -107,8 +107,8 @@ def logs(draw: st.DrawFn) -> str:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
-    monkeypatch.setattr(jsonl, "SAMPLE", 2)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 2)
     monkeypatch.setattr(source, "BATCH_BYTES", 64)
 
 
@@ -185,7 +185,7 @@ def test_sums_take_no_memory() -> None:
 
 
 def test_memory_of_the_command_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 300)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 300)
     monkeypatch.setattr(source, "BATCH_BYTES", 1 << 12)
 
     def peak(count: int, *more: object) -> int:

@@ -59,6 +59,30 @@ def test_imports_follow_the_arrows(path: Path) -> None:
     assert not above, f"{here} imports {above}, which comes after it"
 
 
+def test_the_map_shows_every_package_and_its_rank() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    shown = {name: int(rank) for rank, name in re.findall(r"^\| (\d+) \| `([a-z]+)(?:/|\.py)` \|", text, re.MULTILINE)}
+    assert shown == {name: rank for name, rank in RANK.items() if name != "version"}
+    assert list(shown.values()) == sorted(shown.values())
+
+
+def test_the_map_names_modules_that_exist() -> None:
+    text = (
+        (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Where things are")[2].partition("## The ledger")[0]
+    )
+    rows = re.findall(r"^\| \d+ \| `([a-z]+)/` \| (.*) \|$", text, re.MULTILINE)
+    named = [SOURCE / package / module for package, row in rows for module in re.findall(r"`([a-z_]+\.py)`", row)]
+    named += [SOURCE / module for module in re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", text)]
+    assert len(named) > 60
+    assert not [path for path in named if not path.is_file()]
+
+
+def test_long_modules_say_why_they_are_one_idea() -> None:
+    texts = {path: path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+    long = {path: ast.get_docstring(ast.parse(text)) or "" for path, text in texts.items() if text.count("\n") > 400}
+    assert not [str(path) for path, doc in long.items() if not re.search(r"\b(one|only)\b", doc, re.IGNORECASE)]
+
+
 def test_no_module_is_too_long() -> None:
     long = {p.name: n for p in SOURCE.rglob("*.py") if (n := len(p.read_text("utf-8").splitlines())) > 465}
     assert not long

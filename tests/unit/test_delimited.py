@@ -17,7 +17,7 @@ from lagging import Run
 from lagging.data.checks import is_length
 from lagging.data.ragged import Ragged
 from lagging.errors import DataError, UsageError
-from lagging.formats import delimited, jsonl, read, scan, tables, validate, write
+from lagging.formats import delimited, read, scan, segment_rows, tables, validate, write
 from runs import same
 
 SMALL = "id,delays,source_length,prediction\n0,[1 2],2,a b\n1,[2],2,c\n"
@@ -384,8 +384,8 @@ def test_in_parts_as_in_one(table, monkeypatch):
     rows = "".join(f"{i},[{i % 5} {i % 5 + 1}],9,a b,{chr(92) + 'N' if i % 3 == 2 else ''},base\n" for i in range(1300))
     path = table("id,delays,source_length,prediction,reference,system\n" + rows)
     whole = read(path)
-    monkeypatch.setattr(jsonl, "SAMPLE", 1)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 100)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 1)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 100)
     parts = list(scan(path))
     assert len(parts) == 3
     same(whole, Run.concat(parts))

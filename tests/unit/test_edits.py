@@ -17,7 +17,7 @@ from lagging.data.ragged import Ragged
 from lagging.data.strip import KINDS
 from lagging.data.tokens import tokens
 from lagging.errors import DataError
-from lagging.formats import jsonl, source
+from lagging.formats import segment_rows, source
 from lagging.scoring.signature import settings
 
 ALL = list(KINDS)
@@ -363,8 +363,8 @@ def test_a_log_in_parts_is_stripped_alike(tmp_path, monkeypatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(log(60))
     whole = lagging.strip(lagging.read(path), ALL)
-    monkeypatch.setattr(jsonl, "SAMPLE", 1)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 3)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 1)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 3)
     monkeypatch.setattr(source, "BATCH_BYTES", 200)
     parts = list(lagging.scan(path, strip=ALL))
     assert len(parts) > 5

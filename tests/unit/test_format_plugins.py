@@ -11,7 +11,7 @@ import pytest
 PLUGIN = """
 from lagging.errors import Fault
 from lagging.formats import Format
-from lagging.formats.jsonl import Rows, collect
+from lagging.formats.segment_rows import Rows, collect
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
 

@@ -16,7 +16,7 @@ import pytest
 
 import lagging
 from lagging.errors import DataError, UsageError
-from lagging.formats import ReadKeywords, ReadOptions, jsonl, read, scan, source, validate, write
+from lagging.formats import ReadKeywords, ReadOptions, read, scan, segment_rows, source, validate, write
 from lagging.scoring.plan import default_metrics
 
 WAIT_3 = [3, 4, 5, 6, 6, 6]
@@ -667,8 +667,8 @@ def test_a_file_that_begins_with_many_blank_lines(log, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(jsonl, "SAMPLE", 1)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 3)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 1)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 3)
     monkeypatch.setattr(source, "BATCH_BYTES", 200)
 
 
@@ -726,8 +726,8 @@ METRICS = ["AP", "AL", "LAAL", "DAL", "AL(length=reference)", "BLEU", "CW"]
 def test_parts_add_up_to_the_whole(n, log, monkeypatch):
     path = log(several(n))
     whole, scores = read(path), lagging.score(read(path), METRICS)
-    monkeypatch.setattr(jsonl, "SAMPLE", 1)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 3)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 1)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 3)
     monkeypatch.setattr(source, "BATCH_BYTES", 10)
     parts = list(scan(path))
     assert len(parts) == -(-n // 3)
@@ -807,7 +807,7 @@ def test_notes_are_not_lost_where_a_part_ends(end, log, monkeypatch):
     path = log(b"\xef\xbb\xbf" + text if end == "byte order mark" else text + b"\n")
     expected = read(path).notes
     assert [note.kind for note in expected] == [end]
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 3)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 3)
     assert read(path).notes == expected
     monkeypatch.setattr(source, "BATCH_BYTES", 10)
     assert read(path).notes == expected
@@ -841,7 +841,7 @@ def test_a_key_that_a_whole_part_lacks(key, log, monkeypatch):
         return columns(run), [(str(s.signature), s.value) for s in scores]
 
     expected = outcome()
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 3)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 3)
     monkeypatch.setattr(source, "BATCH_BYTES", 10)
     assert outcome() == expected
 
@@ -863,8 +863,8 @@ def test_scan_keeps_ids_and_no_tokens(log, monkeypatch):
         finally:
             tracemalloc.stop()
 
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 512)
-    monkeypatch.setattr(jsonl, "SAMPLE", 100)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 512)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 100)
     few, _ = peak(2_000)
     many, count = peak(20_000)
     size = 20_000 * (40 * (24 + 8) + 3 * 250)  # numbers and texts as Python holds them

@@ -325,10 +325,10 @@ def test_a_log_that_is_one_torn_line(write) -> None:
 
 def test_a_torn_line_after_the_last_part(write, monkeypatch) -> None:
     """The line may be read when the last segments have been given away already."""
-    from lagging.formats import jsonl, source
+    from lagging.formats import segment_rows, source
 
-    monkeypatch.setattr(jsonl, "SAMPLE", 1)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 1)
+    monkeypatch.setattr(segment_rows, "SAMPLE", 1)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 1)
     monkeypatch.setattr(source, "BATCH_BYTES", 10)
     write("a.log", segment(0), segment(1), end='{"index": 2')
     parts = list(lagging.scan("a.log", repair=["torn"]))

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import lagging
 from lagging.cli import cli
 from lagging.errors import LaggingError, UsageError
-from lagging.formats import jsonl, source
+from lagging.formats import segment_rows, source
 from lagging.formats.options import ReadOptions
 from lagging.formats.source import Source
 from lagging.scoring import processes
@@ -40,7 +40,7 @@ def small_parts(monkeypatch):
     """Parts of a few hundred segments, so that a small log has many; other processes are copies, and have them too."""
     if sys.platform != "linux":
         pytest.skip("processes that are started anew would not know of the small parts")
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 300)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 300)
     monkeypatch.setattr(source, "BATCH_BYTES", 1 << 12)
     monkeypatch.setattr(processes, "_context", lambda: get_context("fork"))
 

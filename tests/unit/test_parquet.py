@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import lagging
 from lagging import Run
 from lagging.errors import DataError, MissingExtraError, UsageError
-from lagging.formats import FORMATS, jsonl, parquet, read, scan, validate, write
+from lagging.formats import FORMATS, parquet, read, scan, segment_rows, validate, write
 from lagging.formats.arrow_arrays import to_ragged
 from runs import same
 
@@ -82,7 +82,7 @@ def test_in_parts(ending, tmp_path, monkeypatch):
     run = replace(small(120, reference=["c", None, ""] * 40), repaired=(("clip", 5),), notes=())
     whole = tmp_path / f"whole.{ending}"
     write(run, whole)
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 50)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 50)
     path = tmp_path / f"a.{ending}"
     write(run, path)
     if ending == "parquet":
@@ -171,7 +171,7 @@ def test_a_null_list_with_something_under_it(tmp_path):
 
 
 def test_batches_that_are_part_of_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 2)
     path = store(tmp_path / "a.arrow", {"delays": [[1], [2, 2], [1, 2, 3], [4], []], "source_length": [5] * 5})
     assert read(path).delays.tolist() == [[1], [2, 2], [1, 2, 3], [4], []]
 
@@ -316,7 +316,7 @@ def test_a_name_used_twice(tmp_path, monkeypatch):
         read(path)
     assert told(error) == [("duplicate-id", 3, 5, None)]
     assert read(path, repair=["last"]).delays.tolist() == [[], [2]]
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 2)
     with pytest.raises(DataError) as error:
         read(path)
     assert told(error) == [("duplicate-id", 3, 5, None)]
@@ -332,7 +332,7 @@ def test_repairs(tmp_path):
 
 
 def test_all_faults_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 2)
     columns = {"delays": [[2.0, 1.0], [None], [1.0], None], "source_length": [2.0, 2.0, -1.0, 2.0]}
     found = validate(store(tmp_path / "a.parquet", columns))
     assert [(f.kind, f.line) for f in found.faults] == [
@@ -370,7 +370,7 @@ def test_a_table_that_says_nothing_of_itself(tmp_path):
 
 
 def test_what_is_settled_is_settled_by_rows_in_which_something_was_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonl, "SEGMENTS_PER_PART", 2)
+    monkeypatch.setattr(segment_rows, "SEGMENTS_PER_PART", 2)
     columns = {"delays": [[], [], [], [1.0, 2.0]], "source_length": [2.0] * 4, "prediction": ["", "", "", "a b"]}
     assert {part.level for part in scan(store(tmp_path / "a.parquet", columns))} == {"word"}
 

@@ -30,11 +30,11 @@ from lagging.data.ragged import Floats, Ragged
 from lagging.data.run import LISTS, TEXTS, Run
 from lagging.data.trees import read_json
 from lagging.errors import Fault, counted
-from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import UNREAD, Line, name_of, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.schema import OPTIONAL, SETTINGS, TELLING, is_requested
+from lagging.formats.segment_rows import Rows, collect
 from lagging.formats.source import Source, first_line
 from lagging.formats.tables import (
     MAPS,

@@ -48,11 +48,11 @@ from lagging.data.run import Run
 from lagging.data.tokens import EOS, without_eos
 from lagging.errors import Fault, Note
 from lagging.formats import rw
-from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.segment_rows import Rows, collect
 from lagging.formats.source import Source
 from lagging.formats.tables import parse_list, parse_number
 

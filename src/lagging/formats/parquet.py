@@ -23,7 +23,7 @@ from lagging.data.ragged import Ints, Ragged
 from lagging.data.run import LISTS, NUMBERS, TEXTS, Run, make_ids, make_texts
 from lagging.data.trees import read_json
 from lagging.errors import Fault
-from lagging.formats import jsonl
+from lagging.formats import segment_rows
 from lagging.formats.arrow_arrays import import_arrow, join_groups, to_floats, to_python, to_ragged, type_faults
 from lagging.formats.line import Line
 from lagging.formats.options import ReadOptions
@@ -51,6 +51,7 @@ from lagging.formats.tables import (
     match,
     restore_settings,
 )
+from lagging.formats.values import labels
 
 if TYPE_CHECKING:
     import pyarrow
@@ -90,7 +91,7 @@ def from_batches(
     arrow_schema = batches[0].schema
 
     def slices(names: list[str], *, first: bool = False) -> Iterator[pyarrow.RecordBatch]:
-        size = jsonl.SEGMENTS_PER_PART
+        size = segment_rows.SEGMENTS_PER_PART
         chosen = (batch.select(names) for batch in batches)
         return (batch.slice(start, size) for batch in chosen for start in range(0, batch.num_rows, size))
 
@@ -167,7 +168,7 @@ def _scan_batches(
     source.schema = source.schema or schema
     if portion is not None and portion.first > 1:
         sampled.clear()  # they are of another portion
-    reader = jsonl.Reader(source, options, report, schema)
+    reader = segment_rows.Reader(source, options, report, schema)
     while sampled:
         yield from sampled.pop(0).runs(reader)
     for table in tables:
@@ -327,7 +328,7 @@ class _Table:
             return ~self.missing[column]
         return np.array([value is not None and value != [] for value in values], dtype=bool)
 
-    def runs(self, reader: jsonl.Reader) -> Iterator[Run]:
+    def runs(self, reader: segment_rows.Reader) -> Iterator[Run]:
         """The rows as a Run, without those that cannot be in one; nothing if none can."""
         kept = self._kept(reader)
         if not kept.any():
@@ -350,9 +351,7 @@ class _Table:
             numbers |= {"delays": no_times(written, schema.level), "source_length": np.full(len(names), np.nan)}
         yield reader.checked(
             **numbers,
-            **{
-                c: jsonl.labels(texts[c].tolist()) for c in ("source", "document") if c in schema.columns and c in texts
-            },
+            **{c: labels(texts[c].tolist()) for c in ("source", "document") if c in schema.columns and c in texts},
             id=names if names.dtype != object else make_ids(names.tolist()),
             prediction=make_texts(texts["prediction"]) if reader.keeps_prediction else None,
             reference=reader.references({"id": names.tolist(), "reference": texts["reference"].tolist()})
@@ -368,7 +367,7 @@ class _Table:
             return self.has_value(column)
         return np.array([bool(value) for value in self.columns[column]])
 
-    def _kept(self, reader: jsonl.Reader) -> npt.NDArray[np.bool_]:
+    def _kept(self, reader: segment_rows.Reader) -> npt.NDArray[np.bool_]:
         """Which rows have what a segment must have; faults of the others are recorded."""
         schema = reader.schema
         missing = self.missing["delays"]

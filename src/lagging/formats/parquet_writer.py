@@ -11,7 +11,7 @@ import numpy as np
 
 from lagging.data.ragged import Ragged
 from lagging.data.run import NUMBERS, Run
-from lagging.formats import jsonl
+from lagging.formats import segment_rows
 from lagging.formats.arrow_arrays import import_arrow
 from lagging.formats.parquet import KEY
 from lagging.formats.tables import scalars
@@ -46,8 +46,8 @@ def _write(run: Run, file: IO[bytes], writer: Callable[[Any, pyarrow.Schema], An
         metadata={KEY: json.dumps(scalars(run), ensure_ascii=False)},
     )
     with writer(file, schema) as table:
-        for start in range(0, len(run), jsonl.SEGMENTS_PER_PART):
-            rows = slice(start, start + jsonl.SEGMENTS_PER_PART)
+        for start in range(0, len(run), segment_rows.SEGMENTS_PER_PART):
+            rows = slice(start, start + segment_rows.SEGMENTS_PER_PART)
             arrays = [_array(column, getattr(run, column)[rows]) for column in columns]
             table.write_batch(pa.record_batch(arrays, schema=schema))
 

@@ -11,11 +11,11 @@ import numpy as np
 from lagging.data.run import Run
 from lagging.data.tokens import text_level
 from lagging.errors import DataError, Fault, Faults, UsageError
-from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.segment_rows import Rows, collect
 from lagging.formats.source import Source
 
 __all__ = ["recognise", "scan", "write"]

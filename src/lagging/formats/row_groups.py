@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lagging.errors import Fault
-from lagging.formats import jsonl
+from lagging.formats import segment_rows
 from lagging.formats.arrow_arrays import import_arrow
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
@@ -47,7 +47,7 @@ def recognise(head: bytes) -> str | None:
 @contextmanager
 def opened(source: Source, options: ReadOptions, report: ReadReport) -> Iterator[tuple[pyarrow.Schema, Batches]]:
     """The schema of a file, and a function that reads some columns of it."""
-    pa, size = import_arrow(), jsonl.SEGMENTS_PER_PART
+    pa, size = import_arrow(), segment_rows.SEGMENTS_PER_PART
     # such a file is read from its end: a pipe, or a compressed file, is read into memory
     plain = source.file is not None and source.file.is_file() and recognise(_start(source.file)) is not None
     with pa.OSFile(str(source.file)) if plain else pa.BufferReader(source.whole()) as file:
@@ -91,14 +91,14 @@ def _row_groups(metadata: Any) -> Iterator[RowGroups]:
     start, first, rows = 0, 1, 0
     for group in range(metadata.num_row_groups):
         rows += metadata.row_group(group).num_rows
-        if rows >= PARTS * jsonl.SEGMENTS_PER_PART or group == metadata.num_row_groups - 1:
+        if rows >= PARTS * segment_rows.SEGMENTS_PER_PART or group == metadata.num_row_groups - 1:
             yield RowGroups(start, group + 1, first, rows)
             start, first, rows = group + 1, first + rows, 0
 
 
 def _join(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The same rows, at least `LEAST` at a time, so that what a table is does not depend on its row groups."""
-    pa, pending, least = import_arrow(), list[Any](), min(LEAST, jsonl.SEGMENTS_PER_PART)
+    pa, pending, least = import_arrow(), list[Any](), min(LEAST, segment_rows.SEGMENTS_PER_PART)
     for batch in chain(batches, [None]):
         pending += [] if batch is None else [batch]
         if pending and (batch is None or sum(part.num_rows for part in pending) >= least):

@@ -18,11 +18,11 @@ from lagging.data.run import Run
 from lagging.data.scripts import is_unspaced
 from lagging.data.tokens import is_torn, spans, tokens
 from lagging.errors import DataError, Fault
-from lagging.formats.jsonl import Rows, collect
 from lagging.formats.line import FIELDS, Line, explain, name_of, read_as_is, shown, surrogate_fault
 from lagging.formats.omissions import lost
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
+from lagging.formats.segment_rows import Rows, collect
 from lagging.formats.source import Source
 
 __all__ = ["scan", "write"]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Accumulator: scores a log part by part, by group, and adds up exactly what it keeps of the segments."""
+"""An Accumulator: scores a log part by part, by group, and adds up exactly what it keeps of the segments.
+
+One class, with what it keeps of a metric in a group. Adding a part, joining two of them and making Scores are in one
+file because they must agree on what is kept.
+"""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class ParallelLog:
 
     def _tasks(self, accumulators: tuple[Accumulator, ...]) -> Iterator[Task]:
         """The tasks of all files, in order."""
-        from lagging.formats.jsonl import SEGMENTS_PER_PART
+        from lagging.formats.segment_rows import SEGMENTS_PER_PART
 
         placed = 0
         notes = tuple(notes_about_files([source for source, *_ in self.sources]))

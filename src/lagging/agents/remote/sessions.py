@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of a server, from the first message until it is gone, and the sentences that it requests."""
+"""A client of a server, from the first message until it is gone, and the sentences that it requests.
+
+They are in one file because a sentence ends with its client, and both draw on the same bounds of memory and time.
+"""
 
 from __future__ import annotations
 

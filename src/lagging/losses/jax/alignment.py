@@ -2,7 +2,7 @@
 """Monotonic attention in JAX: where a model that stops with probability p is expected to be, and what it attends to.
 
 Shapes and padding are as in `lagging.losses.torch.alignment`, which also has the formulas. Everything is computed, and
-returned, in float32 at least.
+returned, in float32 at least. The functions are in one file for the same reason.
 """
 
 from __future__ import annotations

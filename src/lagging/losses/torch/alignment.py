@@ -7,6 +7,8 @@ The padding of the source is given by `source_lengths`, of shape (...,), if it i
 (B, H, T, S), give `source_lengths[:, None]`. Values in the padding, including NaN, do not affect results or gradients.
 Everything is computed in float64 and returned in float32, or in float64 for float64 arguments. The recurrences are in
 `recurrences`.
+
+The functions are in one file because they share these shapes, and the treatment of padding.
 """
 
 from __future__ import annotations

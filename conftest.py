@@ -7,8 +7,8 @@ import pytest
 
 from lagging.metrics import registry
 
-collect_ignore = ["src/lagging/agents/simuleval/scorers.py"]
-"""Modules that cannot be imported without a peer's package; tests/agents runs them with it."""
+collect_ignore = ["src/lagging/agents/simuleval/scorers.py", "src/lagging/losses/torch/triton_kernels.py"]
+"""Modules that need a package of a peer, or Triton, to be imported; tests/agents and tests/losses run them with it."""
 
 
 @pytest.fixture(autouse=True)

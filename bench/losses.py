@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -101,13 +101,16 @@ def operators_and_memory(function: Callable[[], object]) -> tuple[int, float]:
     count = sum(
         e.name.startswith("aten::") and not any(c.name.startswith("aten::") for c in e.cpu_children) for e in events
     )
+    # `events()` leaves out what was allocated inside of an operator
+    recorded = seen.profiler.kineto_results.events() if seen.profiler else []
     held = most = 0
-    for event in sorted((e for e in events if e.name == "[memory]"), key=lambda e: e.time_range.start):
-        held += event.cpu_memory_usage
+    for event in sorted((e for e in recorded if e.name() == "[memory]"), key=lambda e: e.start_ns()):
+        held += event.nbytes()
         most = max(most, held)
     return count, most / 2**20
 
 
+@cache  # operators are registered once
 def other_recurrences(path: Path) -> Callable[[Tensor, Tensor], Tensor]:
     """`wavefront` of another version, with its operators under another name."""
     module = ModuleType("base")
@@ -207,7 +210,8 @@ def versions(shape: tuple[int, int, int], base: Path, seconds: float) -> Iterato
     cost, size = best({**steps}, seconds), "×".join(map(str, shape))
     for name, step in steps.items():
         count, memory = operators_and_memory(step)
-        yield Row(f"{name}, {size}", f"{cost[name]:.2f} ms", f"{count} operators, {memory:.1f} MiB")
+        times = memory * 2**20 / (p.numel() * p.element_size())
+        yield Row(f"{name}, {size}", f"{cost[name]:.2f} ms", f"{count} operators, {memory:.1f} MiB, {times:.1f} p")
     yield Row(f"now ÷ base, {size}", f"{cost['now'] / cost['base']:.2f}×")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from lagging.losses.torch import dal
+from lagging.losses.torch import dal, recurrences
 from losses import reference
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "losses.py"
@@ -39,3 +39,16 @@ def test_what_it_compares_with_does_the_same_thing():
     torch.testing.assert_close(*(torch.autograd.grad(one.sum(), delays)[0] for one in (theirs, ours)))
     p = torch.tensor(reference.probabilities("uniform", (2, 5, 6)))
     torch.testing.assert_close(bench.closed_alignment(p, eps=1e-300), torch.tensor(reference.alignment(p.numpy())))
+
+
+def test_two_versions_are_compared_at_several_sizes():
+    """With the memory that the operators take inside."""
+    spec = importlib.util.spec_from_file_location("bench_losses", SCRIPT)
+    bench = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bench
+    spec.loader.exec_module(bench)
+    for shape in ((2, 16, 16), (3, 40, 64)):
+        rows = {row.what.split(",")[0]: row for row in bench.versions(shape, Path(recurrences.__file__), 0.01)}
+        assert rows["now"].target == rows["base"].target, "the same file"
+        assert rows["now"].target.split()[0].isdigit()
+        assert float(rows["now"].target.split()[-2]) >= 3, "α, q and the gradient, each as large as p"

@@ -7,14 +7,21 @@ r"""The two recurrences of monotonic attention and their gradients, as operators
 There is no division by a product, no logarithm, and in the forward direction no negative term, so nothing cancels. They
 are computed in float64 if the device has it, for arguments of any type: in float32, a rounded 1−p is off in the same
 direction at every step, and a thousand steps lose 5e-5 of the mass. Results, and what is kept for the gradient, have
-the type of the arguments. Sentences and heads are worked through in chunks, so that the memory of the buffers does not
-grow with their number.
+the type of the arguments.
+
+The wavefront goes through blocks of sentences (or heads) and of target tokens. On a CPU they are small enough for its
+cache, and there is one set of buffers for all blocks: so memory does not grow with the batch, and the system does not
+hand out new pages for every buffer, which costs more than the arithmetic.
+
+On a GPU, the operators are the kernels of `triton_kernels`, where Triton is installed; LAGGING_TRITON=0 in the
+environment keeps to PyTorch.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -29,6 +36,10 @@ CHUNK = {"cpu": 1 << 21}
 """The number of cells, of 8 bytes, that a buffer may have on a device. A sentence that needs more is a chunk itself."""
 LARGE_CHUNK = 1 << 26
 """The same for all other devices, where every chunk costs launches."""
+ROWS, DIAGONAL = 32, 1024
+"""On a CPU: the number of sentences in a block, and the number of cells in an anti-diagonal of it."""
+LONGEST = 1 << 14
+"""The largest number of source tokens for the kernels of Triton: they keep a row of them in registers."""
 
 
 def _by_chunks(function: Callable[..., _Pair], cells: int, inputs: tuple[Tensor, ...], like: _Pair) -> _Pair:
@@ -54,47 +65,76 @@ def _wide(like: Tensor) -> torch.dtype:
 # ---- the expected alignment -------------------------------------------------------------------------------------
 
 
-def _skew(cells: Tensor) -> Tensor:
-    """(..., T, S) as anti-diagonals (T+S−1, T, rows): cell (t, j) of a row is at [t+j, t], and the rest is 0."""
-    steps, width = cells.shape[-2:]
-    columns = cells.reshape(-1, steps * width).t().contiguous().view(steps, width, -1)
-    rows = columns.shape[-1]
-    out = cells.new_zeros((steps + width - 1, steps, rows), dtype=_wide(cells))
-    out.as_strided((steps, width, rows), (steps * rows + rows, steps * rows, 1)).copy_(columns)
-    return out
+class _Blocks:
+    """Blocks of `rows` sentences and `steps` target tokens, and buffers for one of them, used again for every block.
+
+    A buffer holds a block by anti-diagonals, (steps+S−1, steps, rows): cell (t, j) is at [t+j, t]. What is left of the
+    first source token and right of the last is in a buffer too: p is 0 there, and nothing comes from there.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        count, length, width = like.shape
+        if like.device.type == "cpu":
+            rows = _even(count, ROWS)
+            steps = _even(length, max(DIAGONAL // rows, 1))
+        else:
+            rows, steps = _even(count, max(LARGE_CHUNK // (length * (length + width - 1)), 1)), length
+        shape = steps + width - 1, steps, rows
+        self.p, self.values = like.new_zeros((2, *shape), dtype=_wide(like)).unbind()
+        self.keep, self._one = torch.empty_like(self.p), self.p.new_ones(())
+        size = (steps, width, rows), (steps * rows + rows, steps * rows, 1)
+        self.p_cells, self.cells = self.p.as_strided(*size), self.values.as_strided(*size)
+        self.parts = [slice(row, row + rows) for row in range(0, count, rows)]
+        self.tokens = [slice(t, t + steps) for t in range(0, length, steps)]
+
+    def put(self, p: Tensor) -> None:
+        """Take p, (rows, T, S), of a block, or of the smaller one at the end: then the rest is not used."""
+        _put(self.p_cells, p)
+        torch.sub(self._one, self.p, out=self.keep)
+
+    def carry(self, step: int) -> Tensor:
+        """What p sends from a target token of the block to the next, or to the one before: (S, rows)."""
+        return self.p_cells[step] * self.cells[step]
 
 
-def _unskew(diagonals: Tensor, like: Tensor) -> Tensor:
-    """The inverse of `_skew`, with the shape and type of `like`."""
-    steps, width = like.shape[-2:]
-    rows = diagonals.shape[-1]
-    cells = diagonals.as_strided((steps, width, rows), (steps * rows + rows, steps * rows, 1)).to(like.dtype)
-    return cells.reshape(steps * width, rows).t().contiguous().view(like.shape)
+def _even(count: int, most: int) -> int:
+    """The size of parts, at most `most`, that are about equal."""
+    return -(-count // -(-count // most))
+
+
+def _put(cells: Tensor, values: Tensor) -> None:
+    """Copy (rows, T, S) to cells (T, S, rows), which may be larger."""
+    rows, steps, _ = values.shape
+    cells[:steps, :, :rows].copy_(values.permute(1, 2, 0))
+
+
+def _get(cells: Tensor, like: Tensor) -> Tensor:
+    """Cells (T, S, rows) as (rows, T, S), with the shape and type of `like`."""
+    rows, steps, width = like.shape
+    taken = cells[:steps, :, :rows].to(like.dtype)
+    return taken.reshape(steps * width, rows).t().contiguous().view(like.shape)
 
 
 def wavefront_forward(p: Tensor, start: Tensor) -> _Pair:
     """α and q, both (..., T, S), from p (..., T, S) and α(0) (..., S)."""
     steps, width = p.shape[-2:]
-    flat = p.reshape(-1, steps, width)
-    like = (torch.empty_like(flat), torch.empty_like(flat))
-    made = _by_chunks(_forward, steps * (steps + width - 1), (flat, start.reshape(-1, width)), like)
-    return made[0].view(p.shape), made[1].view(p.shape)
-
-
-def _forward(p: Tensor, start: Tensor) -> _Pair:
-    """`wavefront_forward` of a chunk of rows."""
-    diagonals = _skew(p)
-    q = torch.zeros_like(diagonals)
-    q[: p.shape[-1], 0] = start.reshape(-1, p.shape[-1]).t()
-    read, one = torch.empty_like(q[0]), q.new_ones(())
+    flat, first = p.reshape(-1, steps, width), start.reshape(-1, width)
+    out = torch.empty_like(flat)
+    blocks = _Blocks(flat)
+    q, keep, stop = blocks.values, blocks.keep.unbind(), blocks.p[:, :-1].unbind()
     here, above, below = q.unbind(), q[:, :-1].unbind(), q[:, 1:].unbind()
-    stop, stops = diagonals.unbind(), diagonals[:, :-1].unbind()
-    for n in range(1, len(here)):
-        torch.sub(one, stop[n - 1], out=read)
-        here[n].addcmul_(read, here[n - 1])  # the mass that reads on
-        below[n].addcmul_(stops[n - 1], above[n - 1])  # the mass that stopped at j for the token before
-    arrived = _unskew(q, p)
-    return p * arrived, arrived
+    for part in blocks.parts:
+        arriving = first[part].t()
+        for tokens in blocks.tokens:
+            blocks.put(flat[part, tokens])
+            q.zero_()
+            blocks.cells[0, :, : arriving.shape[1]].copy_(arriving)
+            for n in range(1, len(here)):
+                here[n].addcmul_(keep[n - 1], here[n - 1])  # the mass that reads on
+                below[n].addcmul_(stop[n - 1], above[n - 1])  # the mass that stopped at j for the token before
+            arriving = blocks.carry(-1)
+            out[part, tokens] = _get(blocks.cells, flat[part, tokens])
+    return (flat * out).view(p.shape), out.view(p.shape)
 
 
 def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _Pair:
@@ -106,29 +146,32 @@ def wavefront_backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _
     does not have in deterministic mode: where α(0) needs no gradient, it is not computed, and is 0.
     """
     steps, width = p.shape[-2:]
-    flat = tuple(values.reshape(-1, steps, width) for values in (gradient, p, q))
-    like = (torch.empty_like(flat[1]), p.new_zeros((len(flat[1]), width)))
-    made = _by_chunks(partial(_backward, start=start), steps * (steps + width - 1), flat, like)
-    return made[0].view(p.shape), made[1].view((*p.shape[:-2], width))
-
-
-def _backward(gradient: Tensor, p: Tensor, q: Tensor, start: bool) -> _Pair:
-    """`wavefront_backward` of a chunk of rows."""
-    diagonals = _skew(torch.nan_to_num(p, nan=0.0, posinf=0.0, neginf=0.0))
-    worth = _skew(gradient - torch.nn.functional.pad(gradient[..., 1:], (0, 1)))
-    read, one = torch.empty_like(worth[0]), worth.new_ones(())
-    here, above, below = worth.unbind(), worth[:, :-1].unbind(), worth[:, 1:].unbind()
-    stop, stops = diagonals.unbind(), diagonals[:, 1:].unbind()
-    for n in reversed(range(len(here) - 1)):
-        torch.sub(one, stop[n + 1], out=read)
-        here[n].addcmul_(read, here[n + 1])
-        above[n].addcmul_(stops[n + 1], below[n + 1])
-    cells, width = _unskew(worth, p), p.shape[-1]
-    slope = torch.where(cells == 0, 0.0, q * cells)
-    if not start:
-        return slope, slope.new_zeros((*p.shape[:-2], width))
-    first = (diagonals[:width, 0] * worth[:width, 0]).flip(0).cumsum(0).flip(0)
-    return slope, first.t().contiguous().to(p.dtype).reshape((*p.shape[:-2], width))
+    slopes, flat, arrived = (values.reshape(-1, steps, width) for values in (gradient, p, q))
+    out, first = torch.empty_like(flat), flat.new_zeros((len(flat), width))
+    blocks = _Blocks(flat)
+    r, keep, stop = blocks.values, blocks.keep.unbind(), blocks.p[:, 1:].unbind()
+    here, above, below = r.unbind(), r[:, :-1].unbind(), r[:, 1:].unbind()
+    for part in blocks.parts:
+        following = None
+        for tokens in reversed(blocks.tokens):
+            blocks.put(torch.nan_to_num(flat[part, tokens], nan=0.0, posinf=0.0, neginf=0.0))
+            gain = slopes[part, tokens].clone()
+            gain[..., :-1] -= slopes[part, tokens, 1:]
+            _put(blocks.cells, gain)
+            size = gain.shape[1]
+            blocks.cells[size:].zero_()
+            if following is not None:
+                blocks.cells[size - 1].add_(following)
+            for n in reversed(range(len(here) - 1)):
+                here[n].addcmul_(keep[n + 1], here[n + 1])
+                above[n].addcmul_(stop[n + 1], below[n + 1])
+            following = blocks.carry(0)
+            cells = _get(blocks.cells, gain)
+            slope = torch.mul(arrived[part, tokens], cells, out=out[part, tokens])
+            slope.masked_fill_(cells == 0, 0.0)
+        if start and following is not None:
+            first[part] = following.flip(0).cumsum(0).flip(0).t()[: len(first[part])].to(first.dtype)
+    return out.view(p.shape), first.view((*p.shape[:-2], width))
 
 
 # ---- infinite lookback ------------------------------------------------------------------------------------------
@@ -216,10 +259,26 @@ def _operator(schema: str, forward: Callable[..., _Pair], shapes: Callable[..., 
     if not hasattr(torch.ops.lagging, short):  # a module that is loaded again finds its operators there
         torch.library.define(name, schema.removeprefix(short))
         torch.library.impl(name, "default", torch.no_grad()(forward))
+        if importlib.util.find_spec("triton") is not None:
+            torch.library.impl(name, "CUDA", torch.no_grad()(_on_gpu(forward)))
         torch.library.register_fake(name, shapes)
         torch.library.register_vmap(name, batched)
     operator: Callable[..., _Pair] = getattr(torch.ops.lagging, short).default
     return operator
+
+
+def _on_gpu(function: Callable[..., _Pair]) -> Callable[..., _Pair]:
+    """The kernel of the same name in `triton_kernels`, which is loaded at the first call; or the function itself."""
+
+    def run(*values: Any) -> _Pair:
+        if os.environ.get("LAGGING_TRITON") == "0" or values[0].shape[-1] > LONGEST:
+            return function(*values)
+        from lagging.losses.torch import triton_kernels
+
+        kernel: Callable[..., _Pair] = getattr(triton_kernels, function.__name__)
+        return kernel(*values)
+
+    return run
 
 
 def _two(first: Tensor, *_: Tensor) -> _Pair:

@@ -61,6 +61,9 @@ def test_lines_that_never_begin_with_a_space_begin_words(log):
     run = lagging.read(log("2691.4399 300 1380 Chairman, thank you.", "6914.5501 1940 4940 If the", name="t.txt"))
     assert run.prediction.tolist() == ["Chairman, thank you. If the"]
     assert "no leading space" in kinds(run)
+    grows = lagging.read(log("2100.0000 0 2000  Good mor", "4400.0000 2000 4100 ning", name="g.txt"))
+    assert (grows.prediction.tolist(), grows.delays.tolist()) == (["Good morning"], [[2100, 4400]])
+    assert "no leading space" not in kinds(grows)
     chinese = lagging.read(log("1000.0000 300 1380 你好", "2000.0000 1940 4940 世界。", name="zh.txt"))
     assert (chinese.prediction.tolist(), chinese.level) == (["你好世界。"], "char")
     assert chinese.delays.tolist() == [[1000, 1000, 2000, 2000, 2000]]
@@ -169,11 +172,101 @@ def test_interim_results_replace_each_other_until_one_is_final(service, log):
 
 def test_a_turn_may_be_formatted_after_its_end(log):
     def turn(time, text, order, **more):
-        return {"time": time, "type": "Turn", "turn_order": order, "transcript": text, **more}
+        return {"time_ms": time, "type": "Turn", "turn_order": order, "transcript": text, **more}
 
     lines = [turn(1, "hello", 0, end_of_turn=True), turn(2, "Hello.", 0, turn_is_formatted=True), turn(3, "you", 1)]
     run = lagging.read(log(*lines))
     assert (run.prediction.tolist(), run.delays.tolist()) == (["Hello. you"], [[2, 3]])
+
+
+def test_words_of_a_turn_that_are_not_final_are_shown(log):
+    """`transcript` has the final words alone, and `words` all of them."""
+
+    def turn(time, text, interim):
+        words = [{"text": word, "word_is_final": True} for word in text.split()]
+        words += [{"text": word, "word_is_final": False} for word in interim.split()]
+        return {"time_ms": time, "type": "Turn", "turn_order": 0, "transcript": text, "words": words}
+
+    run = lagging.read(
+        log(turn(1000, "", "hi"), turn(2000, "hi", "my"), turn(3000, "hi", "may"), turn(4000, "hi my", ""))
+    )
+    assert run.prediction.tolist() == ["hi my"]
+    assert (run.delays.tolist(), run.first_times.tolist()) == ([[1000, 4000]], [[1000, 2000]])
+    assert run.erased.tolist() == [2]
+    assert faults(log(turn(1, "", "hi") | {"words": [7]})) == [("bad-value", 1)]
+    assert faults(log(turn(1, "", "hi") | {"turn_order": [7]})) == [("bad-value", 1)]
+
+
+def test_a_response_may_have_results_that_are_final_and_others(log):
+    """The interim result beside a final one is replaced by the next response; speech events are no results."""
+
+    def response(time, *results):
+        results = [
+            {"alternatives": [{"transcript": text}], "isFinal": final, "resultEndOffset": f"{end}s"}
+            for text, final, end in results
+        ]
+        return {"time_ms": time, "results": results}
+
+    path = log(
+        {"time_ms": 10, "speechEventType": "SPEECH_ACTIVITY_BEGIN"},
+        response(1500, ("to be or", False, 1.2)),
+        response(2600, ("to be", True, 2.0), (" that's", False, 2.4)),
+        response(3600, (" that is it", True, 3.2)),
+    )
+    run = lagging.read(path)
+    assert run.prediction.tolist() == ["to be that is it"]
+    assert run.delays.tolist() == [[1200, 1200, 3200, 3200, 3200]]
+    assert run.erased.tolist() == [2]
+    assert "other line" in kinds(run)
+
+
+@pytest.mark.parametrize("key", ["time", "received", "received_at", "receipt_time", "timestamp"])
+def test_the_time_of_receipt_has_several_names_and_is_in_ms_or_s(key, log):
+    def received(unit):
+        lines = [deepgram(None, "hello", False, 0, 1.0), deepgram(None, "hello you", True, 0, 2.0)]
+        return log(*({**line, key: time * unit} for line, time in zip(lines, (1.3, 2.4), strict=True)))
+
+    for unit in (1, 1000):
+        run = lagging.read(received(unit))
+        assert (run.delays.tolist(), run.elapsed.tolist()) == ([[1000, 2000]], [[1300, 2400]])
+        assert ("time unit" in kinds(run)) == (unit == 1)
+    assert lagging.read(received(1000), time_unit="ms").elapsed.tolist() == [[1300, 2400]]
+    assert faults(received(30)) == [("unclear-time-unit", 1)]
+    score = lagging.score(lagging.read(received(30), time_unit="s"), ["AL_CA"])["AL_CA"]
+    assert score.signature["times"] == "s"
+
+
+def test_a_time_of_receipt_that_names_its_unit(log):
+    lines = [deepgram(None, "hello", True, 0, 1.0) | {"received_at_s": 1.3}]
+    assert lagging.read(log(*lines)).elapsed.tolist() == [[1300]]
+    with pytest.raises(lagging.UsageError, match="name their unit"):
+        lagging.read(log(*lines), time_unit="s")
+
+
+def test_the_unit_of_other_dialects(log):
+    generic = log(event(1, "a", audio=0.5, first=0.25), event(2, " b"))
+    run = lagging.read(generic, time_unit="s")
+    assert (run.delays.tolist(), run.elapsed.tolist()) == ([[500, 500]], [[1000, 2000]])
+    assert lagging.score(run, ["AL"])["AL"].signature["times"] == "s"
+    simulstreaming = log({"emission_time": 1, "text": " a"})
+    assert "times" not in dict(lagging.read(simulstreaming, time_unit="s").given)
+    with pytest.raises(lagging.UsageError, match="--time-unit ms does not go with it"):
+        lagging.read(simulstreaming, time_unit="ms")
+
+
+def test_whole_texts_without_one_of_their_times(log):
+    def updates(*times):
+        return log(*({**time, "translation_text": text} for time, text in zip(times, ("a", "a b"), strict=True)))
+
+    heard = lagging.read(updates({"audio_processed_ms": 100}, {"audio_processed_ms": 200}))
+    assert (heard.delays.tolist(), heard.elapsed, heard.queue_times) == ([[100, 200]], None, None)
+    assert "no times of showing" in kinds(heard)
+    shown = lagging.read(updates({"wallclock_elapsed_ms": 100}, {"wallclock_elapsed_ms": 200}))
+    assert (shown.delays.tolist(), shown.elapsed) == ([[100, 200]], None)
+    assert "no audio times" in kinds(shown)
+    assert faults(updates({"audio_processed_ms": 100}, {})) == [("missing-time", 2)]
+    both = updates({"audio_processed_ms": 100}, {"audio_processed_ms": 200, "wallclock_elapsed_ms": 300})
+    assert faults(both) == [("missing-time", 1)]
 
 
 def test_the_generic_form(log):
@@ -269,6 +362,11 @@ def test_what_is_refused(line, kind, log):
             {"audio_processed_ms": 7, "wallclock_elapsed_ms": 9, "translation_text": "a"},
             {"audio_processed_ms": 8, "wallclock_elapsed_ms": 9},
             "missing-text",
+        ),
+        (
+            {"audio_processed_ms": 7, "translation_text": "a"},
+            {"audio_processed_ms": 6, "translation_text": "a"},
+            "time-goes-back",
         ),
         (
             {"audio_processed_ms": 7, "wallclock_elapsed_ms": 9, "translation_text": "a"},

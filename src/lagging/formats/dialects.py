@@ -7,13 +7,13 @@ SimulStreaming     {"emission_time": 2.246, "text": " And so,", "is_final": fals
 updates            {"audio_processed_ms": 5760, "wallclock_elapsed_ms": 3557, "translation_text": "Hallo, ich"}
 Deepgram, AssemblyAI, Google, Speechmatics
                    the results of these services, interim ones replacing each other until one is final, beside the
-                   time of receipt: `time`, `time_ms` or `received_ms`, or `time_s` or `received_s` in seconds
+                   time of receipt: `time`, `received` or one of `RECEIPTS`; `_ms` or `_s` at its end names the unit
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,35 @@ from lagging.data.tokens import is_torn
 from lagging.errors import Fault
 from lagging.formats.line import shown, surrogate_fault
 
-__all__ = ["KEYS", "WHISPER", "Event", "Spoken", "dialect_of", "read_event", "read_spoken"]
+__all__ = [
+    "DIGITS",
+    "FASTEST",
+    "GOOGLE",
+    "KEYS",
+    "LATEST",
+    "TIMES",
+    "UNITS",
+    "WHISPER",
+    "Event",
+    "Spoken",
+    "dialect_of",
+    "read_events",
+    "read_spoken",
+    "unit_of_receipts",
+]
 
 WHISPER = re.compile(rf"({DECIMAL})[ \t]({DECIMAL})[ \t]({DECIMAL})(?:[ \t](.*))?", re.DOTALL)
 """A line of whisper_streaming, without its line break."""
 
-TIMES = {"time": 1.0, "time_ms": 1.0, "received_ms": 1.0, "time_s": 1000.0, "received_s": 1000.0}
-"""Keys of the time at which an update was shown or received, and how many ms one is."""
+RECEIPTS = (
+    *("time", "received", "received_at", "received_time", "receipt", "receipt_time", "time_received"),
+    *("arrival_time", "timestamp"),
+)
+"""Names of the time at which the result of a service was received."""
+UNITS = {"ms": 1.0, "s": 1000.0}
+"""How many ms one is."""
+TIMES = dict.fromkeys(RECEIPTS) | {f"{name}_{unit}": unit for name in RECEIPTS for unit in UNITS}
+"""Keys of the time of receipt, and the unit that they name."""
 
 LATEST = 1e11
 """In ms: three years. A later time counts from somewhere else than the beginning of a recording."""
@@ -48,10 +70,12 @@ class Event:
         text: what is appended to the text, or replaces what is not final.
         replaces: whether it replaces what is not final.
         final: whether all that is shown is final now.
-        fresh: whether it begins a new utterance: what stood before is final.
+        turn: the utterance that it is of, where the line says that: what stood before it is final.
         recording: its name; None if the line has none.
         first: when the text was shown first, if that was before, on the clock of `audio`, if there is any.
         erased, revisions: how many tokens were erased, and by how many updates, where these are not kept.
+        timed: whether the line says when it was shown; if not, `time` is that of the audio.
+        unclear: whether `time` is in a unit that the line does not name.
     """
 
     line: int
@@ -60,11 +84,13 @@ class Event:
     text: str
     replaces: bool = False
     final: bool = False
-    fresh: bool = False
+    turn: int | str | None = None
     recording: str | None = None
     first: float | None = None
     erased: float = 0.0
     revisions: float = 0.0
+    timed: bool = True
+    unclear: bool = False
 
 
 @dataclass(slots=True)
@@ -99,6 +125,9 @@ def _message(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return record if inner is None else inner
 
 
+GOOGLE = {"results", "speechEventType", "speech_event_type"}
+
+
 def dialect_of(record: Mapping[str, Any]) -> str | None:
     """The dialect of an object; None if it is in none.
 
@@ -117,7 +146,7 @@ def dialect_of(record: Mapping[str, Any]) -> str | None:
         return "AssemblyAI"
     if isinstance(message.get("message"), str):
         return "Speechmatics"
-    if "results" in message:
+    if message.keys() & GOOGLE:
         return "Google"
     return "generic" if "time" in record or "mode" in record else None
 
@@ -126,7 +155,7 @@ KEYS = (
     *TIMES,
     *("audio", "text", "mode", "final", "recording", "first", "erased", "revisions", "emission_time", "is_final"),
     *("audio_processed_ms", "wallclock_elapsed_ms", "translation_text", "message", "response", "channel", "type"),
-    *("start", "duration", "message_type", "audio_end", "transcript", "turn_order", "results", "metadata"),
+    *("start", "duration", "message_type", "audio_end", "transcript", "turn_order", "words", "metadata", *GOOGLE),
 )
 """All keys that are read of an object."""
 
@@ -179,12 +208,14 @@ def _flag(record: Mapping[str, Any], *keys: str) -> bool:
     return bool(value)
 
 
-def _received(record: Mapping[str, Any]) -> float:
-    """The time of receipt."""
+def _receive(line: int, record: Mapping[str, Any], audio: float | None, text: str, final: bool = False) -> Event:
+    """The result of a service, with the time of receipt."""
     key = next((key for key in TIMES if record.get(key) is not None), None)
     if key is None:
-        raise _Wrong("missing-time", f"none of {', '.join(f'`{key}`' for key in TIMES)}")
-    return _needed(record, key, TIMES[key])
+        raise _Wrong("missing-time", "no `time`, `received` or the like, in ms, or `time_s`, in seconds")
+    unit = TIMES[key]
+    time = _needed(record, key, UNITS[unit or "ms"])
+    return Event(line, time, audio, text, replaces=True, final=final, unclear=unit is None)
 
 
 def _offset(value: Any) -> float | None:
@@ -226,9 +257,11 @@ def _simulstreaming(line: int, record: Record) -> Event:
 
 
 def _updates(line: int, record: Record) -> Event:
-    audio = _needed(record, "audio_processed_ms")
-    time = _number(record, "wallclock_elapsed_ms")
-    return Event(line, audio if time is None else time, audio, _text(record, "translation_text"), replaces=True)
+    audio, time = (_number(record, key) for key in ("audio_processed_ms", "wallclock_elapsed_ms"))
+    if audio is None and time is None:
+        raise _Wrong("missing-time", "no `audio_processed_ms`, and no `wallclock_elapsed_ms`")
+    text = _text(record, "translation_text")
+    return Event(line, (audio or 0.0) if time is None else time, audio, text, replaces=True, timed=time is not None)
 
 
 def _deepgram(line: int, record: Record) -> Event | None:
@@ -239,36 +272,47 @@ def _deepgram(line: int, record: Record) -> Event | None:
     best = alternatives[0] if isinstance(alternatives, list) and alternatives else None
     begin, lasting = _number(message, "start", 1000), _number(message, "duration", 1000)
     audio = None if begin is None or lasting is None else round(begin + lasting, DIGITS)
-    text, final = _text(best, "transcript"), _flag(message, "is_final")
-    return Event(line, _received(record), audio, text, replaces=True, final=final)
+    return _receive(line, record, audio, _text(best, "transcript"), _flag(message, "is_final"))
 
 
 def _assemblyai(line: int, record: Record) -> Event | None:
     message = _message(record)
     kind = message.get("message_type")
     if kind in ("PartialTranscript", "FinalTranscript"):
-        final, audio = kind == "FinalTranscript", _number(message, "audio_end")
-        return Event(line, _received(record), audio, _text(message, "text"), replaces=True, final=final)
+        return _receive(line, record, _number(message, "audio_end"), _text(message, "text"), kind == "FinalTranscript")
     if message.get("type") != "Turn":
         return None
-    return Event(line, _received(record), None, _text(message, "transcript"), replaces=True)
+    words = message.get("words") or []
+    if not isinstance(words, list) or not all(isinstance(word, dict) for word in words):
+        raise _Wrong("bad-value", f"words: {shown(words)}")
+    interim = [_text(word, "text") for word in words if not _flag({"word_is_final": True, **word}, "word_is_final")]
+    # `transcript` has the words that are final, and `words` all
+    event = _receive(line, record, None, " ".join([_text(message, "transcript"), *interim]).strip())
+    turn = message.get("turn_order")
+    if isinstance(turn, bool) or not isinstance(turn, int | str | None):
+        raise _Wrong("bad-value", f"turn_order: {shown(turn)}")
+    event.turn = turn
+    return event
 
 
-def _google(line: int, record: Record) -> Event | None:
-    results = _message(record)["results"]
+def _google(line: int, record: Record) -> list[Event]:
+    """The results that are final, and those that are not: the next response replaces the latter alone."""
+    results = _message(record).get("results") or []
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise _Wrong("bad-value", f"results: {shown(results)}")
-    if not results:
-        return None
-    texts, ends, final = [], [], False
+    texts: dict[bool, list[str]] = {True: [], False: []}
+    ends = []
     for result in results:
         alternatives = result.get("alternatives")
         best = alternatives[0] if isinstance(alternatives, list) and alternatives else None
-        texts.append(_text(best, "transcript"))
-        ends.append(_offset(result.get("resultEndTime", result.get("result_end_time"))))
-        final = final or _flag(result, "isFinal", "is_final")
-    known = [end for end in ends if end is not None]
-    return Event(line, _received(record), max(known, default=None), "".join(texts), replaces=True, final=final)
+        texts[_flag(result, "isFinal", "is_final")].append(_text(best, "transcript"))
+        ends.append(_offset(next((result[key] for key in RESULT_ENDS if key in result), None)))
+    audio = max((end for end in ends if end is not None), default=None)
+    return [_receive(line, record, audio, "".join(part), final) for final, part in texts.items() if part]
+
+
+RESULT_ENDS = ("resultEndTime", "result_end_time", "resultEndOffset", "result_end_offset")
+"""How much audio a result of Google's is about, in the first and the second version of the service."""
 
 
 def _speechmatics(line: int, record: Record) -> Event | None:
@@ -276,12 +320,12 @@ def _speechmatics(line: int, record: Record) -> Event | None:
     if message.get("message") not in ("AddPartialTranscript", "AddTranscript"):
         return None
     metadata = message.get("metadata")
-    text = _text(metadata, "transcript")
     audio = _number(metadata, "end_time", 1000) if isinstance(metadata, dict) else None
-    return Event(line, _received(record), audio, text, replaces=True, final=message["message"] == "AddTranscript")
+    final = message["message"] == "AddTranscript"
+    return _receive(line, record, audio, _text(metadata, "transcript"), final)
 
 
-READERS: dict[str, Callable[[int, Record], Event | None]] = {
+READERS: dict[str, Callable[[int, Record], Event | list[Event] | None]] = {
     "generic": _generic,
     "SimulStreaming": _simulstreaming,
     "updates": _updates,
@@ -292,17 +336,46 @@ READERS: dict[str, Callable[[int, Record], Event | None]] = {
 }
 
 
-def read_event(line: int, record: Record, dialect: str) -> Event | Fault | None:
-    """The update that an object is; None if it is none, such as a service's message about itself; or its fault.
+def read_events(line: int, record: Record, dialect: str) -> list[Event] | Fault:
+    """The updates that an object is: none if it is a service's message about itself; or its fault.
 
     Example:
-        >>> read_event(1, {"time": 900, "text": "a", "mode": "add"}, "generic").kind
+        >>> read_events(1, {"time": 900, "text": "a", "mode": "add"}, "generic").kind
         'unknown-mode'
     """
     try:
-        event = READERS[dialect](line, record)
-        if event is not None and record.get("recording") is not None:
-            event.recording = _text(record, "recording")
+        read = READERS[dialect](line, record)
+        events = read if isinstance(read, list) else [] if read is None else [read]
+        if record.get("recording") is not None:
+            for event in events:
+                event.recording = _text(record, "recording")
     except _Wrong as wrong:
         return wrong.fault
-    return event
+    return events
+
+
+FASTEST = 0.1
+"""Letters per ms: nobody speaks faster, so that larger numbers are seconds."""
+EARLY, LATE = 0.02, 0.1
+"""Results that come before so little of their audio has passed have times in seconds; after so much of it, in ms."""
+
+
+def unit_of_receipts(events: Sequence[Event]) -> tuple[str, str] | None:
+    """The unit of times that do not name it, "ms" or "s", and why; None if neither is likely.
+
+    Example:
+        >>> unit_of_receipts([Event(1, 2.5, 2100.0, "hello")])
+        ('s', 'in ms, results would have come long before their audio')
+    """
+    shares = sorted(event.time / event.audio for event in events if event.audio)
+    if shares:
+        middle = shares[len(shares) // 2]
+        if middle >= LATE:
+            return "ms", ""
+        return ("s", "in ms, results would have come long before their audio") if middle < EARLY else None
+    letters: dict[int | str | None, int] = {}
+    for event in events:
+        letters[event.turn] = max(letters.get(event.turn, 0), len("".join(event.text.split())))
+    if sum(letters.values()) > FASTEST * max(event.time for event in events):
+        return "s", "in ms, nobody could have spoken so fast"
+    return "ms", ""

@@ -34,11 +34,14 @@ class Display:
     writing: Writing = field(default_factory=Writing)
     _begin: int = 0  # the piece that the utterance begins with
     _space: str = ""  # white space at the end of what is shown
+    _turn: int | str | None = None  # the utterance of the last update that names one
 
     def update(self, step: int, event: Event) -> None:
         """Show an update."""
-        if event.fresh:
-            self._end()
+        if event.turn is not None:
+            if self._turn not in (None, event.turn):
+                self._end()
+            self._turn = event.turn
         if event.replaces:
             self._replace(step, event.text)
         else:

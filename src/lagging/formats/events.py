@@ -29,7 +29,19 @@ from lagging.data.run import Origin, Run, make_ids, make_texts
 from lagging.data.scripts import is_unspaced
 from lagging.data.tokens import count_tokens, noun
 from lagging.errors import Fault, Note, UsageError
-from lagging.formats.dialects import DIGITS, KEYS, LATEST, Event, Spoken, dialect_of, read_event, read_spoken
+from lagging.formats.dialects import (
+    DIGITS,
+    FASTEST,
+    KEYS,
+    LATEST,
+    UNITS,
+    Event,
+    Spoken,
+    dialect_of,
+    read_events,
+    read_spoken,
+    unit_of_receipts,
+)
 from lagging.formats.display import Display
 from lagging.formats.line import brief, explain, read_as_is, shown
 from lagging.formats.options import ReadOptions
@@ -39,8 +51,6 @@ from lagging.formats.subwords import AS_IS
 
 __all__ = ["recognise", "scan"]
 
-FASTEST = 0.1
-"""Letters per ms: nobody speaks faster, so that larger numbers are seconds."""
 ROUNDING = 1.0
 """In ms: what is shown this much before its audio was not shown before it."""
 SHORTEST = 100.0
@@ -89,6 +99,11 @@ class _Recording:
         more = [sum(getattr(event, what) for event in self.events) for what in ("erased", "revisions")]
         return text, steps, first, erased + more[0], len(display.writing.deletions) + more[1]
 
+    @property
+    def timed(self) -> bool:
+        """Whether any update says when it was shown."""
+        return any(event.timed for event in self.events)
+
     def times(self, heard: bool) -> list[float]:
         """Of each update, when it was shown; or how much had been heard, which is nothing where it is not known yet."""
         return [event.audio or 0.0 for event in self.events] if heard else [event.time for event in self.events]
@@ -102,8 +117,8 @@ class _Log:
         self.recordings: dict[str | None, _Recording] = {}
         self.dialect: str | None = None
         self.spoken: list[Spoken] = []
-        self.time_unit: str | None = None
-        self._turns: dict[str | None, Any] = {}
+        self.unclear: list[Event] = []
+        self._unit_used = False
         self._blank = self._other = 0
 
     def _fault(self, kind: str, detail: str, line: int, name: str | None = None) -> None:
@@ -160,26 +175,40 @@ class _Log:
             return
         if not self._is(dialect, line):
             return
-        event = read_event(line, record, dialect)
-        if isinstance(event, Fault):
+        events = read_events(line, record, dialect)
+        if isinstance(events, Fault):
             name = record.get("recording")
-            self._fault(event.kind, event.detail, line, name if isinstance(name, str) else None)
-        elif event is None:
-            self._other += 1
-        else:
-            message = record.get("message", record.get("response"))
-            turn = (message if isinstance(message, dict) else record).get("turn_order")
-            event.fresh = turn is not None and self._turns.setdefault(event.recording, turn) != turn
-            self._turns[event.recording] = turn
-            self._hold(event)
+            self._fault(events.kind, events.detail, line, name if isinstance(name, str) else None)
+            return
+        self._other += not events
+        for event in events:
+            if event.unclear:
+                self.unclear.append(event)
+            else:
+                self._hold(self._in_ms(event) if dialect == "generic" else event)
+
+    def _in_ms(self, event: Event) -> Event:
+        """An update in the generic form, whose times are in the unit of the options, with all of them in ms."""
+        if self.options.time_unit is not None:
+            self._unit_used = True
+            scale = UNITS[self.options.time_unit]
+            event.time = round(event.time * scale, DIGITS)
+            event.audio = None if event.audio is None else round(event.audio * scale, DIGITS)
+            event.first = None if event.first is None else round(event.first * scale, DIGITS)
+        return event
 
     def _hold(self, event: Event) -> None:
         """Add an update to its recording; its times do not go back."""
+        if event.time >= LATEST:
+            self._fault("impossible-stream-time", f"{number(event.time)} ms", event.line, event.recording)
+            return
         events = self.recordings.setdefault(event.recording, _Recording(event.recording)).events
         last = events[-1] if events else None
         for key in ("time", "audio"):
             before, now = getattr(last, key, None), getattr(event, key)
-            if before is not None and now is not None and now < before:
+            if key == "time" and last is not None and not event.timed:
+                event.time = max(event.time, last.time)
+            elif before is not None and now is not None and now < before:
                 self._fault(
                     "time-goes-back", f"{key}: {number(before)} → {number(now)} ms", event.line, event.recording
                 )
@@ -188,14 +217,56 @@ class _Log:
             event.audio = last.audio
         events.append(event)
 
-    # ---- whisper_streaming --------------------------------------------------------------------------------------
+    # ---- units --------------------------------------------------------------------------------------------------
 
-    def _find_unit(self) -> str:
-        """The unit of the times: that of the options, or what the numbers look like, with a note."""
+    def _convert(self) -> None:
+        """The updates whose unit is known only now."""
+        self._check_requested_unit()
+        if self.spoken:
+            self._convert_spoken()
+        if self.unclear:
+            self._convert_received()
+
+    def _check_requested_unit(self) -> None:
+        """Refuse a unit other than that which a dialect always has."""
+        requested, own = self.options.time_unit, {"SimulStreaming": "s", "updates": "ms"}.get(self.dialect or "")
+        service = own is None and self.dialect not in (None, "generic", "whisper_streaming")
+        if requested is not None and ((own or requested) != requested or (service and not self.unclear)):
+            raise UsageError(
+                f"{self.source.path}: the times of this stream ({self.dialect}) name their unit, so "
+                f"--time-unit {requested} does not go with it; leave it out"
+            )
+
+    def _requested_unit(self) -> str | None:
+        """The unit of the options, with a note."""
         if self.options.time_unit is not None:
             note = f"{self.options.time_unit}, as requested, in {self.source.path}"
             self.report.notes.append(Note("time unit", note))
-            return self.options.time_unit
+            self._unit_used = True
+        return self.options.time_unit
+
+    def _convert_received(self) -> None:
+        """The results of services, in ms."""
+        unit = self._requested_unit()
+        if unit is None:
+            unit, why = unit_of_receipts(self.unclear) or ("", "")
+            if why:
+                self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
+            if not unit:
+                first = self.unclear[0]
+                detail = f"{number(first.time)} for results about {number(first.audio or 0.0)} ms of audio"
+                self._fault("unclear-time-unit", detail, first.line, first.recording)
+        held = [event for recording in self.recordings.values() for event in recording.events]
+        self.recordings = {}
+        for event in self.unclear:
+            event.time = round(event.time * UNITS[unit or "ms"], DIGITS)
+        for event in sorted([*held, *self.unclear], key=lambda event: event.line):
+            self._hold(event)
+
+    def _find_unit(self) -> str:
+        """The unit of whisper_streaming: that of the options, or what the numbers look like, with a note."""
+        if (unit := self._requested_unit()) is not None:
+            return unit
         whole = all(spoken.whole for spoken in self.spoken)
         largest = max(max(spoken.numbers) for spoken in self.spoken)
         letters = sum(len("".join(spoken.text.split())) for spoken in self.spoken)
@@ -212,13 +283,11 @@ class _Log:
         self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
         return unit
 
-    def _convert(self) -> None:
-        """Lines of whisper_streaming as updates, once their unit is known."""
-        if not self.spoken:
-            return
+    def _convert_spoken(self) -> None:
+        """The lines of whisper_streaming."""
         unit = self._find_unit()
         texts = [spoken.text for spoken in self.spoken if spoken.text.strip()]
-        glued = len(texts) > 1 and not any(text[0].isspace() for text in texts[1:]) and not is_unspaced("".join(texts))
+        glued = len(texts) > 1 and not any(text[0].isspace() for text in texts) and not is_unspaced("".join(texts))
         if glued:
             text = f"no line begins with a space: each is taken to begin a new word, in {self.source.path}"
             self.report.notes.append(Note("no leading space", text))
@@ -245,12 +314,12 @@ class _Log:
         read = [recording.read(level) for recording in recordings]
         texts = [text for text, *_ in read]
         steps, first = Ragged.from_rows([row[1] for row in read]), Ragged.from_rows([row[2] for row in read])
-        heard = self._heard(recordings)
+        heard, timed = self._heard(recordings), self._timed(recordings)
         times, axis = (Ragged.from_rows([recording.times(h) for recording in recordings]) for h in (False, heard))
         named = [recording.name for recording in recordings]
         columns: dict[str, Any] = {
-            "elapsed": times.pick(steps) if heard else None,
-            "queue_times": times.pick(steps) if heard and (times.values >= axis.values - ROUNDING).all() else None,
+            "elapsed": times.pick(steps) if heard and timed else None,
+            "queue_times": times.pick(steps) if heard and timed and _waited(times, axis) else None,
             "first_times": _first_times(recordings, axis, steps, first) if any(row[4] for row in read) else None,
         }
         run = Run(
@@ -270,7 +339,7 @@ class _Log:
         )
         run = repair(run, [name for name in options.repair if name not in ("first", "last")])
         report.faults.add(*check(run, token_counts=count_tokens(texts, level, run.delays.lengths)))
-        report.notes.extend([*remark(run), *self._remark(run, heard)])
+        report.notes.extend([*remark(run), *self._remark(run, heard, timed)])
         return run
 
     def _heard(self, recordings: list[_Recording]) -> bool:
@@ -282,10 +351,20 @@ class _Log:
                 self._fault("missing-audio-time", detail, recording.events[0].line, recording.name)
         return all(heard)
 
+    def _timed(self, recordings: list[_Recording]) -> bool:
+        """Whether it is known when updates were shown; of all, or of none."""
+        timed = any(recording.timed for recording in recordings)
+        for recording in recordings:
+            for event in recording.events:
+                if timed and not event.timed:
+                    detail = "no `wallclock_elapsed_ms`, which other lines of the file have"
+                    self._fault("missing-time", detail, event.line, recording.name)
+        return timed
+
     def _given(self) -> tuple[tuple[str, str], ...]:
         """What the options say of times, as a signature has it."""
         given = []
-        if self.options.time_unit is not None and self.spoken:
+        if self.options.time_unit is not None and self._unit_used:
             given.append(("times", self.options.time_unit))
         if self.options.source_length is not None:
             given.append(("x", number(self.options.source_length)))
@@ -296,13 +375,15 @@ class _Log:
         times = "delays in ms of audio heard" if heard else "delays in ms until shown"
         return f"event stream of the dialect {dialect}, speech → text, {times}, target counted in {noun(level)}s"
 
-    def _remark(self, run: Run, heard: bool) -> Iterator[Note]:
+    def _remark(self, run: Run, heard: bool, timed: bool) -> Iterator[Note]:
         dialect = self.dialect or "generic"
         description = DIALECTS.get(dialect, "interim results replace each other until one is final")
         yield Note("dialect", f"{dialect}: {description}")
         if not heard:
             text = "no line says how much audio had been heard: delays are the times of showing, computing included"
             yield Note("no audio times", text)
+        if not timed:
+            yield Note("no times of showing", "no line says when it was shown: there are no elapsed times")
         largest = max(event.time for recording in self.recordings.values() for event in recording.events)
         if 0 < largest < SHORTEST and self.dialect in ("generic", "updates", "Deepgram", "AssemblyAI", "Speechmatics"):
             yield Note("TIMES BELOW 100 MS", "are they in seconds? they are taken for ms, as this dialect has them")
@@ -315,6 +396,11 @@ class _Log:
         late = run.delays.last() > run.source_length
         if self.options.source_length is not None and late.any():
             yield from about(run, "beyond the source", "text was shown after the end that --source-length gives", late)
+
+
+def _waited(times: Ragged, axis: Ragged) -> bool:
+    """Whether nothing was shown before its audio had been heard."""
+    return bool((times.values >= axis.values - ROUNDING).all())
 
 
 def _lengths(axis: Ragged, given: float | None) -> Floats:

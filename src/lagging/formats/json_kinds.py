@@ -7,6 +7,7 @@ import re
 
 import msgspec
 
+from lagging.formats.dialects import GOOGLE, TIMES
 from lagging.formats.source import first_line
 
 __all__ = ["has_known_keys", "recognise"]
@@ -59,6 +60,13 @@ def _is_stream(keys: set[str]) -> bool:
     """Whether these are the keys of an update of an event stream: see `lagging.formats.dialects`."""
     if "emission_time" in keys or "translation_text" in keys or {"time", "mode"} <= keys:
         return True
-    received = keys & {"time", "time_ms", "received_ms", "time_s", "received_s"}
-    shapes = {"text", "channel", "message_type", "results", "message", "response", "type", "transcript"}
-    return bool(received and keys & shapes) or {"channel", "is_final"} <= keys
+    if {"channel", "is_final"} <= keys or {"turn_order", "transcript"} <= keys or {"message_type", "text"} <= keys:
+        return True
+    if keys & UNSPECIFIC:
+        return bool(keys & {"channel", "message_type", "transcript", "results"})
+    shapes = {"text", "channel", "message_type", "results", "message", "response", "type", "transcript", *GOOGLE}
+    return bool(keys & TIMES.keys() and keys & shapes)
+
+
+UNSPECIFIC = {f"timestamp{unit}" for unit in ("", "_ms", "_s")}
+"""Keys of times that logs of programs have too."""

@@ -16,7 +16,17 @@ import numpy as np
 
 from lagging.data.ragged import Floats
 from lagging.errors import Fault, UsageError
-from lagging.formats.dialects import DIGITS, KEYS, LATEST, Event, dialect_of, read_event, read_spoken
+from lagging.formats.dialects import (
+    DIGITS,
+    KEYS,
+    LATEST,
+    UNITS,
+    Event,
+    dialect_of,
+    read_events,
+    read_spoken,
+    unit_of_receipts,
+)
 from lagging.formats.line import explain, read_as_is
 from lagging.meter.measures import METRICS, Measures, check_metrics, measure
 from lagging.meter.utterance import Finished, Utterance
@@ -94,11 +104,15 @@ class GrowingLog:
     def _take(self, raw: bytes) -> None:
         if not raw.strip():
             return
-        dialect, event = _event(raw)
-        if event is None or dialect != (self._dialect or dialect):
+        dialect, events = _events(raw)
+        if not events or dialect != (self._dialect or dialect):
             self.unread += 1
             return
         self._dialect = dialect
+        for event in events:
+            self._replay(event)
+
+    def _replay(self, event: Event) -> None:
         name = event.recording
         if name not in self.recordings:
             self.recordings[name] = Utterance(name or self.name, None, lambda: 0.0, None, self._end)
@@ -149,15 +163,20 @@ def _lags(finished: Finished) -> Floats:
     return np.asarray(lags(finished.delays, source_length=finished.source_length))
 
 
-def _event(raw: bytes) -> tuple[str | None, Event | None]:
-    """The dialect and the update of a line; None if it is none."""
+def _events(raw: bytes) -> tuple[str | None, list[Event]]:
+    """The dialect and the updates of a line; none if it has none."""
     if raw.lstrip().startswith(b"{"):
         record, faults = explain(raw, READERS)
         dialect = None if record is None or faults else dialect_of(record)
-        event = None if record is None or dialect is None else read_event(0, record, dialect)
-        return dialect, None if isinstance(event, Fault) else event
+        events = [] if record is None or dialect is None else read_events(0, record, dialect)
+        if isinstance(events, Fault):
+            return dialect, []
+        for event in events:
+            if event.unclear:
+                event.time *= UNITS[(unit_of_receipts([event]) or ("ms", ""))[0]]
+        return dialect, events
     spoken = read_spoken(0, raw.decode("utf-8", "replace").rstrip("\r"))
     if spoken is None:
-        return None, None
+        return None, []
     time = round(spoken.numbers[0] * (1 if spoken.whole else 1000), DIGITS)
-    return "whisper_streaming", Event(0, time, None, spoken.text) if 0 <= time < LATEST else None
+    return "whisper_streaming", [Event(0, time, None, spoken.text)] if 0 <= time < LATEST else []

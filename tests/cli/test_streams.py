@@ -221,3 +221,11 @@ def test_words_may_be_spoken_after_the_last_update(run, talk) -> None:
     done = run("score", "talk.jsonl", *words, "--source-length", "4000")
     assert done.code == 1
     assert "xyz begins at 4.5 s, the source ends at 4 s" in done.err
+
+
+def test_inspect_finds_a_recording_by_the_name_of_its_file(run, tmp_path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("1500.0000 0 1200  Good\n2600.0000 1200 2400  morning\n")
+    result = run("inspect", str(tmp_path), "-i", "b")
+    assert result.code == 0, result.err
+    assert result.out.startswith("segment 1 ")

@@ -385,13 +385,27 @@ def test_a_directory_without_a_log(tmp_path):
         read(tmp_path)
 
 
-def test_a_directory_of_recordings_names_the_glob(tmp_path):
+def test_the_streams_of_a_directory_are_recordings_of_one_system(tmp_path):
+    folder = tmp_path / "beam-5"
+    folder.mkdir()
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text("1500.0 0 1200  good\n2600.0 1200 2400  morning\n")
+        (folder / name).write_text("1500.0 0 1200  good\n2600.0 1200 2400  morning\n")
+    (folder / "gold.tsv").write_text("0.1\t0.4\tgood\n")
+    (folder / "debug.log").write_text("loading\n")
+    run = read(folder)
+    assert (run.document.tolist(), run.name) == (["a", "b"], "beam-5")
+    assert "each as a recording of it" in str(next(note for note in run.notes if note.kind == "several files"))
+    (folder / "b.txt").unlink()
+    assert read(folder).document.tolist() == ["a"]
+
+
+def test_a_directory_of_several_logs_names_the_glob(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(dump(text_line(len(name) + ord(name[0]))))
     with pytest.raises(UsageError, match=r"several logs \(a\.txt, b\.txt\); name the file, or quote a glob") as error:
         read(tmp_path)
     glob = str(error.value).split("'")[1]
-    assert read(glob).document.tolist() == ["a", "b"]
+    assert len(read(glob)) == 2
 
 
 def test_a_glob(log):

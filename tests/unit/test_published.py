@@ -614,6 +614,25 @@ def test_what_simulstream_prints_must_be_numbers(text, tmp_path):
         lagging.read_scores(file)
 
 
+@pytest.mark.parametrize("text", ["Evaluation done in 3s", "***\nsee report.txt", "\nnonsense"])
+def test_text_after_a_table_of_names_and_values(tmp_path, text):
+    file = tmp_path / "scores.tsv"
+    file.write_text(f"metric\tvalue\nBLEU\t20.1\nLongYAAL CU\t1700.5\n{text}\n")
+    scores = lagging.read_scores(file)
+    assert [(s.metric, s.score, s.unit) for s in scores] == [("BLEU", 20.1, "points"), ("LongYAAL", 1700.5, "ms")]
+    file.write_text(f"metric\tvalue\n{text}\nBLEU\t20.1\n")
+    with pytest.raises(lagging.DataError, match="not a name and a value"):
+        lagging.read_scores(file)
+
+
+def test_names_with_blanks_above_values(tmp_path):
+    file = tmp_path / "scores.txt"
+    for index in ("", "0  "):
+        file.write_text(f"{' ' * len(index)}BLEU  LongYAAL CU  LongYAAL CA\n{index}27.3       1700.5      1990.25\n")
+        names = [(s.metric, s.score) for s in lagging.read_scores(file)]
+        assert names == [("BLEU", 27.3), ("LongYAAL", 1700.5), ("LongYAAL(clock=elapsed)", 1990.25)]
+
+
 def test_a_row_that_is_no_pair_is_still_a_fault(tmp_path):
     file = tmp_path / "scores.tsv"
     file.write_text("metric\tvalue\nBLEU\t20.1\nnonsense\n")

@@ -106,6 +106,9 @@ FILES = {
     "whisper.json": json.dumps(WHISPER, indent=1),
     "words.json": json.dumps({"words": PLAIN}),
     "list.json": json.dumps([{"words": PLAIN[:1]}, {"words": PLAIN[1:]}]),
+    "bare.json": json.dumps([{"word": word["text"], **word} for word in PLAIN]),
+    "header.tsv": "start\tend\tword\n0.5\t0.75\thello\n0.75\t1.25\tthere,\n1.5\t2\tAnn\n",
+    "blanks.txt": "0.5 0.75 hello\n0.75  1.25 there,\n1.5 2 Ann\n",
     "a.en.OStt": "P 500 750 hello\nP 500 1250 hello there,\nC 500 1250 hello there,\nC 1500 2000 Ann\n",
 }
 
@@ -131,6 +134,24 @@ def test_every_format_gives_the_same_words(name: str, tmp_path: Path) -> None:
     assert words == [WORDS]
     assert not report.faults
     assert not report.notes
+
+
+def test_one_recording_belongs_to_a_log_that_names_none(tmp_path: Path) -> None:
+    (tmp_path / "a.ctm").write_text("talk 1 0.5 0.25 hello\n")
+    (tmp_path / "out.txt").write_text("1000.0000 0 900  hello\n")
+    (tmp_path / "log.jsonl").write_text(
+        '{"delays": [1000], "source_length": 1000, "prediction": "hello", "unit": "ms"}\n'
+    )
+    for log in ("out.txt", "log.jsonl"):
+        run = lagging.read(tmp_path / log, word_times=tmp_path / "a.ctm")
+        assert lagging.score(run, ["WordLag"])["WordLag"].value == 250
+        assert [note.kind for note in run.notes if '"talk"' in str(note)] == ["word times"]
+    (tmp_path / "talk.txt").write_text("1000.0000 0 900  hello\n")
+    run = lagging.read(tmp_path / "talk.txt", word_times=tmp_path / "a.ctm")
+    assert "word times" not in [note.kind for note in run.notes]
+    (tmp_path / "named.jsonl").write_text('{"time": 1000, "text": "hello", "mode": "append", "recording": "other"}\n')
+    with pytest.raises(lagging.DataError, match="none of the recordings"):
+        lagging.read(tmp_path / "named.jsonl", word_times=tmp_path / "a.ctm")
 
 
 def test_praat_writes_utf16_too(tmp_path: Path) -> None:

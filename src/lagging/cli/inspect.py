@@ -117,7 +117,9 @@ def command(
         emit("\n".join(map(tsv_field, silent)) if silent else "none", output)
         return
     columns = width or shutil.get_terminal_size((100, 24)).columns
-    row_of = {str(name): row for row, name in enumerate(run.id.tolist())}
+    documents = [] if run.document is None else [str(name) for name in run.document.tolist()]
+    row_of = {name: row for row, name in enumerate(documents) if documents.count(name) == 1}
+    row_of |= {str(name): row for row, name in enumerate(run.id.tolist())}
     for segment in chosen:
         if str(segment) not in row_of:
             raise UsageError(f"there is no segment {segment} in {path}; it has {_range(run.id.tolist())}")
@@ -128,7 +130,7 @@ def command(
     drawings = []
     for segment in chosen or run.id[:1].tolist():
         row = row_of[str(segment)]
-        line = timeline(run[[row]], segment, metrics=metrics, convention=counting)
+        line = timeline(run[[row]], run.id.item(row), metrics=metrics, convention=counting)
         height = rows or (_screen_rows() if time is not None or len(line.delays) > LONG else len(line.delays))
         if every or height >= len(line.delays):
             drawings.append(draw(line, width=columns))

@@ -7,7 +7,7 @@ WORD_KINDS: dict[str, tuple[str, str, str]] = {
     "not-word-times": (
         "not a line of word times that can be read",
         "Word times are CTM (file, channel, start, duration, word), TextGrid, lines of start, end and word with tabs "
-        "between, JSON with `words` that have `start`, `end` and `word`, or SLTev's OStt.",
+        "or blanks between, JSON with `words` that have `start`, `end` and `word`, or SLTev's OStt.",
         "write the file in one of these formats.",
     ),
     "word-times": (

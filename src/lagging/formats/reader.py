@@ -244,6 +244,8 @@ def system_name(source: Source) -> str:
     """The default name of a system: its directory for an instances.log, else the file."""
     if source.file is None:
         return "stdin"
+    if source.folder is not None:
+        return own_path(source.folder).name
     if source.file.name.startswith(("instances.", "metrics.json", "simulstream_output.")):
         return own_path(source.file).parent.name  # a symbolic link is called by its own name
     name = source.file.name.removesuffix(".gz")

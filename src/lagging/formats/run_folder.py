@@ -25,7 +25,11 @@ ENDS = {
 
 def notes_about_files(sources: Sequence[Source]) -> list[Note]:
     """Notes about the files of one log: that there are several, or that a run has not ended."""
-    several = [Note("several files", f"{len(sources)} files are read as the log of one system")]
+    text = f"{len(sources)} files are read as the log of one system"
+    folder = next((source.folder for source in sources if source.folder is not None), None)
+    if folder is not None:
+        text += f", each as a recording of it: all streams in {folder}; name them one by one if they are of several"
+    several = [Note("several files", text)]
     return several * (len(sources) > 1) + [note for source in sources for note in unfinished(source)]
 
 

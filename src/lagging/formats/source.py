@@ -130,6 +130,7 @@ class Source:
         bom: whether a byte order mark was found.
         portion: the lines, or row groups, to read; None for all.
         schema: what the log is, once that is resolved, so that other portions need not resolve it again.
+        folder: the folder that stands for this file and others, each a recording of one system.
     """
 
     path: str
@@ -138,6 +139,7 @@ class Source:
     bom: bool = field(default=False, init=False)
     portion: ByteRange | RowGroups | None = None
     schema: LogSchema | None = None
+    folder: Path | None = None
     _resumed: Iterator[Batch] | None = field(default=None, init=False, repr=False)
     _head: bytes = field(default=b"", init=False, repr=False)
 
@@ -305,7 +307,7 @@ def resolve(path: str | Path) -> list[Source]:
     file = Path(path)
     try:
         if file.is_dir():
-            return [_in_directory(file)]
+            return _in_directory(file)
         if file.exists():
             return [Source(text, file)]
     except OSError as error:  # for example, a name that no file can have
@@ -316,21 +318,31 @@ def resolve(path: str | Path) -> list[Source]:
     return [source for match in matches for source in resolve(match)]
 
 
-def _in_directory(directory: Path) -> Source:
-    """The log of a folder: by its name, by its ending, or the only file that is recognised as one."""
-    logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
-    logs = logs or sorted(
-        file for ending in ENDINGS for file in directory.glob(f"*.{ending}*") if not file.name.startswith(SCORES)
-    )
-    if len(logs) != 1:
-        from lagging.formats.sniff import is_log
+def _in_directory(directory: Path) -> list[Source]:
+    """The log of a folder: by its name, by its ending, or the only file that is recognised as one.
 
-        files = logs or sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
-        logs = [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))] or logs
+    Event streams may be several: each is a recording.
+    """
+    logs = [directory / name for name in LOG_NAMES if (directory / name).is_file()]
+    if not logs:
+        from lagging.formats.sniff import find_format, is_log
+
+        def recognised(files: list[Path]) -> list[Path]:
+            return [file for file in files[:MOST_FILES] if file.is_file() and is_log(Source(str(file), file))]
+
+        all_files = sorted(file for file in directory.iterdir() if not file.name.startswith((".", *SCORES)))
+        endings = tuple(f".{ending}{packed}" for ending in ENDINGS for packed in ("", ".gz"))
+        by_ending = [file for file in all_files if file.is_file() and file.name.endswith(endings)]
+        logs = recognised(by_ending) or recognised(all_files) or by_ending
+        if 1 < len(logs) == len(recognised(logs)) and len(all_files) <= MOST_FILES:
+            recordings = [Source(str(file), file, folder=directory) for file in logs]
+            kinds = {known.name for file in logs if (known := find_format(Source(str(file), file))) is not None}
+            if kinds == {"stream"}:
+                return recordings
     if len(logs) != 1:
         what, hint = "no instances.log, and nothing else in it is recognised as a log", ""
         if logs:
             what = f"several logs ({', '.join(f.name for f in logs[:5])})"
             hint = f", or quote a glob if they are recordings of one system: '{directory / ('*' + logs[0].suffix)}'"
         raise UsageError(f"{directory} holds {what}; name the file{hint}")
-    return Source(str(logs[0]), logs[0])
+    return [Source(str(logs[0]), logs[0])]

@@ -2,7 +2,7 @@
 """The files that say when each word of a recording was spoken.
 
 talk1 1 0.75 0.36 hello                         CTM: file, channel, start, duration, word; seconds
-0.753<TAB>1.113<TAB>Hello,                      start, end, word; seconds
+0.753<TAB>1.113<TAB>Hello,                      start, end, word, with tabs or blanks between; seconds
 File type = "ooTextFile" …                      TextGrid of Praat, in its long or short form; seconds
 {"segments": [{"words": [{"start": 0.75, …      JSON as Whisper and its relatives write it; seconds
 P 215 218 Like                                  SLTev's OStt, in ms: a word has the time of the update that completed it
@@ -144,9 +144,17 @@ def _recognise(text: str, file: Path) -> Reader | None:
         return _read_json
     if len(cells) > 2 and cells[0] in ("P", "C") and _are_numbers(cells[1:3]):
         return _read_ostt
-    if "\t" in first and _are_numbers(cells[:2]):
+    if len(cells) >= 5 and "\t" not in first and _are_numbers(cells[2:4]):
+        return _read_ctm
+    if len(cells) > 2 and (_are_numbers(cells[:2]) or _is_header(cells)):
         return _read_table
     return _read_ctm if len(cells) >= 5 and _are_numbers(cells[2:4]) else None
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Whether these are the names of columns: start, end and word."""
+    names = [cell.casefold() for cell in cells[:3]]
+    return names[:2] in (["start", "end"], ["begin", "end"]) and names[2:] in (["word"], ["text"], ["label"])
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -175,8 +183,12 @@ def _read_ctm(text: str, path: str, report: ReadReport) -> Read:
 
 
 def _read_table(text: str, path: str, report: ReadReport) -> Read:
+    tabs = "\t" in next(_lines(text), (0, ""))[1]
     for line, content in _lines(text):
-        cells = [cell.strip() for cell in content.split("\t")]  # a word may begin with a quote: this is no CSV
+        # a word may begin with a quote: this is no CSV
+        cells = [cell.strip() for cell in (content.split("\t") if tabs else content.split(maxsplit=2))]
+        if line == 1 and _is_header(cells):
+            continue
         if len(cells) < 3 or not _are_numbers(cells[:2]):
             report.faults.add(Fault("not-word-times", shown(content), path, line))
         elif cells[2] not in SILENCES:
@@ -319,7 +331,10 @@ def _entries(tree: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """The words of a tree, each with its place in it."""
     if isinstance(tree, list):
         for k, part in enumerate(tree):
-            yield from _entries(part, f"{place}[{k}]")
+            if isinstance(part, dict) and {"start", "end", "word"} <= part.keys() and "words" not in part:
+                yield f"{place}[{k}]", part
+            else:
+                yield from _entries(part, f"{place}[{k}]")
     elif isinstance(tree, dict) and isinstance(tree.get("words"), list):
         yield from ((f"{place}.words[{k}]".lstrip("."), word) for k, word in enumerate(tree["words"]))
     elif isinstance(tree, dict) and isinstance(tree.get("segments"), list):

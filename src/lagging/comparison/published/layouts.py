@@ -79,8 +79,10 @@ def parse(source: Source) -> Sheet:
         _report(sheet, lines)
     elif head == ["metric", "value"]:
         sheet.tool = "OmniSTEval"
-        for (before, _), (number, line) in pairwise(lines):
-            if number > before + 1 and len(_pair(line)) != 2 and sheet.entries:
+        last = max((at for at, (_, line) in enumerate(lines) if _is_row(line)), default=0)
+        for at, ((before, _), (number, line)) in enumerate(pairwise(lines), 1):
+            apart = number > before + 1 and len(_pair(line)) != 2
+            if at > last > 0 and (apart or ("\t" in lines[0][1] and _is_prose(line))):
                 break  # text after the table
             _add_pair(sheet, number, line)
     elif {"system", "metric", "score"} <= set(head):
@@ -115,6 +117,19 @@ def _pair(line: str) -> list[str]:
     while len(cells) > 2 and not cells[-1]:
         cells.pop()
     return cells
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line has a name and a number."""
+    cells = _pair(line)
+    return len(cells) == 2 and is_number(cells[1])
+
+
+def _is_prose(line: str) -> bool:
+    """Whether a line below a table with tabs is a sentence or a rule, and no row that lost its value."""
+    words = line.split()
+    sentence = len(words) > 2 and not is_score_label(words[0])
+    return "\t" not in line and (sentence or not any(map(str.isalnum, line)))
 
 
 def _add_pair(sheet: Sheet, number: int, line: str) -> None:
@@ -201,6 +216,9 @@ def _add_columns(sheet: Sheet, above: int, head: str, number: int, values: list[
     if "..." in names:
         sheet.fault("elided-scores", line=above)
         return
+    spaced = GAP.split(head.strip("\\ \t\r"))
+    if "\t" not in head and len(names) > len(values) >= len(spaced):  # names with blanks in them
+        names = spaced
     if "\t" in head and names[:1] == [""]:  # pandas numbers the rows
         names, values = names[1:], values[1:]
     elif "\t" not in head and len(values) == len(names) + 1 and values[0] == "0":

@@ -99,11 +99,7 @@ SCHEMA_OPTIONS = (
     click.option(
         "--source-length", type=float, metavar="MS", help="Length of the recording of an event stream, in ms."
     ),
-    click.option(
-        "--time-unit",
-        type=click.Choice(["s", "ms"]),
-        help="Unit of the times of an event stream whose lines do not name it.",
-    ),
+    click.option("--time-unit", type=click.Choice(["s", "ms"]), help="Unit of times in streams that do not name it."),
     click.option(
         "--column-map",
         multiple=True,

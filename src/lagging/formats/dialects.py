@@ -13,7 +13,7 @@ Deepgram, AssemblyAI, Google, Speechmatics
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from lagging.formats.line import shown, surrogate_fault
 
 __all__ = [
     "DIGITS",
-    "FASTEST",
     "GOOGLE",
     "KEYS",
     "LATEST",
@@ -36,7 +35,6 @@ __all__ = [
     "dialect_of",
     "read_events",
     "read_spoken",
-    "unit_of_receipts",
 ]
 
 WHISPER = re.compile(rf"({DECIMAL})[ \t]({DECIMAL})[ \t]({DECIMAL})(?:[ \t](.*))?", re.DOTALL)
@@ -352,30 +350,3 @@ def read_events(line: int, record: Record, dialect: str) -> list[Event] | Fault:
     except _Wrong as wrong:
         return wrong.fault
     return events
-
-
-FASTEST = 0.1
-"""Letters per ms: nobody speaks faster, so that larger numbers are seconds."""
-EARLY, LATE = 0.02, 0.1
-"""Results that come before so little of their audio has passed have times in seconds; after so much of it, in ms."""
-
-
-def unit_of_receipts(events: Sequence[Event]) -> tuple[str, str] | None:
-    """The unit of times that do not name it, "ms" or "s", and why; None if neither is likely.
-
-    Example:
-        >>> unit_of_receipts([Event(1, 2.5, 2100.0, "hello")])
-        ('s', 'in ms, results would have come long before their audio')
-    """
-    shares = sorted(event.time / event.audio for event in events if event.audio)
-    if shares:
-        middle = shares[len(shares) // 2]
-        if middle >= LATE:
-            return "ms", ""
-        return ("s", "in ms, results would have come long before their audio") if middle < EARLY else None
-    letters: dict[int | str | None, int] = {}
-    for event in events:
-        letters[event.turn] = max(letters.get(event.turn, 0), len("".join(event.text.split())))
-    if sum(letters.values()) > FASTEST * max(event.time for event in events):
-        return "s", "in ms, nobody could have spoken so fast"
-    return "ms", ""

@@ -31,7 +31,6 @@ from lagging.data.tokens import count_tokens, noun
 from lagging.errors import Fault, Note, UsageError
 from lagging.formats.dialects import (
     DIGITS,
-    FASTEST,
     KEYS,
     LATEST,
     UNITS,
@@ -40,21 +39,19 @@ from lagging.formats.dialects import (
     dialect_of,
     read_events,
     read_spoken,
-    unit_of_receipts,
 )
 from lagging.formats.display import Display
 from lagging.formats.line import brief, explain, read_as_is, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
 from lagging.formats.source import Source, first_line
+from lagging.formats.stream_units import SHORTEST, unit_of_receipts, unit_of_spoken
 from lagging.formats.subwords import AS_IS
 
 __all__ = ["recognise", "scan"]
 
 ROUNDING = 1.0
 """In ms: what is shown this much before its audio was not shown before it."""
-SHORTEST = 100.0
-"""No recording is shorter than 100 ms, so that smaller numbers are seconds."""
 
 READERS = dict.fromkeys(KEYS, read_as_is)
 
@@ -237,62 +234,45 @@ class _Log:
                 f"--time-unit {requested} does not go with it; leave it out"
             )
 
-    def _requested_unit(self) -> str | None:
-        """The unit of the options, with a note."""
+    def _unit(self, detected: tuple[str, str] | None, line: int, looks: str) -> str:
+        """The unit of the options, or the one detected, with a note; a fault at this line if there is neither."""
         if self.options.time_unit is not None:
-            note = f"{self.options.time_unit}, as requested, in {self.source.path}"
-            self.report.notes.append(Note("time unit", note))
             self._unit_used = True
-        return self.options.time_unit
+            unit, why = self.options.time_unit, ""
+            note = f"{unit}, as requested"
+        else:
+            unit, why = detected or ("ms", "")
+            note = f"taken for {unit}: {why}" if why else ""
+            if detected is None:
+                self._fault("unclear-time-unit", looks, line)
+        if note:
+            self.report.notes.append(Note("time unit", f"{note}, in {self.source.path}"))
+        return unit
 
     def _convert_received(self) -> None:
         """The results of services, in ms."""
-        unit = self._requested_unit()
-        if unit is None:
-            unit, why = unit_of_receipts(self.unclear) or ("", "")
-            if why:
-                self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
-            if not unit:
-                first = self.unclear[0]
-                detail = f"{number(first.time)} for results about {number(first.audio or 0.0)} ms of audio"
-                self._fault("unclear-time-unit", detail, first.line, first.recording)
+        first = self.unclear[0]
+        looks = f"{number(first.time)} for results about {number(first.audio or 0.0)} ms of audio"
+        unit = self._unit(unit_of_receipts(self.unclear), first.line, looks)
         held = [event for recording in self.recordings.values() for event in recording.events]
         self.recordings = {}
         for event in self.unclear:
-            event.time = round(event.time * UNITS[unit or "ms"], DIGITS)
+            event.time = round(event.time * UNITS[unit], DIGITS)
         for event in sorted([*held, *self.unclear], key=lambda event: event.line):
             self._hold(event)
 
-    def _find_unit(self) -> str:
-        """The unit of whisper_streaming: that of the options, or what the numbers look like, with a note."""
-        if (unit := self._requested_unit()) is not None:
-            return unit
-        whole = all(spoken.whole for spoken in self.spoken)
-        largest = max(max(spoken.numbers) for spoken in self.spoken)
-        letters = sum(len("".join(spoken.text.split())) for spoken in self.spoken)
-        if whole and largest >= SHORTEST:
-            unit, why = "ms", "places in the audio are whole numbers"
-        elif not whole and largest < SHORTEST:
-            unit, why = "s", "all times are below 100, places with decimals"
-        elif not whole and letters > FASTEST * largest:
-            unit, why = "s", "places in the audio have decimals, and in ms nobody could have spoken so fast"
-        else:
-            looks = "whole numbers" if whole else "numbers with decimals"
-            self._fault("unclear-time-unit", f"{looks}, the largest is {number(largest)}", self.spoken[0].line)
-            return "ms"
-        self.report.notes.append(Note("time unit", f"taken for {unit}: {why}, in {self.source.path}"))
-        return unit
-
     def _convert_spoken(self) -> None:
         """The lines of whisper_streaming."""
-        unit = self._find_unit()
+        looks = "whole numbers" if all(spoken.whole for spoken in self.spoken) else "numbers with decimals"
+        looks += f", the largest is {number(max(max(spoken.numbers) for spoken in self.spoken))}"
+        unit = self._unit(unit_of_spoken(self.spoken), self.spoken[0].line, looks)
         texts = [spoken.text for spoken in self.spoken if spoken.text.strip()]
         glued = len(texts) > 1 and not any(text[0].isspace() for text in texts) and not is_unspaced("".join(texts))
         if glued:
             text = f"no line begins with a space: each is taken to begin a new word, in {self.source.path}"
             self.report.notes.append(Note("no leading space", text))
         for spoken in self.spoken:
-            time = round(spoken.numbers[0] * (1000 if unit == "s" else 1), DIGITS)
+            time = round(spoken.numbers[0] * UNITS[unit], DIGITS)
             if not 0 <= time < LATEST:
                 self._fault("impossible-stream-time", number(spoken.numbers[0]), spoken.line)
                 continue

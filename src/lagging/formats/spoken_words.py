@@ -118,13 +118,13 @@ def _ms(seconds: float) -> float:
 def _pair(run: Run, times: WordTimes, report: ReadReport) -> tuple[list[list[Word] | None], list[Note]]:
     """The words of each row, and what a reader of the scores must know of that."""
     if len(run) == 1 == len(times.recordings):
-        (name, words), *_ = times.recordings.items()
+        (recording, words), *_ = times.recordings.items()
         if not times.named:
             return [words], []
         if not run.origin.named and (run.origin.format == "stream" or not _labels(run, 0)):
-            known = stem(name) in map(stem, _labels(run, 0))
+            known = stem(recording) in map(stem, _labels(run, 0))
             text = f"the only recording of {times.path} is taken for that of the log, which names none"
-            return [words], [] if known else [Note("word times", f"{shown(name)}: {text}")]
+            return [words], [] if known else [Note("word times", f"{shown(recording)}: {text}")]
     by_name = times.recordings
     by_stem = {stem(name): name for name in times.recordings}
     used: dict[str, int] = {}

@@ -25,9 +25,9 @@ from lagging.formats.dialects import (
     dialect_of,
     read_events,
     read_spoken,
-    unit_of_receipts,
 )
 from lagging.formats.line import explain, read_as_is
+from lagging.formats.stream_units import unit_of_receipts
 from lagging.meter.measures import METRICS, Measures, check_metrics, measure
 from lagging.meter.utterance import Finished, Utterance
 from lagging.metrics.sentence import lags

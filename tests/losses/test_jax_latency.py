@@ -219,7 +219,7 @@ def test_misuse_is_said():
     with pytest.raises(ValueError, match="ties must be one of last, first, split, but got 'middle'"):
         dal(np.ones(2), 2, ties="middle")
     with pytest.raises(lagging.UsageError, match=r"mask must have the shape \(\.\.\., 2\), but has \(3,\)"):
-        ap(np.ones(2), 2, mask=np.ones(3))
+        ap(np.ones(2), 2, mask=np.ones(3, bool))
     with pytest.raises(lagging.UsageError, match=r"source_lengths of shape \(2,\) does not broadcast to \(3,\)"):
         al(np.ones((3, 2)), np.ones(2))
     with pytest.raises(lagging.UsageError, match=r"write_cost of shape \(3,\) does not broadcast to \(\)"):

@@ -234,7 +234,7 @@ def test_numbers_lists_and_arrays_will_do():
     ("more", "said"),
     [
         ({"target_lengths": [2, 2], "mask": torch.ones(2, 3)}, "not both"),
-        ({"mask": torch.ones(2, 4)}, r"mask must have the shape \(..., 3\), but has \(2, 4\)"),
+        ({"mask": torch.ones(2, 4) > 0}, r"mask must have the shape \(..., 3\), but has \(2, 4\)"),
         ({"ties": "middle"}, "ties must be one of last, first, split, but got 'middle'"),
         ({"source_lengths": [1.0, 2.0, 3.0]}, r"source_lengths of shape \(3,\) does not broadcast to \(2,\)"),
         ({"source_lengths": [[1.0], [2.0]]}, r"source_lengths of shape \(2, 1\) does not broadcast"),

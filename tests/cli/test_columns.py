@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores from elsewhere in every command, and quality that cannot be computed beside latency that can."""
 
-import importlib.util
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,16 @@ def test_a_curve_of_comet_has_intervals(run, folder):
 # ---- tokenizers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(importlib.util.find_spec("MeCab") is not None, reason="the tokenizer is installed")
+@pytest.fixture
+def without_mecab(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """MeCab cannot be imported, whether it is installed or not; sacreBLEU's module keeps what it found."""
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    _lexicon.cache_clear()
+    sys.modules.pop("sacrebleu.tokenizers.tokenizer_ja_mecab", None)
+    yield
+    sys.modules.pop("sacrebleu.tokenizers.tokenizer_ja_mecab", None)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -152,13 +162,24 @@ def test_a_curve_of_comet_has_intervals(run, folder):
         ("curve", "w=wait-*.jsonl", "--latency", "AP", "--quality", JAPANESE, *FEW),
     ],
 )
-def test_a_tokenizer_that_is_not_installed_leaves_its_column_undefined(run, folder, words):
+def test_a_tokenizer_that_is_not_installed_leaves_its_column_undefined(run, folder, without_mecab, words):
     result = run(*words, "-f", "json")
     scores = printed(result)
     assert all(s["score"] is None for s in scores if s["metric"] == JAPANESE)
     assert any(s["metric"] == JAPANESE for s in scores)
     assert all(s["score"] > 0 for s in scores if s["metric"] == "AP")
     assert "pip install 'lagging[ja]'" in result.err
+
+
+def test_a_tokenizer_whose_model_cannot_be_fetched_says_so(run, folder, monkeypatch):
+    """SentencePiece is there, so that installing it again would not help."""
+    pytest.importorskip("sentencepiece")
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(folder))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: (_ for _ in ()).throw(OSError("no network")))
+    result = run("score", "wait-1.jsonl", "-m", "AP,BLEU(tok=flores200)", "-f", "json")
+    assert [s["score"] is None for s in printed(result)] == [False, True]
+    assert "could not fetch the model of its tokenizer flores200" in result.err
+    assert "pip install" not in result.err
 
 
 def test_default_bleu_has_the_tokenizer_of_the_script(run, folder):
@@ -169,6 +190,26 @@ def test_default_bleu_has_the_tokenizer_of_the_script(run, folder):
         (bleu,) = (s for s in printed(result) if s["metric"].startswith("BLEU"))
         assert f"|tok:{tokenizer}|" in bleu["signature"]
         assert ("SCRIPT WITHOUT SPACES" in result.err) == (tokenizer != "13a")
+
+
+def test_compare_tokenizes_the_references_of_ten_logs_once(run, folder, monkeypatch):
+    """In several batches, in which the systems take turns or not."""
+    monkeypatch.setattr("lagging.metrics.quality.SEGMENTS_AT_ONCE", 20)
+    references = [f"Word{n}, and number {n}." for n in range(50)]
+    for system in range(10):
+        rows = [
+            {"id": n, "prediction": f"guess{system}", "reference": text, "delays": [1], "source_length": 2}
+            for n, text in enumerate(references)
+        ]
+        Path(f"system-{system}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    lexicon, lines = _lexicon("13a"), []
+    lexicon.clear()
+    monkeypatch.setattr(lexicon, "_encode", lambda texts, encode=lexicon._encode: lines.extend(texts) or encode(texts))
+    result = run("compare", *(f"system-{system}.jsonl" for system in range(10)), "-m", "AP,BLEU", *FEW, "-f", "json")
+    assert result.code == 0, result.err
+    assert [lines.count(text) for text in references] == [1] * len(references)
+    assert sum(text.startswith("guess") for text in lines) == 10 * len(references)
+    lexicon.clear()
 
 
 def test_references_are_tokenized_once_for_all_systems(monkeypatch):

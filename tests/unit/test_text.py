@@ -63,5 +63,9 @@ def test_lines_without_text_or_without_delays_say_nothing_of_the_level() -> None
 def test_scripts_without_spaces() -> None:
     assert is_unspaced("你好 世界")
     assert is_unspaced("สวัสดี")
+    assert is_unspaced("ဒီနေ့ရာသီဥတုကောင်းတယ်။")
+    assert is_unspaced("བཀྲ་ཤིས་བདེ་ལེགས།")
+    assert is_unspaced("𠮷野家")
+    assert is_unspaced("ｶﾀｶﾅ")
     assert not is_unspaced("hello 世")
     assert not is_unspaced("안녕 세계")

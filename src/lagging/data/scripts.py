@@ -9,9 +9,9 @@ from itertools import islice
 
 __all__ = ["SAMPLE", "are_unspaced", "bleu_tokenizer", "is_unspaced"]
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-UNSPACED = re.compile(f"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff{HAN}]")
-"""Thai, Lao, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+UNSPACED = re.compile(f"[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f{HAN}]")
+"""Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese: scripts that put no spaces between words."""
 CHINESE = re.compile(f"[{HAN}]")
 """The characters of Chinese; Japanese has kana beside them."""
 SAMPLE = 200

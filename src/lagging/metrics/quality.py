@@ -65,11 +65,15 @@ def _bleu(tok: str = "13a", **options: Any) -> BLEU:
         raise MetricNameError(f"sacreBLEU has no tokenizer {tok!r}; it has {names}")
     try:
         return BLEU(tokenize=tok, force=True, **options)
-    except (ImportError, RuntimeError, OSError) as error:
-        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tok, "spm")
-        what = f"sacreBLEU's tokenizer {tok} is not installed here: pip install 'lagging[{extra}]'"
+    except OSError as error:  # flores101, flores200 and spm fetch a model when they are first used
         raise UnavailableError(
-            what if extra != "spm" else f"{what} ({str(error).strip() or 'no more is known'})"
+            f"sacreBLEU could not fetch the model of its tokenizer {tok}: {error}\n"
+            "  fix: use it once where there is a network; it keeps the model in ~/.sacrebleu, or in $SACREBLEU."
+        ) from None
+    except (ImportError, RuntimeError):
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tok, "spm")
+        raise UnavailableError(
+            f"sacreBLEU's tokenizer {tok} is not installed here: pip install 'lagging[{extra}]'"
         ) from None
 
 

@@ -43,7 +43,7 @@ FIRST = {"StreamLAAL": "StreamLAAL_v1", "StreamLAAL_CA": "StreamLAAL_v1_CA"}
 FLAGS = ("Likely Degenerate Simultaneous Policy",)
 """Labels of rows that hold a verdict (YES, NO, N/A) and no score: these rows are skipped, and no others."""
 
-QUALITY = ("WER", "ASR_BLEU", "WHISPER_ASR_BLEU", "COMET")
+QUALITY = ("ASR_BLEU", "WHISPER_ASR_BLEU", "COMET")
 """Scores of SimulEval and OmniSTEval that have no name of ours; a file that holds one is a score file."""
 
 LONGEST = 200

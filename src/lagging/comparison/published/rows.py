@@ -17,6 +17,7 @@ from lagging.comparison.published.layouts import Sheet, read_text
 from lagging.errors import DataError, UsageError
 from lagging.formats.source import Source
 from lagging.metrics import Metric
+from lagging.metrics.elsewhere import elsewhere
 from lagging.metrics.record import Statistics, Unit
 
 __all__ = ["PublishedRow", "check_ours", "is_table", "published_metric", "read_rows", "rows_of"]
@@ -25,8 +26,6 @@ SCALED = re.compile(r"(?P<name>.+)_(?P<unit>s|ms)")
 """A column whose name has its unit: `StreamLAAL_s`."""
 UNITS = {"ms": ("ms", 1.0), "s": ("ms", 1000.0), "token": ("token", 1.0)}
 COUNTED = re.compile(r"token|word|char|piece|bpe", re.IGNORECASE)
-WORSE = ("WER", "CER")
-"""Quality metrics that lagging does not compute, and of which less is better."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def published_metric(label: str) -> Metric | None:
     metric = find_metric(label)
     if metric is None and label in (*QUALITY, "SacreBLEU"):
         unit: Unit = "score" if label == "COMET" else "points"
-        return Metric(label, _refuse, unit=unit, higher_is_better=label not in WORSE)
+        return Metric(label, _refuse, unit=unit, higher_is_better=True)
     return metric
 
 
@@ -85,9 +84,11 @@ def check_ours(metrics: Iterable[Metric]) -> None:
     """Refuse metrics that are only published, and that lagging does not compute."""
     for m in metrics:
         if m.compute is _refuse:
+            family = elsewhere(m.name)
+            fix = f"--column {m!r}=FILE." if family is None else family.fix(m.name)
             raise UsageError(
                 f"{m!r} is not computed from logs: it is only known where it was published\n"
-                f"  fix: give --published alone; or the score of each segment: --column {m!r}=FILE."
+                f"  fix: give --published alone; or the score of each segment:\n       {fix}"
             )
 
 

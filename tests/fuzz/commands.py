@@ -20,7 +20,7 @@ from fuzz.logs import METRICS, damaged
 from fuzz.mutators import mutate, mutate_tree
 from fuzz.oracles import Difference, agree, outcome, strict_json
 from fuzz.spoken import WORD_TIMES
-from fuzz.tables import COLUMNS, SCORES, SEGMENTATIONS, yaml_list
+from fuzz.tables import COLUMNS, PUBLISHED, SEGMENTATIONS, yaml_list
 from fuzz.terminal import ended, number_of, run
 from fuzz.words import FIELDS
 from lagging.cli import cli
@@ -129,11 +129,11 @@ class Maker:
     def beside(self, option: str) -> str:
         """The name of a file of the kind that an option takes."""
         random = self.random
-        kinds = {"segmentation": SEGMENTATIONS, "published": SCORES, "columns": COLUMNS, "word_times": WORD_TIMES}
+        kinds = {"segmentation": SEGMENTATIONS, "published": PUBLISHED, "columns": COLUMNS, "word_times": WORD_TIMES}
         documents = kinds.get(option)
         if documents is not None:
             document = random.choice(documents)
-            return self.named(document.file, damaged(random, document, (0, 0, 1)))
+            return self.named(document.file, damaged(random, document, random.choice(((0,), (0, 0, 1)))))
         if option == "plugin":
             return self.named(f"plugin{len(self.files)}.py", random.choice(PLUGINS))
         if option == "renames":
@@ -198,8 +198,8 @@ class Maker:
             "at_latency": ("2", "2500ms", "1.5s", "x"),
             "base": (first, "a0", "x"),
             "fail_if_worse": (first, "a0"),
-            "family": ("system",),
-            "where": ("system=*", "x=y"),
+            "family": ("system", "model", "model,k"),
+            "where": ("system=*", "model=wait*", "x=y"),
             "name": (
                 "wait-3",
                 "antagonist-2",
@@ -239,6 +239,9 @@ class Maker:
                 return self.recordings()
             if name == "watch":
                 return [self.log("stream" if random.random() < 0.8 else "") for _ in range(random.choice((1, 1, 2, 3)))]
+            if name == "curve" and random.random() < 0.15:
+                named = [] if random.random() < 0.3 else ["--unit", random.choice(("token", "ms"))]
+                return ["--published", self.beside("published"), *named]
             if "logs" in kinds and random.random() < 0.15:
                 return self.sweep()
             several = random.choice((2, 2, 3) if name in ("compare", "report", "curve") else (1, 1, 2, 3))

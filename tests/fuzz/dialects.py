@@ -7,12 +7,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from fuzz.documents import dropped, dump, encode, word
+from fuzz.documents import dropped, dump, encode, json_values, word
 from fuzz.hostile import Pairs
 
 
 def stream_lines(random: Random, tree: list[Any]) -> bytes:
-    """Objects as JSON, and lists as words of a line."""
+    """Objects as JSON, and lists as words of a line; now and then all objects in an array, or over several lines."""
+    if random.random() < 0.08 and all(isinstance(entry, Pairs) for entry in tree):
+        return json_values(1.0)(random, tree)
     escaped = random.random() < 0.5
     lines = (
         " ".join(cell if isinstance(cell, str) else dump(cell) for cell in entry)

@@ -246,7 +246,7 @@ def omnisteval(random: Random) -> list[Any]:
 
 def s2s(random: Random) -> list[Any]:
     """Segments of Speech-to-Speech-Latency, some of which nothing was aligned with."""
-    lines = []
+    lines, units = [], random.random() < 0.3
     for place, s in enumerate(sentences(random, True)):
         aligned = random.random() < 0.8
         line: list[tuple[str, Any]] = [
@@ -259,6 +259,7 @@ def s2s(random: Random) -> list[Any]:
         ]
         if aligned:
             line += [("delays", [time - 50 for time in s.delays]), ("elapsed", s.elapsed), ("recording_end", 90000.5)]
+            line += [("raw_units", s.words)] if units else []
         lines.append(Pairs(line))
     return lines
 

@@ -16,7 +16,19 @@ from fuzz.documents import Document, dump, encode, sentence
 from fuzz.formats import LOGS
 from fuzz.hostile import Pairs
 from fuzz.mutators import mutate, mutate_tree
-from fuzz.oracles import Difference, Outcome, agree, faults, numbers, outcome, read_again, small_parts, sound, values
+from fuzz.oracles import (
+    Difference,
+    Outcome,
+    agree,
+    faults,
+    harmless,
+    numbers,
+    outcome,
+    read_again,
+    small_parts,
+    sound,
+    values,
+)
 from fuzz.parsers import OMNISTEVAL, PARSERS, RepeatedKey, objects, outermost
 from fuzz.terminal import scores
 from lagging.data.run import COLUMNS, Run
@@ -161,6 +173,15 @@ def accepted(
     by_command(path, run, case.options.get("how", {}))
     by_writing(run, case.options.get("to", "jsonl"))
     by_scoring(run, case.options.get("metrics", ["AL"]))
+    by_audit(run)
+
+
+def by_audit(run: Run) -> None:
+    """What is suspicious is counted, and of the segments that there are."""
+    for finding in lagging.audit(run):
+        harmless("a finding of an audit", str(finding))
+        agree(f"whether {finding.name} counts what there is", 0 <= finding.count <= finding.total, True)
+        agree(f"the segments that {finding.name} names", [i for i in finding.segments if i not in run.id.tolist()], [])
 
 
 def by_second_reading(path: Path, run: Run) -> None:

@@ -11,12 +11,13 @@ from random import Random
 from typing import Any
 
 from fuzz.cases import Case
-from fuzz.documents import Document, encode, json_lines, names, parquet, sentence, table, words
+from fuzz.documents import Document, encode, json_lines, json_values, names, parquet, sentence, table, words
 from fuzz.hostile import Pairs
 from fuzz.logs import damaged
 from fuzz.mutators import mutate
 from fuzz.oracles import Difference, agree, outcome
 from fuzz.parsers import RepeatedKey, floats, lines_of, number, once
+from fuzz.parsers import objects as texts_of_objects
 from lagging.comparison.published import read_scores
 from lagging.longform.segmentation import Segmentation, read_segmentation
 from lagging.scoring.column_files import read_column
@@ -201,7 +202,29 @@ def report(random: Random) -> list[Any]:
     return [*lines, *(f"{label}    {score(random)}" for label in random.sample(LABELS, 3))]
 
 
+def printed_scores(random: Random) -> list[Any]:
+    """What simulstream's scorers print, among other lines."""
+    ideal, aware = score(random), random.choice((score(random), "None"))
+    latency = f"LatencyScores(ideal_latency={ideal}, computational_aware_latency={aware})"
+    return ["INFO loading", latency, f"comet score: {score(random)}"]
+
+
+def speech_scores(random: Random) -> list[Any]:
+    """The table of Speech-to-Speech-Latency."""
+    labels = ["ca_unaware_yaal", "ca_aware_yaal", "bleu", "ending_offset", "ca_ending_offset"]
+    return [labels, [score(random) for _ in labels]]
+
+
+def talked(random: Random) -> list[Any]:
+    """A table of scores between lines of text."""
+    labels = random.sample(LABELS[:8], 2)
+    return [["INFO", "loading"], ["", *labels], [0, *(score(random) for _ in labels)], ["done", "in", "3", "s"]]
+
+
 SCORES = (
+    Document("scores.log", printed_scores, words("")),
+    Document("scores.resegmented.csv", speech_scores, table("\t")),
+    Document("scores", talked, words("  ")),
     Document("scores.json", flat, json_lines),
     Document("scores.json", own, json_lines),
     Document("scores.tsv", pairs, table("\t")),
@@ -209,6 +232,20 @@ SCORES = (
     Document("scores", wide, words("  ")),
     Document("evaluation_report.txt", report, words("")),
 )
+
+
+def settings(random: Random) -> list[Any]:
+    """A table of systems at several settings, as it is published."""
+    labels = ["AL", "BLEU", random.choice(("DAL", "LAAL", "LAAL_ms", "COMET", "x"))]
+    head = [random.choice(("system", "system", "model")), random.choice(("setting", "k")), *labels]
+    return [head, *([name, k, *(score(random) for _ in labels)] for name in ("wait-k", "mma") for k in (1, 3, 5))]
+
+
+PUBLISHED = (
+    *SCORES,
+    *(Document("published.csv", settings, table(",")), Document("published.tsv", settings, table("\t"))) * 3,
+)
+"""What `--published` takes."""
 
 
 def make_scores(random: Random) -> Case:
@@ -285,7 +322,7 @@ COLUMNS = (
     Document("base.comet", bare, words("")),
     Document("base.comet", named, table("\t")),
     Document("base.comet", named, table(",")),
-    Document("base.comet", objects, json_lines),
+    Document("base.comet", objects, json_values(0.3)),
 )
 
 
@@ -306,11 +343,13 @@ def check_column(case: Case) -> None:
     lines = lines_of(path)
     while lines and not lines[-1].strip():
         lines.pop()
+    if lines and lines[0].lstrip().startswith("["):
+        return
     values = list(map(repr, found.value.values.tolist()))
     if found.value.ids is None and all(re.fullmatch(r"[-+.\deE]+|nan", line.strip(), re.ASCII) for line in lines):
         agree("scores, and the lines", values, [repr(float(line.strip())) for line in lines])
     if lines and lines[0].lstrip().startswith("{"):
-        records = [json.loads(line) for line in lines]
+        records = [json.loads(text) for text in texts_of_objects(path)]
         said = floats([record.get("score") for record in records], nulls=True)
         if all({*record} <= {"id", "score"} for record in records) and said is not None:
             agree("scores, and the JSON", values, list(map(repr, said)))

@@ -299,4 +299,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     lower = {w.lower(): w for w in words}
     near = difflib.get_close_matches(word.lower(), lower, n=1)
+    if not words:
+        return " There are none."
     return f" Did you mean {lower[near[0]]}?" if near else f" Known: {', '.join(words)}."

@@ -2,6 +2,7 @@
 """The paper's experiment: train, run, keep, draw. Broken off, the same command goes on.
 
 --data FOLDER   everything, on Multi30k (two hours on two cores)
+--plan FOLDER   another plan: its results are kept in lab/results/NAME (or --results), and not drawn
 --smoke         the same in small, on a language of its own (a minute or two)
 --draw          figures and tables of what was kept, without training
 """
@@ -26,7 +27,10 @@ def main() -> None:
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__, formatter_class=layout)
     parser.add_argument("--data", type=Path, help="the folder with Multi30k (lab/README.md says where to get it)")
-    parser.add_argument("--smoke", action="store_true", help="a small version, on a language of its own")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--smoke", action="store_true", help="a small version, on a language of its own")
+    which.add_argument("--plan", type=Path, metavar="FOLDER", help="what is trained and run (lab/experiments)")
+    parser.add_argument("--stage", type=int, help="only up to this stage of the plan")
     parser.add_argument("--work", type=Path, help="checkpoints and logs (lab/work, or lab/work/smoke)")
     parser.add_argument("--results", type=Path, help="what is kept (lab/results; of --smoke, in its work)")
     parser.add_argument("--figures", type=Path, help="figures (docs/images/lab, and tables in docs/reproduction.md)")
@@ -54,10 +58,12 @@ def _jobs(text: str) -> int:
 
 
 def _do(args: argparse.Namespace) -> None:
-    plan = read_plan(HERE / ("smoke" if args.smoke else "experiments"))
+    plan = read_plan(args.plan or HERE / ("smoke" if args.smoke else "experiments"))
+    plan = plan if args.stage is None else plan.until(args.stage)
     _known(plan, args)
-    folder = (args.work or HERE / "work" / ("smoke" if args.smoke else "")).resolve()
-    kept = (args.results or (folder / "results" if args.smoke else HERE / "results")).resolve()
+    own = args.plan.resolve().name if args.plan else "smoke" if args.smoke else ""
+    folder = (args.work or HERE / "work" / own).resolve()
+    kept = (args.results or (folder / "results" if args.smoke else HERE / "results" / own)).resolve()
     if not args.draw:
         from lab.work import Work
 
@@ -69,7 +75,13 @@ def _do(args: argparse.Namespace) -> None:
         if args.run:
             return work.run(args.run)
         where = ["--work", folder, "--results", kept, *(["--data", data] if data else []), *["--smoke"] * args.smoke]
-        work.everything(args.jobs, [sys.executable, "-m", "lab", *map(str, where)])
+        where += ["--plan", args.plan.resolve()] if args.plan else []
+        if args.jobs == 1:
+            work.here()
+        else:
+            work.everything(args.jobs, [sys.executable, "-m", "lab", *map(str, where)])
+    if args.plan:
+        return None
     from lab import figures
 
     parts = figures.made(kept)

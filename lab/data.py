@@ -6,9 +6,10 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from lagging.data.files import write_whole
 
-__all__ = ["Corpus", "Pair", "Pieces", "batches", "padded", "read_multi30k", "verb_final"]
+__all__ = ["Corpus", "Pair", "Pieces", "batches", "clauses", "padded", "read_corpus", "read_multi30k", "verb_final"]
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
@@ -48,10 +49,7 @@ def read_multi30k(folder: Path) -> Corpus:
     missing = [file.name for file in files.values() if not file.is_file()]
     if missing:
         raise SystemExit(f"{folder} lacks {', '.join(missing)}\n  fix: lab/README.md says where Multi30k is to be had.")
-    texts = {}
-    for which, path in files.items():
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            texts[which] = [line.rstrip("\n").lower() for line in file]
+    texts = {which: _lines(path, lower=True) for which, path in files.items()}
     return Corpus({part: list(zip(texts[part, "de"], texts[part, "en"], strict=True)) for part in parts})
 
 
@@ -74,6 +72,99 @@ def verb_final(count: int, seed: int = 1, clauses: int = 3) -> Corpus:
     few = max(count // 20, 50)
     sizes = {"train": count, "val": few, "test": few}
     return Corpus({part: [pair() for _ in range(size)] for part, size in sizes.items()})
+
+
+CLAUSES = {"train": 4000, "val": 200, "test": 1000}
+"""How many sentences of each part are made."""
+OTHERS = 8
+"""The most words between the subject and the verb of a clause."""
+
+
+def clause_pair(chance: random.Random, most: int = 3) -> tuple[list[str], list[str], list[int]]:
+    """A sentence whose verbs come last, with 1 to 8 words before each: source, target, and where each target word is
+    from, counted from 1.
+    """
+    source: list[str] = []
+    target: list[str] = []
+    places: list[int] = []
+    for _ in range(chance.randint(1, most)):
+        others = [chance.choice("oap") + chance.choice("bdfgklmn") for _ in range(chance.randint(1, OTHERS))]
+        subject, verb = ("s" + chance.choice("bdfgklmn"), "v" + chance.choice("bdfgklmn"))
+        first = len(source) + 1
+        places += [first, first + len(others) + 1, *range(first + 1, first + len(others) + 1)]
+        source += [subject, *others, verb]
+        target += [word.upper() for word in (subject, verb, *others)]
+    return source, target, places
+
+
+def clauses(sizes: Mapping[str, int], seed: int = 1) -> Corpus:
+    """A corpus of such sentences; see `clause_pair`."""
+    chance = random.Random(seed)
+
+    def pair() -> tuple[str, str]:
+        source, target, _ = clause_pair(chance)
+        return " ".join(source), " ".join(target)
+
+    return Corpus({part: [pair() for _ in range(size)] for part, size in sizes.items()})
+
+
+def read_corpus(named: str | Mapping[str, Any], folder: Path | None, reverse: bool = False) -> Corpus:
+    """The corpus that a plan names; `folder` has its files.
+
+    Raises:
+        SystemExit: there is no such corpus, or files are missing.
+    """
+    if isinstance(named, Mapping):
+        corpus = _from_files(named, folder)
+    elif named == "multi30k":
+        if folder is None:
+            raise SystemExit("say where Multi30k is: --data FOLDER (lab/README.md says where to get it)")
+        corpus = read_multi30k(folder)
+    elif named in MADE:
+        corpus = MADE[named]()
+    else:
+        known = ", ".join(("multi30k", *MADE))
+        raise SystemExit(f"there is no corpus {named!r}; there are {known}, or {{train = …, val = …, tests = …}}")
+    if not reverse:
+        return corpus
+    return Corpus({part: [(target, source) for source, target in pairs] for part, pairs in corpus.parts.items()})
+
+
+VERB_FINAL = 4000
+"""Sentences of the verb-final language to train on."""
+MADE: dict[str, Callable[[], Corpus]] = {
+    "verb-final": lambda: verb_final(VERB_FINAL),
+    "clauses": lambda: clauses(CLAUSES),
+}
+
+
+def _from_files(named: Mapping[str, Any], folder: Path | None) -> Corpus:
+    """`{train = [source, target], val = …, tests = {name = …}, lower = true}`, in files of a folder."""
+    faults = [f"it has no {part}" for part in ("train", "val", "tests") if part not in named]
+    faults += [f"it has {part!r}, which is none of train, val, tests, lower" for part in named if part not in FILES]
+    if faults:
+        raise SystemExit("\n".join(f"the corpus of the plan: {fault}" for fault in faults))
+    parts = {"train": named["train"], "val": named["val"]}
+    parts |= {name if name.startswith("test") else f"test_{name}": files for name, files in named["tests"].items()}
+    paths = {part: [(folder or Path()) / file for file in files] for part, files in parts.items()}
+    faults = [f"{part} needs two files, but has {len(files)}" for part, files in paths.items() if len(files) != 2]
+    faults += [f"there is no {path}" for files in paths.values() for path in files if not path.is_file()]
+    if faults:
+        raise SystemExit("\n".join(f"the corpus of the plan: {fault}" for fault in faults))
+    texts = {part: [_lines(path, bool(named.get("lower", False))) for path in files] for part, files in paths.items()}
+    uneven = [part for part, (source, target) in texts.items() if len(source) != len(target)]
+    if uneven:
+        raise SystemExit(f"the corpus of the plan: source and target of {', '.join(uneven)} have different lengths")
+    return Corpus({part: list(zip(*sides, strict=True)) for part, sides in texts.items()})
+
+
+FILES = ("train", "val", "tests", "lower")
+
+
+def _lines(path: Path, lower: bool) -> list[str]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").lower() if lower else line.rstrip("\n") for line in file]
 
 
 class Pieces:

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from lagging.agents.criteria import CRITERIA
 
-__all__ = ["Experiment", "Plan", "Scale", "Setting", "read_plan"]
+__all__ = ["Experiment", "Plan", "Scale", "Setting", "read_plan", "seeded"]
 
 SCALE = "scale.toml"
+TRANSLATOR = "lab.model:Translator"
 PATHS = ("offline", "wait-k", "milk")
 POLICIES = (*PATHS, *CRITERIA)
 
@@ -23,7 +26,8 @@ class Scale:
     """What all experiments of a plan share.
 
     Attributes:
-        corpus: "multi30k", from a folder, or "verb-final", which is made.
+        corpus: "multi30k", from a folder; "verb-final" or "clauses", which are made; or files: `train`, `val`, and
+            `tests` by name, each with the source file and the target file; and whether to `lower` them.
         pieces: subwords, of both languages together.
         width, layers, heads, inner, dropout: of the network, see `lab.model.Size`.
         tokens: of a batch.
@@ -33,9 +37,12 @@ class Scale:
             (Arivazhagan et al., 2019).
         largest_k: of the k by chance.
         watched: of the validation set, how many sentences are translated after every epoch.
+        reverse: whether the second language of the corpus is translated into the first.
+        model: the class of the network, as "module:Class"; see `lab.model` for what it must have.
+        seeds: all experiments are done once with each; none for the seed that each of them names.
     """
 
-    corpus: str
+    corpus: str | Mapping[str, Any]
     pieces: int
     width: int
     layers: int
@@ -48,6 +55,9 @@ class Scale:
     noise: float
     largest_k: int
     watched: int
+    reverse: bool = False
+    model: str = TRANSLATOR
+    seeds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,10 +116,18 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Plan:
-    """All experiments, in an order in which they can be trained, and what they share."""
+    """All experiments, in an order in which they can be trained, and what they share.
+
+    Attributes:
+        scale: what they share.
+        experiments: by name.
+        stages: of each experiment, the stage and the seed: a stage is begun when the one before is complete, and in it
+            a seed when the seed before is complete.
+    """
 
     scale: Scale
     experiments: Mapping[str, Experiment]
+    stages: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -119,21 +137,58 @@ class Plan:
     def recipe(self, name: str) -> list[dict[str, Any]]:
         """All that decides what a model becomes: the scale, its experiment, and those that it starts from."""
         one = self.experiments[name]
-        before = [asdict(self.scale)] if one.start is None else self.recipe(one.start)
+        before = [_unless_default(self.scale)] if one.start is None else self.recipe(one.start)
         return [*before, {key: value for key, value in asdict(one).items() if key != "settings"}]
+
+    def until(self, stage: int) -> Plan:
+        """The part of the plan up to a stage."""
+        return replace(self, experiments={k: v for k, v in self.experiments.items() if self.stages[k][0] <= stage})
 
 
 def read_plan(folder: Path) -> Plan:
-    """The plan in a folder: `scale.toml`, and the experiments, in the order of their files."""
-    plan = Plan(Scale(**tomllib.loads((folder / SCALE).read_text("utf-8"))), {})
+    """The plan in a folder: `scale.toml`, and the experiments, in the order of their files.
+
+    With `seeds`, there is one of each experiment for each seed; its name and those of its settings end in the seed.
+
+    Raises:
+        SystemExit: something in it cannot be meant, or the folder has no plan.
+    """
+    if not (folder / SCALE).is_file():
+        raise SystemExit(f"{folder} has no {SCALE}\n  fix: lab/README.md says what a plan is.")
+    table = tomllib.loads((folder / SCALE).read_text("utf-8"))
+    if unknown := [name for name in table if name not in {one.name for one in fields(Scale)}]:
+        raise SystemExit(f"{folder / SCALE}: there is no {', '.join(unknown)} in a plan")
+    plan = Plan(Scale(**{**table, "seeds": tuple(table.get("seeds", ()))}), {})
     for file in sorted(folder.glob("*.toml")):
         table = {"train": []} if file.name == SCALE else tomllib.loads(file.read_text("utf-8"))
-        for one in table["train"]:
-            made = _experiment(table["family"], {**table.get("all", {}), **one})
+        stage, seeds = table.get("stage", 1), tuple(table.get("seeds", plan.scale.seeds))
+        for one, seed in product(table["train"], seeds or (None,)):
+            made = _experiment(table["family"], copy.deepcopy({**table.get("all", {}), **one}))
+            made = made if seed is None else _seeded(made, seed)
             if faults := list(_faults(made, plan)):
                 raise SystemExit("\n".join(f"{file}: {made.name}: {fault}" for fault in faults))
-            plan = Plan(plan.scale, {**plan.experiments, made.name: made})
-    return plan
+            stages = {**plan.stages, made.name: (stage, made.seed)}
+            plan = Plan(plan.scale, {**plan.experiments, made.name: made}, stages)
+    order = sorted(plan.experiments, key=plan.stages.__getitem__)
+    return replace(plan, experiments={name: plan.experiments[name] for name in order})
+
+
+def _unless_default(scale: Scale) -> dict[str, Any]:
+    """What decides what a model becomes; a plan that says nothing new has the recipe that it always had."""
+    new = {one.name: one.default for one in fields(Scale) if one.default is not MISSING}
+    return {k: v for k, v in asdict(scale).items() if k != "seeds" and (k not in new or v != new[k])}
+
+
+def seeded(name: str, seed: int) -> str:
+    """What an experiment or a setting is called when it is done with a seed."""
+    return f"{name}-seed-{seed}"
+
+
+def _seeded(one: Experiment, seed: int) -> Experiment:
+    start = None if one.start is None else seeded(one.start, seed)
+    made = replace(one, name=seeded(one.name, seed), start=start, seed=seed)
+    settings = (replace(setting, name=seeded(setting.name, seed), model=made.name) for setting in one.settings)
+    return replace(made, settings=tuple(settings))
 
 
 def _faults(one: Experiment, plan: Plan) -> Iterator[str]:
@@ -153,13 +208,13 @@ def _faults(one: Experiment, plan: Plan) -> Iterator[str]:
         yield "a target needs `control` above 0, or λ never moves"
 
 
-def _experiment(family: str, fields: dict[str, Any]) -> Experiment:
-    runs = fields.pop("run", [])
+def _experiment(family: str, given: dict[str, Any]) -> Experiment:
+    runs = given.pop("run", [])
     settings = tuple(
         Setting(
-            name=run.pop("name", fields["name"]),
+            name=run.pop("name", given["name"]),
             family=run.pop("family", family),
-            model=fields["name"],
+            model=given["name"],
             policy=run.pop("policy"),
             label=run.pop("label"),
             everywhere=run.pop("everywhere", False),
@@ -167,4 +222,4 @@ def _experiment(family: str, fields: dict[str, Any]) -> Experiment:
         )
         for run in runs
     )
-    return Experiment(**fields, settings=settings)
+    return Experiment(**given, settings=settings)

@@ -8,11 +8,16 @@ layers above attend to the source. What they see of it is given from outside:
 
     seen        a mask, True where j ≤ g(t): offline, wait-k, or a hard policy; or
     alignment   α(t, j): in expectation over where a monotonic policy stops, with infinite lookback.
+
+Another network can take its place, `model = "module:Class"` in a plan. It is a `torch.nn.Module`, is made from a `Size`,
+keeps it as `size`, and has the methods `encode`, `listen`, `stops`, `decode` and `say` of `Translator`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -22,7 +27,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from lab.data import PAD
 from lagging.losses.torch import infinite_lookback
 
-__all__ = ["Size", "Translator", "kept", "load"]
+__all__ = ["Size", "Translator", "find", "kept", "load"]
 
 
 @dataclass(frozen=True)
@@ -171,14 +176,31 @@ def _places(count: int, width: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], 1)
 
 
+def find(name: str) -> Callable[[Size], Translator]:
+    """The class of a network, by "module:Class".
+
+    Raises:
+        SystemExit: there is none.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found: Callable[[Size], Translator] = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SystemExit(
+            f'model = {name!r}: {error}\n  fix: name a class as "module:Class", in a module that Python finds.'
+        ) from error
+    return found
+
+
 def kept(model: Translator) -> dict[str, object]:
     """The network, as a checkpoint holds it."""
-    return {"size": asdict(model.size), "weights": model.state_dict()}
+    of = type(model)
+    return {"class": f"{of.__module__}:{of.__qualname__}", "size": asdict(model.size), "weights": model.state_dict()}
 
 
 def load(path: Path) -> Translator:
     """The network of a checkpoint."""
     saved = torch.load(path, weights_only=True)["model"]
-    model = Translator(Size(**saved["size"]))
+    model = find(saved["class"])(Size(**saved["size"]))
     model.load_state_dict(saved["weights"])
     return model

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import lagging
+from lab.data import Pieces
 from lab.experiments import Setting
 from lagging.data.files import write_whole
 from lagging.data.ragged import Ragged
@@ -63,10 +65,19 @@ class Result:
     scores: Scores
 
 
-def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[int], trained: Trained) -> None:
-    """Keep what a run's log has, but for its texts; `reference_lengths` in the tokens that have delays."""
+def keep(
+    setting: Setting, log: Path, folder: Path, pieces: Pieces, texts: Sequence[tuple[str, str]], trained: Trained
+) -> None:
+    """Keep what a run's log has, but for its texts; in the log, translations are pieces with spaces between them."""
     run = lagging.read(log)
-    bleu = lagging.score(run, ["BLEU"])["BLEU"]
+    if run.prediction is None:
+        raise SystemExit(f"{log} has no translations")
+    written = [str(text).split(" ") if text else [] for text in run.prediction]
+    if [len(row) for row in written] != run.delays.lengths.tolist():
+        raise SystemExit(f"{log}: translations and delays have different lengths")
+    plain = ["".join(row).replace(MARK, " ").strip() for row in written]
+    bleu = lagging.score(replace(run, prediction=np.array(plain, dtype=object)), ["BLEU"])["BLEU"]
+    read = [[pieces.piece(number) for number in numbers] for numbers, _ in pieces.pairs(texts)]
     metadata = {"setting": asdict(setting), "trained": asdict(trained), "bleu": str(bleu.signature)}
     folder.mkdir(parents=True, exist_ok=True)
     with write_whole(folder / f"{setting.name}.npz", binary=True) as file:
@@ -75,11 +86,22 @@ def keep(setting: Setting, log: Path, folder: Path, reference_lengths: Sequence[
             delays=run.delays.values.astype(np.int16),
             lengths=run.delays.lengths.astype(np.int16),
             source_length=run.source_length.astype(np.int16),
-            reference_length=np.array(reference_lengths, dtype=np.int16),
-            id=np.asarray(run.id),
+            reference_length=np.array([len(target) - 1 for _, target in pieces.pairs(texts)], dtype=np.int16),
+            id=np.asarray(run.id).astype(np.int16),
             bleu=np.asarray(bleu.statistics).astype(np.int32),
+            begins=_begins(written),
+            source_begins=_begins(read),
             said=np.array(json.dumps(metadata, ensure_ascii=False)),
         )
+
+
+MARK = "\u2581"
+"""What a piece begins with if it begins a word."""
+
+
+def _begins(rows: Sequence[Sequence[str]]) -> npt.NDArray[np.int8]:
+    """Which pieces begin a word; the first always does."""
+    return np.array([n == 0 or piece.startswith(MARK) for row in rows for n, piece in enumerate(row)], dtype=np.int8)
 
 
 def read_results(folder: Path, test: str | None = None) -> list[Result]:

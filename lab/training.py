@@ -24,7 +24,7 @@ import lagging
 from lab.agents import READING, Simultaneous
 from lab.data import BEGIN, PAD, Corpus, Pair, Pieces, batches
 from lab.experiments import Experiment, Plan, Scale
-from lab.model import Size, Translator, kept
+from lab.model import Size, Translator, find, kept
 from lagging.agents import run
 from lagging.data.files import write_whole
 from lagging.losses.torch import (
@@ -34,6 +34,7 @@ from lagging.losses.torch import (
     expected_alignment,
     expected_delays,
     hard_alignment,
+    sample_alignment,
     wait_k_mask,
 )
 
@@ -41,6 +42,8 @@ __all__ = ["Epoch", "Terms", "Training", "expected", "terms"]
 
 LATENCIES: dict[str, Callable[..., Tensor]] = {"dal": dal, "al": partial(al, tolerance=0.5)}
 """AL stops where the source has been read; an expected delay comes near |x|, and hardly ever reaches it."""
+DRAWS = 10
+"""How often the stops of each sentence are drawn by chance."""
 Epoch = dict[str, float]
 """What an epoch gave: losses and latencies in training and validation, λ, and DAL and BLEU of real translations."""
 
@@ -95,15 +98,20 @@ def expected(model: Translator, pairs: Sequence[Pair], tokens: int) -> dict[str,
     """The latency of writing the references, without noise: the mean of the sentences.
 
     Returns:
-        "DAL" and "AL": in expectation over where MILk stops; "hard DAL" and "hard AL": where it stops at p ≥ ½.
+        "DAL" and "AL": of the expected delays; "sampled DAL" and "sampled AL": the mean of `DRAWS` draws of where MILk
+        stops; "hard DAL" and "hard AL": where it stops at p ≥ ½.
     """
     latencies: dict[str, list[Tensor]] = {}
+    generator = torch.Generator().manual_seed(0)
     for source, target in batches(pairs, tokens):
         lengths, heard = (source != PAD).sum(-1), model.eval().listen(pad(target, (1, -1), value=BEGIN))
         p = torch.sigmoid(model.stops(heard, model.encode(source)))
         soft, hard = expected_delays(expected_alignment(p, lengths)), hard_alignment(p, lengths).to(p.dtype)
+        drawn = sample_alignment(p.expand(DRAWS, *p.shape), lengths, generator).delays.to(p.dtype)
         for which in LATENCIES:
             latencies.setdefault(which.upper(), []).append(_latency(which, soft, source, target))
+            sampled = torch.stack([_latency(which, delays, source, target) for delays in drawn]).mean(0)
+            latencies.setdefault(f"sampled {which.upper()}", []).append(sampled)
             latencies.setdefault(f"hard {which.upper()}", []).append(_latency(which, hard, source, target))
     return {name: float(torch.cat(parts).mean()) for name, parts in latencies.items()}
 
@@ -128,7 +136,8 @@ class Training:
         torch.manual_seed(self.experiment.seed)
         self.chance = random.Random(self.experiment.seed)
         scale = self.scale
-        self.model = Translator(Size(len(pieces), scale.width, scale.layers, scale.heads, scale.inner, scale.dropout))
+        size = Size(len(pieces), scale.width, scale.layers, scale.heads, scale.inner, scale.dropout)
+        self.model = find(scale.model)(size)
         if self.experiment.start is not None:
             self.model.load_state_dict(self._trained(plan, self.experiment.start, folder)["weights"])
         self.optimizer = torch.optim.Adam(self.model.parameters(), self.experiment.rate, betas=(0.9, 0.98))

@@ -10,33 +10,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import torch
 
 from lab import results
 from lab.agents import READING
-from lab.data import Corpus, Pieces, read_multi30k, verb_final
+from lab.data import Corpus, Pieces, read_corpus
 from lab.experiments import Plan, Setting
 from lab.model import load
 from lab.training import Epoch, Training, expected
 from lagging.agents.runner.locks import Lock
+from lagging.cli import main as lagging_command
 from lagging.data.files import write_whole
 
 __all__ = ["Work"]
 
 HERE = Path(__file__).parent
-VERB_FINAL = 4000
-"""Sentences of the verb-final language to train on."""
-
 STOPS = (signal.SIGINT, signal.SIGTERM)
 Tests = Mapping[str, list[tuple[str, str]]]
 Task = tuple[str, str]
@@ -51,7 +49,7 @@ class Work:
         plan: the experiments.
         folder: checkpoints, logs, and the test sets as text.
         kept: where results are kept, without text.
-        data: the folder with Multi30k.
+        data: the folder with the files of the corpus.
         say: takes a line of progress.
     """
 
@@ -64,11 +62,7 @@ class Work:
     @cached_property
     def corpus(self) -> Corpus:
         """What is trained on and translated; read once."""
-        if self.plan.scale.corpus == "verb-final":
-            return verb_final(VERB_FINAL)
-        if self.data is None:
-            raise SystemExit("say where Multi30k is: --data FOLDER (lab/README.md says where to get it)")
-        return read_multi30k(self.data)
+        return read_corpus(self.plan.scale.corpus, self.data, self.plan.scale.reverse)
 
     def prepare(self) -> None:
         """Subwords; and the test sets, the first and all together, as a file for each side.
@@ -145,16 +139,20 @@ class Work:
         options = [word for key, value in given.items() for word in ("-a", f"{key}={value}")]
         source, reference = self._texts(setting.everywhere)
         command = [
-            sys.executable, "-m", "lagging", "run", str(HERE / "agents.py:Simultaneous"), *options,
+            "run", str(HERE / "agents.py:Simultaneous"), *options,
             "--source", str(source), "--reference", str(reference), "--batch", "100",
             "--source-level", READING.source_level, "--spm-model", str(self._pieces),
-            "--joined-by", READING.joined_by, "--level", READING.level, "-o", str(out), "--no-scores", "-q",
+            "--joined-by", "word", "--level", "word", "-o", str(out), "--no-scores", "-q",
         ]  # fmt: skip
-        path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+        try:
+            lagging_command(command)
+        except SystemExit as end:
+            if end.code:
+                raise
         tests, pieces = _tests(self.corpus, setting.everywhere), Pieces(self._pieces)
-        lengths = [len(target) - 1 for part in tests.values() for _, target in pieces.pairs(part)]
-        results.keep(setting, out / "instances.log", self.kept, lengths, self._trained(setting, history, tests, pieces))
+        texts = [pair for part in tests.values() for pair in part]
+        trained = self._trained(setting, history, tests, pieces)
+        results.keep(setting, out / "instances.log", self.kept, pieces, texts, trained)
         with write_whole(self._done(name)) as file:
             file.write(ticket)
 
@@ -187,14 +185,46 @@ class Work:
         return finished and done.read_text("utf-8") == self._ticket(name)
 
     def _left(self) -> Iterator[Task]:
-        """What can be done now; trainings first, since others wait for them."""
+        """What can be done now: stage by stage and seed by seed; trainings first, since others wait for them."""
         trained = {name for name in self.plan.experiments if self.history(name) is not None}
-        for name, one in self.plan.experiments.items():
-            if name not in trained and (one.start is None or one.start in trained):
-                yield "train", name
-        for name, setting in self.plan.settings.items():
-            if setting.model in trained and not self._kept(name):
-                yield "run", name
+        for _, group in groupby(self.plan.experiments.items(), lambda item: self.plan.stages.get(item[0])):
+            members, waits = dict(group), False
+            for name, one in members.items():
+                if name not in trained:
+                    waits = True
+                    if one.start is None or one.start in trained:
+                        yield "train", name
+            for setting in (setting for one in members.values() for setting in one.settings):
+                if setting.model in trained and not self._kept(setting.name):
+                    waits = True
+                    yield "run", setting.name
+            if waits:
+                return
+
+    def here(self) -> None:
+        """Do all that is left in this process, one task after another.
+
+        Raises:
+            SystemExit: another lab works in this folder.
+        """
+        with self._locked():
+            while task := next(self._left(), None):
+                what, name = task
+                self.say(" ".join(task))
+                begin = time.process_time()
+                (self.train if what == "train" else self.run)(name)
+                self.say(f"{what} {name}: {time.process_time() - begin:.0f} CPU seconds")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = Lock(self.folder / ".lab.lock")
+        if not lock.take(wait=False):
+            lock.close()
+            raise SystemExit(f"another lab works in {self.folder}: give another --work")
+        try:
+            yield
+        finally:
+            lock.close()
 
     def everything(self, jobs: int, command: list[str]) -> None:
         """Do all that is left, `jobs` at a time, each by `command` with the task at its end.
@@ -203,10 +233,10 @@ class Work:
             SystemExit: one of them failed, and the others were stopped; or another lab works in this folder.
             KeyboardInterrupt: somebody asked to stop, and all were stopped.
         """
-        lock = Lock(self.folder / ".lab.lock")
-        if not lock.take(wait=False):
-            lock.close()
-            raise SystemExit(f"another lab works in {self.folder}: give another --work")
+        with self._locked():
+            self._spread(jobs, command)
+
+    def _spread(self, jobs: int, command: list[str]) -> None:
         going: dict[Task, subprocess.Popen[bytes]] = {}
         signals: list[int] = []  # to stop; not at once, or who is just being started would be left behind
         before = {one: signal.signal(one, lambda number, _: signals.append(number)) for one in STOPS}
@@ -231,7 +261,6 @@ class Work:
                 process.wait()
             for one, handler in before.items():
                 signal.signal(one, handler)
-            lock.close()
 
 
 def _tests(corpus: Corpus, everywhere: bool) -> Tests:

@@ -9,8 +9,8 @@ layers above attend to the source. What they see of it is given from outside:
     seen        a mask, True where j ≤ g(t): offline, wait-k, or a hard policy; or
     alignment   α(t, j): in expectation over where a monotonic policy stops, with infinite lookback.
 
-Another network can take its place, `model = "module:Class"` in a plan. It is a `torch.nn.Module`, is made from a `Size`,
-keeps it as `size`, and has the methods `encode`, `listen`, `stops`, `decode` and `say` of `Translator`.
+Another network can take its place, `model = "module:Class"` in a plan. It is a `torch.nn.Module`, is made from a
+`Size`, keeps it as `size`, and has the methods `encode`, `listen`, `stops`, `decode` and `say` of `Translator`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib import pyplot
 
+import lagging
 from lab import results, tables
 from lab.data import TESTS, read_multi30k
 from lab.experiments import Setting
@@ -72,7 +73,7 @@ def run(data: Path, model: Path, work: Path) -> None:
             setting = Setting(f"{policy}-{value:g}", policy, "marian", policy, {option: value}, label)
             log = work / "runs" / policy / f"{option}={value:g}" / "instances.log"
             trained = results.Trained({TESTS[0]: len(pairs)}, MULTI30K, [], {})
-            results.keep(setting, log, KEPT, lengths, trained)
+            results.keep(setting, lagging.read(log), KEPT, lengths, trained)
 
 
 def _points(kept_results: Sequence[Result], latency: str) -> Curves:

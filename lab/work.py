@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -23,13 +23,13 @@ from pathlib import Path
 import torch
 
 from lab import results
-from lab.agents import READING
+from lab.agents import READING, Simultaneous
 from lab.data import Corpus, Pieces, read_corpus
 from lab.experiments import Plan, Setting
 from lab.model import load
 from lab.training import Epoch, Training, expected
+from lagging.agents import run
 from lagging.agents.runner.locks import Lock
-from lagging.cli import main as lagging_command
 from lagging.data.files import write_whole
 
 __all__ = ["Work"]
@@ -125,7 +125,7 @@ class Work:
             json.dump({"recipe": self.plan.recipe(name), "history": history}, file)
 
     def run(self, name: str) -> None:
-        """Translate a test set, or all of them, by `lagging run`, and keep what came of it.
+        """Translate a test set, or all of them, and keep what came of it.
 
         Raises:
             SystemExit: the model has not been trained.
@@ -134,25 +134,15 @@ class Work:
         history = self.history(setting.model)
         if history is None:
             raise SystemExit(f"{name} is run on {setting.model}, which has not been trained")
-        out = self.folder / "runs" / f"{name}-{hashlib.sha256(ticket.encode()).hexdigest()[:8]}"
-        given = {"model": self._model(setting), "pieces": self._pieces, "policy": setting.policy, **setting.options}
-        options = [word for key, value in given.items() for word in ("-a", f"{key}={value}")]
-        source, reference = self._texts(setting.everywhere)
-        command = [
-            "run", str(HERE / "agents.py:Simultaneous"), *options,
-            "--source", str(source), "--reference", str(reference), "--batch", "100",
-            "--source-level", READING.source_level, "--spm-model", str(self._pieces),
-            "--joined-by", "word", "--level", "word", "-o", str(out), "--no-scores", "-q",
-        ]  # fmt: skip
-        try:
-            lagging_command(command)
-        except SystemExit as end:
-            if end.code:
-                raise
         tests, pieces = _tests(self.corpus, setting.everywhere), Pieces(self._pieces)
         texts = [pair for part in tests.values() for pair in part]
-        trained = self._trained(setting, history, tests, pieces)
-        results.keep(setting, out / "instances.log", self.kept, pieces, texts, trained)
+        torch.set_num_threads(1)
+        agent = Simultaneous(load(self._model(setting)).eval(), pieces, setting.policy, **setting.options)
+        settings = replace(READING, spm_model=str(self._pieces), joined_by="word", level="word", batch=100)
+        sources, references = zip(*texts, strict=True)
+        made = run(agent, sources, references, settings=settings)
+        results.keep_pieces(setting, made, self.kept, pieces, texts, self._trained(setting, history, tests, pieces))
+        self._done(name).parent.mkdir(exist_ok=True)
         with write_whole(self._done(name)) as file:
             file.write(ticket)
 

@@ -2,7 +2,7 @@
 """The paper's experiment: train, run, keep, draw. Broken off, the same command goes on.
 
 --data FOLDER   everything, on Multi30k (two hours on two cores)
---plan FOLDER   another plan: its results are kept in lab/results/NAME (or --results), and not drawn
+--plan FOLDER   another plan: its results go to lab/results/NAME (or --results), its seeds into one table
 --smoke         the same in small, on a language of its own (a minute or two)
 --draw          figures and tables of what was kept, without training
 """
@@ -81,13 +81,21 @@ def _do(args: argparse.Namespace) -> None:
         else:
             work.everything(args.jobs, [sys.executable, "-m", "lab", *map(str, where)])
     if args.plan:
-        return None
+        from lab.tested import summary
+
+        return print(summary(plan, kept))
     from lab import figures
 
     parts = figures.made(kept)
     published = kept == (HERE / "results").resolve() and args.figures is None
-    figures.draw(kept, (args.figures or (DOCS / "images" / "lab" if published else kept / "figures")).resolve())
+    images = (args.figures or (DOCS / "images" / "lab" if published else kept / "figures")).resolve()
+    figures.draw(kept, images)
     if published:
+        from lab import tested
+
+        found = tested.Found()
+        tested.draw(found, images)
+        parts |= tested.made(found)
         figures.fill(DOCS / "reproduction.md", parts)
     print("\n".join(parts.values()))
     return None

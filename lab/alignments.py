@@ -68,9 +68,9 @@ def _model_1(pairs: Sequence[tuple[Ints, Ints]], size: int, rounds: int) -> _Tab
     words_of = keys // size
     for _ in range(rounds):
         share = t[at]
-        share /= np.bincount(row, share)[row]
+        share = share / np.bincount(row, share)[row]
         t = np.bincount(at, share, len(keys))
-        t /= np.bincount(words_of, t)[words_of]
+        t = t / np.bincount(words_of, t)[words_of]
     return _Table(keys, t, size)
 
 
@@ -87,7 +87,7 @@ def _emissions(table: _Table, x: Ints, y: Ints) -> Floats:
     """(B, T, 2S): of each source word, and of nothing after each source word."""
     word = table.at(x[:, None, :], y[:, :, None])
     nothing = np.broadcast_to(table.at(np.zeros_like(y), y)[:, :, None], word.shape)
-    return np.maximum(np.concatenate([word, nothing], 2), 1e-12)
+    return np.asarray(np.maximum(np.concatenate([word, nothing], 2), 1e-12))
 
 
 def _jump(size: int) -> Ints:

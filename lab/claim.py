@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.stats import t as student  # type: ignore[import-untyped]
 
 import lagging
 from lab.experiments import Plan
@@ -153,36 +153,40 @@ class Trial:
     def gap(self) -> Estimate:
         """The mean gap over the range of AL."""
         values = [
-            _gap(a.means, b.means, self.bounds) if _length(a.means, b.means, self.bounds) >= self.least else np.nan
+            float(_gap(a.means, b.means, self.bounds))
+            if _length(a.means, b.means, self.bounds) >= self.least
+            else np.nan
             for _, (a, b) in self._pairs()
         ]
         return estimate(values, [_gap(a, b, self.bounds) for a, b in self.drawn.values()])
 
     def gap_at(self, al: float) -> Estimate:
         """The gap at one AL."""
-        values = [_gap_at(a.means, b.means, al) for _, (a, b) in self._pairs()]
+        values = [float(_gap_at(a.means, b.means, al)) for _, (a, b) in self._pairs()]
         return estimate(values, [_gap_at(a, b, al) for a, b in self.drawn.values()])
 
     def slope(self, which: str, all_settings: bool = False, over_settings: bool = False) -> Estimate:
         """The slope of DAL over AL of "base", "other", or their difference; maybe with settings drawn as well."""
-        values, draws = [], []
+        values: list[float] = []
+        draws: list[Floats] = []
         for place, (seed, (a, b)) in enumerate(self._pairs()):
-            slopes, resampled = [], []
+            slopes: list[Floats] = []
+            resampled: list[Floats] = []
             for number, (family, means) in enumerate(zip((a, b), self.drawn[seed], strict=True)):
                 kept = np.full(len(family.labels), True) if all_settings else family.means[:, 2] < EARLY
-                slopes.append(float(_slope(family.means[kept])))
+                slopes.append(_slope(family.means[kept]))
                 if over_settings:
                     draw = np.concatenate(list(counts(int(kept.sum()), RESAMPLES, SEED + 100 + 2 * place + number)))
                     resampled.append(_weighted_slope(means[:, kept], draw))
                 else:
                     resampled.append(_slope(means[:, kept]))
             pick = {"base": (-1, 0), "other": (0, 1), "difference": (-1, 1)}[which]
-            values.append(_combined(slopes, pick))
+            values.append(float(_combined(slopes, pick)))
             draws.append(_combined(resampled, pick))
         return estimate(values, draws)
 
 
-def _combined(pair: Sequence[Floats | float], pick: tuple[int, int]) -> Floats | float:
+def _combined(pair: Sequence[Floats], pick: tuple[int, int]) -> Floats:
     base, other = pair
     return {(-1, 0): base, (0, 1): other}.get(pick, other - base)
 

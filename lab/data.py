@@ -17,7 +17,18 @@ from torch import Tensor
 
 from lagging.data.files import write_whole
 
-__all__ = ["Corpus", "Pair", "Pieces", "batches", "clauses", "padded", "read_corpus", "read_multi30k", "verb_final"]
+__all__ = [
+    "Corpus",
+    "Pair",
+    "Pieces",
+    "batches",
+    "clause_pairs",
+    "clauses",
+    "padded",
+    "read_corpus",
+    "read_multi30k",
+    "verb_final",
+]
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
@@ -80,7 +91,11 @@ OTHERS = 8
 """The most words between the subject and the verb of a clause."""
 
 
-def clause_pair(chance: random.Random, most: int = 3) -> tuple[list[str], list[str], list[int]]:
+Clauses = tuple[list[str], list[str], list[int]]
+"""Source, target, and where each target word is from."""
+
+
+def clause_pair(chance: random.Random, most: int = 3) -> Clauses:
     """A sentence whose verbs come last, with 1 to 8 words before each: source, target, and where each target word is
     from, counted from 1.
     """
@@ -97,15 +112,16 @@ def clause_pair(chance: random.Random, most: int = 3) -> tuple[list[str], list[s
     return source, target, places
 
 
-def clauses(sizes: Mapping[str, int], seed: int = 1) -> Corpus:
-    """A corpus of such sentences; see `clause_pair`."""
+def clause_pairs(sizes: Mapping[str, int], seed: int = 1) -> dict[str, list[Clauses]]:
+    """Such sentences, by part; see `clause_pair`."""
     chance = random.Random(seed)
+    return {part: [clause_pair(chance) for _ in range(size)] for part, size in sizes.items()}
 
-    def pair() -> tuple[str, str]:
-        source, target, _ = clause_pair(chance)
-        return " ".join(source), " ".join(target)
 
-    return Corpus({part: [pair() for _ in range(size)] for part, size in sizes.items()})
+def clauses(sizes: Mapping[str, int] = CLAUSES, seed: int = 1) -> Corpus:
+    """The same as a corpus."""
+    made = clause_pairs(sizes, seed)
+    return Corpus({part: [(" ".join(x), " ".join(y)) for x, y, _ in pairs] for part, pairs in made.items()})
 
 
 def read_corpus(named: str | Mapping[str, Any], folder: Path | None, reverse: bool = False) -> Corpus:
@@ -134,7 +150,7 @@ VERB_FINAL = 4000
 """Sentences of the verb-final language to train on."""
 MADE: dict[str, Callable[[], Corpus]] = {
     "verb-final": lambda: verb_final(VERB_FINAL),
-    "clauses": lambda: clauses(CLAUSES),
+    "clauses": clauses,
 }
 
 

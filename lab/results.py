@@ -94,7 +94,7 @@ def keep(
             id=np.asarray(run.id).astype(np.int64),
             bleu=np.asarray(bleu.statistics).astype(np.int32),
             said=np.array(json.dumps(metadata, ensure_ascii=False)),
-            **more,
+            **more,  # type: ignore[arg-type]
         )
 
 

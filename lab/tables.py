@@ -25,6 +25,7 @@ __all__ = [
     "signatures",
     "slopes",
     "steeper",
+    "table",
     "worst",
 ]
 
@@ -52,7 +53,7 @@ def _named(results: Iterable[Result]) -> Iterable[tuple[str, Result]]:
             yield family if family == one.setting.label else f"{family}, {one.setting.label}", one
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """All columns but the first are to the right."""
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -84,7 +85,7 @@ def settings(results: Iterable[Result], resamples: int) -> str:
         ]
         for name, one in _named(results)
     )
-    return _table(["setting", *METRICS, "BLEU [95 %]"], rows)
+    return table(["setting", *METRICS, "BLEU [95 %]"], rows)
 
 
 def signatures(one: Result, resamples: int) -> str:
@@ -102,7 +103,7 @@ def ceiling(tests: Mapping[str, Sequence[Result]], resamples: int) -> str:
         [test, *(f"{_bleu(by_family[family], resamples)} ({by_family[family].setting.label})" for family in common)]
         for test, by_family in zip(tests, slowest, strict=True)
     )
-    return _table(["test set", *common], rows)
+    return table(["test set", *common], rows)
 
 
 def slopes(early: Lines, every: Lines) -> str:
@@ -116,7 +117,7 @@ def slopes(early: Lines, every: Lines) -> str:
             few = [str(len(one.curve.points)), _of(one.slope, 3), _of(one.start, 2)]
         rows.append([line.system, *few, *shown])
     heads = ["family", "settings, AP < 0.9", "slope [95 %]", "DAL where AL is 0 [95 %]", "all settings", "slope [95 %]"]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
@@ -126,7 +127,7 @@ def steeper(tests: Mapping[str, Lines], a: str, b: str) -> str:
         line = {one.system: _of(one.slope, 3) for one in fitted.lines}
         (gap,) = (one for one in fitted.slope_differences if (one.a, one.b) == (a, b))
         rows.append([test, line[a], line[b], _of(gap.difference, 3), f"{gap.difference.p:.4f}"])
-    return _table(["test set", a, b, "difference", "p"], rows)
+    return table(["test set", a, b, "difference", "p"], rows)
 
 
 def reach(curves_by_latency: Mapping[str, Curves], qualities: Iterable[float]) -> str:
@@ -139,7 +140,7 @@ def reach(curves_by_latency: Mapping[str, Curves], qualities: Iterable[float]) -
         ]
         for quality in qualities
     )
-    return _table(["BLEU", *heads], rows)
+    return table(["BLEU", *heads], rows)
 
 
 def agreement(results: Iterable[Result]) -> str:
@@ -154,13 +155,13 @@ def agreement(results: Iterable[Result]) -> str:
         shown = ["" if wanted is None else f"{wanted:g}", *(f"{n:.2f}" for n in (last["latency"], soft, hard, free))]
         rows.append([name, by, f"{last['weight']:.3g}", *shown, f"{hard - soft:+.2f}", f"{free - soft:+.2f}"])
     heads = ["setting", "of", "λ", "wanted", "in training, with noise", "expected", "hard, reference", "hard, own"]
-    return _table([*heads, "hard − expected", "own − expected"], rows)
+    return table([*heads, "hard − expected", "own − expected"], rows)
 
 
 def hidden(results: Iterable[Result]) -> str:
     """DAL − AL of each setting, by where AL loses it."""
     rows = ([name, *(f"{one.scores[m].value:.2f}" for m in ("AL", "DAL", *HIDDEN))] for name, one in _named(results))
-    return _table(["setting", "AL", "DAL", "DAL − AL: free writes", "DAL − AL: tail"], rows)
+    return table(["setting", "AL", "DAL", "DAL − AL: free writes", "DAL − AL: tail"], rows)
 
 
 def worst(results: Iterable[Result], count: int = 5) -> str:
@@ -171,4 +172,4 @@ def worst(results: Iterable[Result], count: int = 5) -> str:
         for row in np.argsort(al - dal, kind="stable")[:count].tolist():
             lengths = f"{one.run.source_length[row]:.0f}", str(len(one.run.delays[row]))
             rows.append([name, str(one.run.id[row]), *lengths, f"{al[row]:.2f}", f"{dal[row]:.2f}"])
-    return _table(["setting", "segment", "&#124;x&#124;", "&#124;y&#124;", "AL", "DAL"], rows)
+    return table(["setting", "segment", "&#124;x&#124;", "&#124;y&#124;", "AL", "DAL"], rows)

@@ -10,24 +10,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 import lagging
 from lab.alignments import read_places
-from lab.data import clause_pair
+from lab.data import CLAUSES, clause_pair, clause_pairs
+from lab.results import Kept
 from lagging import policies
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Run
 from lagging.stats.resamples import counts, on_grid
 
-__all__ = ["COSTS", "LATENCIES", "Corpus", "Judged", "controlled", "judge", "multi30k", "true_lags"]
+__all__ = ["COSTS", "LATENCIES", "Corpus", "Judged", "controlled", "judge", "judge_trained", "multi30k", "true_lags"]
 
 LATENCIES = ("AP", "AL", "LAAL", "YAAL", "ATD", "DAL", "DAL(write_cost=1)", "StreamDAL")
 COSTS = (0.0, 0.5, 1.0, 1.5)
 """How long a listener needs for a target word, in source words."""
+RESAMPLES = 2000
 SENTENCES = 300
 """Of the controlled corpus."""
 
@@ -164,14 +165,12 @@ class Judged:
     """What the metrics and the truth say of all systems on a corpus.
 
     Attributes:
-        corpus: the corpus.
         systems: their names, and whether they are adaptive.
         values: systems × measures: the true lags at `COSTS`, then `LATENCIES`.
         signs: measures × pairs: −1, 0 for a tie, or 1: what each says of b − a; NaN where it has no value.
         pairs: the two systems of each pair.
     """
 
-    corpus: Corpus
     systems: Sequence[tuple[str, bool]]
     values: Floats
     signs: Floats
@@ -196,26 +195,54 @@ class Judged:
             yield (a, b) if true[pair] > 0 else (b, a)
 
 
-@cache
-def judge(which: str, resamples: int = 2000) -> Judged:
-    """All systems on the corpus "verb-final" or "Multi30k"."""
+def judge(which: str, resamples: int = RESAMPLES) -> Judged:
+    """All rules on the corpus "verb-final" or "Multi30k"."""
     corpus = {"verb-final": controlled, "Multi30k": multi30k}[which]()
     every = systems()
     columns = [_measured(corpus, system) for system in every]
+    return _judged([(one.name, one.adaptive) for one in every], columns, resamples)
+
+
+def judge_trained(kept: Sequence[Kept], resamples: int = RESAMPLES) -> Judged:
+    """Trained systems on the verb-final corpus, each with its own translation and seed.
+
+    A word counts if it is that of the reference at the same place; a listener needs time for the others too.
+    """
+    places = [np.array(places) for *_, places in clause_pairs(CLAUSES)["test"]]
+    named, columns = [], []
+    for one in kept:
+        if one.right is None:
+            raise ValueError(f"{one.setting.name}: which words are right was not kept")
+        own = [_right(right, row) for right, row in zip(one.right, places, strict=True)]
+        named.append((one.setting.name, one.setting.family != "wait-k"))
+        columns.append(_columns(list(one.run.delays), own, one.run.source_length, one.run.reference_length))
+    return _judged(named, columns, resamples)
+
+
+def _right(right: Floats, places: Ints) -> Ints:
+    """The places of the words that are right; 0 for the others."""
+    padded = np.zeros(len(right), dtype=np.int64)
+    padded[: len(places)] = places[: len(right)]
+    return np.where(right > 0, padded, 0)
+
+
+def _judged(named: Sequence[tuple[str, bool]], columns: Sequence[Floats], resamples: int) -> Judged:
     defined = np.stack([~np.isnan(column) for column in columns])
     rows = np.stack([np.nan_to_num(column) for column in columns])
-    pairs = np.array([(a, b) for b in range(len(every)) for a in range(b)])
+    pairs = np.array([(a, b) for b in range(len(named)) for a in range(b)])
     values, signs = [], []
     for measure in range(rows.shape[2]):
         sums, known = on_grid(rows[:, :, measure].T), defined[:, :, measure].T.astype(np.float64)
-        parts = [_means(weights, sums, known) for weights in counts(len(sums), resamples)]
-        drawn = np.concatenate(parts)
+        drawn = np.concatenate([_means(weights, sums, known) for weights in counts(len(sums), resamples)])
         values.append(_means(np.ones((1, len(sums))), sums, known)[0])
-        gaps = drawn[:, pairs[:, 1]] - drawn[:, pairs[:, 0]]
-        low, high = np.quantile(gaps, [0.025, 0.975], axis=0)
-        signs.append(np.where(np.isnan(low), np.nan, np.where(low > 0, 1.0, np.where(high < 0, -1.0, 0.0))))
-    named = [(one.name, one.adaptive) for one in every]
-    return Judged(corpus, named, np.stack(values, 1), np.stack(signs), pairs)
+        signs.append(np.concatenate([_signs(drawn, some) for some in np.array_split(pairs, len(pairs) // 500 + 1)]))
+    return Judged(named, np.stack(values, 1), np.stack(signs), pairs)
+
+
+def _signs(drawn: Floats, pairs: Ints) -> Floats:
+    """What the resamples say of each pair, b − a."""
+    low, high = np.quantile(drawn[:, pairs[:, 1]] - drawn[:, pairs[:, 0]], [0.025, 0.975], axis=0)
+    return np.where(np.isnan(low), np.nan, np.where(low > 0, 1.0, np.where(high < 0, -1.0, 0.0)))
 
 
 def _means(weights: Floats, sums: Floats, known: Floats) -> Floats:
@@ -226,19 +253,21 @@ def _means(weights: Floats, sums: Floats, known: Floats) -> Floats:
 def _measured(corpus: Corpus, system: System) -> Floats:
     """Sentences × measures: the true lags, and the metrics; NaN where there is none."""
     delays = [system.rule(size, places) for size, places in zip(corpus.sizes, corpus.places, strict=True)]
+    return _columns(delays, corpus.places, corpus.sizes, [len(places) for places in corpus.places])
+
+
+def _columns(
+    delays: Sequence[Floats], places: Sequence[Ints], sizes: npt.ArrayLike, reference_lengths: npt.ArrayLike | None
+) -> Floats:
     truth = [
-        [float(lags.mean()) if len(lags := true_lags(g, places, cost)) else np.nan for cost in COSTS]
-        for g, places in zip(delays, corpus.places, strict=True)
+        [float(lags.mean()) if len(lags := true_lags(g, row, cost)) else np.nan for cost in COSTS]
+        for g, row in zip(delays, places, strict=True)
     ]
+    lengths = np.asarray(sizes, dtype=np.float64)
     run = Run.from_delays(
-        [g.tolist() for g in delays], source_length=corpus.sizes, name=system.name, level="word", seg="given",
-        reference_length=[len(places) for places in corpus.places],
-        offset=np.cumsum([0, *corpus.sizes[:-1]]), recording_end=_left(corpus.sizes),
+        [g.tolist() for g in delays], source_length=lengths, level="word", seg="given",
+        reference_length=reference_lengths, offset=np.cumsum(lengths) - lengths,
+        recording_end=lengths.sum() - np.cumsum(lengths) + lengths,
     )  # fmt: skip
     scores = lagging.score(run, LATENCIES)
     return np.column_stack([np.array(truth), *(score.segments for score in scores)])
-
-
-def _left(sizes: Sequence[int]) -> Floats:
-    """From the beginning of each sentence to the end of the recording that all of them are."""
-    return np.asarray(np.sum(sizes) - np.cumsum([0, *sizes[:-1]]), dtype=np.float64)

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -137,7 +138,8 @@ class Work:
         tests, pieces = _tests(self.corpus, setting.everywhere), Pieces(self._pieces)
         texts = [pair for part in tests.values() for pair in part]
         torch.set_num_threads(1)
-        agent = Simultaneous(load(self._model(setting)).eval(), pieces, setting.policy, **setting.options)
+        options: dict[str, Any] = dict(setting.options)
+        agent = Simultaneous(load(self._model(setting)).eval(), pieces, setting.policy, **options)
         settings = replace(READING, spm_model=str(self._pieces), joined_by="word", level="word", batch=100)
         sources, references = zip(*texts, strict=True)
         made = run(agent, sources, references, settings=settings)

@@ -95,7 +95,7 @@ def _keeps_no_text(work):
         with np.load(path) as kept:
             assert {name: kept[name].dtype.kind for name in kept} == {
                 "delays": "i", "lengths": "i", "source_length": "i", "reference_length": "i", "id": "i", "bleu": "i",
-                "said": "U",
+                "begins": "i", "source_begins": "i", "right": "i", "said": "U",
             }  # fmt: skip
             assert not any(line in str(kept["said"]) for line in texts.splitlines())
 

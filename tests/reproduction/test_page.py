@@ -3,6 +3,7 @@
 
 import json
 import re
+import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 import lagging
-from lab import figures
+from lab import figures, tested
+from lab.claim import complete_seeds, decide, local_slopes
 from lab.experiments import Setting, read_plan
 from lab.results import read_results
 from lab.tables import families
@@ -36,11 +38,72 @@ def _unversioned(text: str) -> str:
     return re.sub(r"\|v:[^|\s]+", "", text)
 
 
-def test_every_table_of_the_page_is_made_from_what_was_kept():
+@pytest.fixture(scope="module")
+def found():
+    return tested.Found(KEPT)
+
+
+def test_every_table_of_the_page_is_made_from_what_was_kept(found):
     text = _unversioned(PAGE.read_text("utf-8"))
-    for name, table in figures.made(KEPT).items():
+    for name, table in (figures.made(KEPT) | tested.made(found)).items():
         block = _unversioned(f"<!-- lab: {name} -->\n\n{table}\n<!-- end of table -->")
         assert block in text, f"make lab ARGS=--draw makes {name} again"
+
+
+def test_the_first_words_of_the_page_are_what_the_rule_says(found):
+    before = PAGE.read_text("utf-8").partition("<!-- lab: verdict -->")[0]
+    assert "declared rule" in before
+    assert "##" not in before.replace("# The paper's experiment, again", "")
+    for name, plan in found.plans.items():
+        there = len(complete_seeds(plan, KEPT / name))
+        said = decide(found.by_plan.get(name, {}))
+        assert (there < 3) == (said == "too few seeds")
+
+
+def test_the_gap_is_above_0_wherever_it_is_measured(found):
+    for name, one in [*found.all_trials, *found.offline.items(), *found.other_families.items()]:
+        assert one.gap.low > 0, name
+
+
+def test_slopes_of_the_pilot_are_not_shown_to_differ_if_settings_are_drawn_too(found):
+    for test, one in found.pilot.items():
+        assert one.slope("difference").low > 0, test
+        over = one.slope("difference", over_settings=True)
+        assert over.low < 0 < over.high, test
+    steep = [slope for _, slope in local_slopes(found.pilot["test_2016_flickr"].other[1])]
+    assert max(steep) > 1.5 * min(steep)
+
+
+def test_the_plan_is_older_than_its_results():
+    """In a clone with its history."""
+    ran = subprocess.run(
+        ["git", "log", "--format=%ct", "--diff-filter=A", "--", "lab/PLAN.md"], cwd=ROOT, capture_output=True, text=True
+    )
+    shallow = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True, text=True)
+    if ran.returncode or not ran.stdout.split() or shallow.stdout.strip() != "false":
+        pytest.skip("there is no history here")
+    plan = int(ran.stdout.split()[-1])
+    for name in ("de-en", "en-de", "verb-final"):
+        files = ["git", "log", "--format=%ct", "--", f"lab/results/{name}"]
+        made = subprocess.run(files, cwd=ROOT, capture_output=True, text=True).stdout.split()
+        assert all(int(when) >= plan for when in made)
+
+
+def test_al_errs_in_favour_of_adaptive_systems(found):
+    for name, one in found.judged.items():
+        adaptive = dict(one.systems)
+        mixed = [pair for pair in one.wrong("AL", 1.0) if adaptive[pair[0]] != adaptive[pair[1]]]
+        assert np.mean([adaptive[late] for _, late in mixed]) > 0.9, name
+        for cost in (1.0, 1.5):
+            assert one.agreement("DAL(write_cost=1)", cost) > one.agreement("AL", cost), name
+        assert one.agreement("AL", 0.0) > one.agreement("DAL", 0.0), name
+
+
+def test_expected_dal_is_above_the_dal_of_expected_delays(found):
+    for name in found.by_plan:
+        for one in found.members(name):
+            if one.setting.family == "MILk":
+                assert one.trained.expected["sampled DAL"] > one.trained.expected["DAL"] - 0.02, one.setting.name
 
 
 def test_every_figure_of_the_page_is_there_and_no_other():

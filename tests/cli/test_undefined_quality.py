@@ -140,21 +140,20 @@ def test_statistics_have_the_same_width_with_and_without_references(name) -> Non
     assert width(["", ""]) == width(["a c", "a b"])
 
 
-@pytest.mark.parametrize("command", [("score",), ("compare", "--resamples", "100")])
 @pytest.mark.parametrize("form", RENDERERS)
-def test_latency_of_words_without_times_is_undefined_beside_quality(run, tmp_path, monkeypatch, command, form) -> None:
+def test_latency_of_texts_without_times_is_undefined_beside_quality(run, tmp_path, monkeypatch, form) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [{"audio_processed_ms": 900 * k, "translation_text": "a b c d e f"[: 4 * k]} for k in (1, 2, 3)]
+    lines = [{"id": i, "prediction": "a b c", "reference": "a b d"} for i in range(5)]
     for name in "ab":
-        timed = [{**line, "wallclock_elapsed_ms": 1000} for line in lines[: None if name == "b" else 2]]
-        text = "".join(json.dumps(line) + "\n" for line in [*timed, *lines[len(timed) :]])
-        Path(f"{name}.stream.jsonl").write_text(text)
-    Path("reference.txt").write_text("a b\nc d\ne f\n")
-    asked = ("--reference", "reference.txt", "-m", "AL,LagDrift,BLEU", "-f", form)
-    done = run(*command, "a.stream.jsonl", "b.stream.jsonl", *asked)
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = ("-m", "AL,LagDrift,BLEU", "--resamples", "100")
+    done = run("compare", "a.jsonl", "b.jsonl", *asked, "-f", form)
     assert done.code == 0
     assert "UNDEFINED: AL: it needs delays, and this log has none" in done.err
     if form == "json":
         units = {score["metric"]: score["unit"] for score in valid(done.out)["scores"]}
         assert units == {"AL": "none", "LagDrift": "none", "BLEU": "points"}
-    assert run("report", "a.stream.jsonl", "b.stream.jsonl", *asked[:4], "-o", "report.html").code == 0
+    assert run("report", "a.jsonl", "b.jsonl", *asked, "-o", "report.html").code == 0
+    scores = lagging.score(lagging.read("a.jsonl"), ["AL", "BLEU"])
+    assert (scores["AL"].unit, scores["BLEU"].n) == ("none", 5)
+    assert "AL" in str(scores)

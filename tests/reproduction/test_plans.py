@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans in folders: seeds, stages, corpora, other networks."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lab.data import read_corpus, verb_final
+from lab.data import Pieces, read_corpus, verb_final
 from lab.experiments import read_plan
 from lab.model import find
+from lab.training import Training
 
 ROOT = Path(__file__).parents[2]
 SCALE = """
@@ -104,6 +107,19 @@ def test_the_plans_of_the_lab_have_the_settings_of_the_plan(name):
     labels = [one.label for one in plan.settings.values() if one.family == "MILk" and one.name.endswith("seed-3")]
     assert labels == [f"λ={weight}" for weight in ("0.2", "0.1", "0.05", "0.03", "0.02", "0.01", "0.003", "0")]
     assert all(one.everywhere for one in plan.settings.values())
+
+
+def test_an_epoch_gives_what_was_kept(tmp_path):
+    """The first epoch of the first seed of the verb-final plan, but for the rounding of other machines."""
+    plan = read_plan(ROOT / "lab" / "plans" / "verb-final")
+    with np.load(ROOT / "lab" / "results" / "verb-final" / "wait-3-seed-1.npz") as kept:
+        first = json.loads(str(kept["said"]))["trained"]["history"][0]
+    corpus = read_corpus(plan.scale.corpus, None)
+    pieces = Pieces.train(corpus, tmp_path / "pieces.model", plan.scale.pieces)
+    made = Training(plan, "wait-k-seed-1", corpus, pieces, tmp_path).epoch()
+    assert {name: made[name] for name in ("loss", "val_loss")} == pytest.approx(
+        {name: first[name] for name in ("loss", "val_loss")}, rel=1e-3
+    )
 
 
 def test_a_folder_is_trained_and_run_and_its_seeds_come_together(folder):

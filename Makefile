@@ -10,7 +10,7 @@ MULTI30K ?= $(if $(LAGGING_TEST_DATA),$(LAGGING_TEST_DATA)/multi30k)
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core ledger fuzz bench docs web lab clean
+.PHONY: help demo shell test test-core ledger fuzz bench docs tables web lab clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,10 @@ $(STAMP): $(VENV)/.lagging
 demo: $(VENV)/.lagging ## score, inspect and validate the bundled examples
 	@$(BIN)/python examples/demo.py
 
+shell: $(VENV)/.lagging ## open a shell in which `lagging` is found
+	@echo "lagging is there; exit leaves this shell"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-sh}
+
 test: $(STAMP) ## every check: style, types, tests, documentation, package
 	@$(BIN)/python tools/check.py
 
@@ -46,9 +50,16 @@ fuzz: $(STAMP) ## hostile inputs on all cores, an hour of them (MINUTES=60, ARGS
 bench: $(STAMP) ## run every benchmark and write docs/benchmarks.md (ARGS=--full for the largest sizes)
 	@$(BIN)/python bench/page.py $(ARGS)
 
-docs: $(STAMP) ## build the documentation into site/
+$(VENV)/.docs: $(VENV)/.lagging
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@touch $@
+
+docs: $(VENV)/.docs ## build the documentation into site/
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+tables: $(VENV)/.docs ## write what the documentation takes from the code: tables, pages of metrics
+	@$(BIN)/python tools/tables.py
 
 web: ## rebuild the pages that are shipped (needs Node 20.19 or newer)
 	@npm --prefix web --silent install --no-save --no-audit --no-fund

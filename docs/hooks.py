@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mkdocs takes from the code: a page per metric, tables of options, faults and policies, formulas as MathML.
+"""What the documentation takes from the code: a page per metric, tables of options, faults and policies.
 
-Pages written by hand hold marks such as `<!-- options score -->`, which are replaced by a table, and formulas between
-lines of `$$`, which become MathML. The page of figures shows what its own code draws. Nothing is fetched from anywhere.
+Pages written by hand hold marks such as `<!-- options score -->`, each with a table below it; `tools/tables.py` writes
+the tables and the pages of the metrics into docs/, so that they can be read in the repository, and a test compares.
+mkdocs makes MathML of the formulas between lines of `$$`, and shows what the code of the page of figures draws. Nothing
+is fetched from anywhere.
 """
 
 from __future__ import annotations
@@ -162,7 +164,7 @@ def linked(text: str) -> str:
 def metric_page(m: Metric) -> str:
     """The page of a metric."""
     parts = [f"# {m.name}", m.summary]
-    parts += [formula(m.latex)] if m.latex else []
+    parts += [f"$$\n{m.latex}\n$$"] if m.latex else []
     parts += ["In plain text:" if m.latex else "", f"```text\n{m.formula}\n```"] if m.formula else []
     direction = DIRECTIONS[m.higher_is_better]
     names = [alias for alias in (f"{m.name}_CA",) if m.has("clock")]
@@ -326,6 +328,7 @@ def figures(page: Path) -> dict[str, bytes]:
 # ---- marks ----------------------------------------------------------------------------------------------------
 
 
+END = "<!-- end of table -->"
 TABLES: dict[str, Callable[..., str]] = {
     "options": options_table,
     "faults": faults_table,
@@ -337,7 +340,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "failures": failures_table,
     "example": example_file,
 }
-MARK = re.compile(r"^<!-- (\w+)(?: (\w+))? -->$", re.MULTILINE)
+MARK = re.compile(rf"^<!-- ({'|'.join(TABLES)})(?: (\w+))? -->$(?:\n\n.*?\n\n{END}$)?", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
 FORMULA = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
 
 
@@ -348,12 +352,29 @@ def example_report() -> str:
     return report(runs, lagging.compare(runs, ["AL", "DAL", "BLEU"])).to_html()
 
 
+def fill(markdown: str) -> str:
+    """A page with the tables that its marks name."""
+    return MARK.sub(
+        lambda m: f"{m[0].partition(' -->')[0]} -->\n\n{TABLES[m[1]](*([m[2]] if m[2] else []))}\n\n{END}", markdown
+    )
+
+
+def written_pages(docs: Path) -> dict[Path, str]:
+    """The pages that are made of code, or have tables that are: what they must be."""
+    all_of = metrics()
+    pages = {docs / "metrics" / f"{m.name}.md": metric_page(m) for m in all_of}
+    pages[docs / "metrics" / "index.md"] = index_page(all_of)
+    by_hand = {page: page.read_text("utf-8") for page in sorted(docs.glob("*.md"))}
+    return pages | {page: fill(text) for page, text in by_hand.items() if MARK.search(text)}
+
+
 # ---- what mkdocs calls ----------------------------------------------------------------------------------------
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the metrics into the navigation."""
-    for entry in config.nav or []:
+    reference = next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry)
+    for entry in reference:
         if "Metrics" in entry:
             pages = {name: [f"metrics/{m.name}.md" for m in listed] for name, listed in grouped(metrics()).items()}
             entry["Metrics"] = [
@@ -364,11 +385,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page per metric, their index, and the figures."""
-    all_of = metrics()
-    pages = {f"{m.name}.md": metric_page(m) for m in all_of} | {"index.md": index_page(all_of)}
-    for name, text in pages.items():
-        files.append(File.generated(config, f"metrics/{name}", content=text))
+    """Add the playground, the report and the figures."""
     page = resources.files("lagging.render") / "web" / "playground.html"
     files.append(File.generated(config, "live/playground.html", content=page.read_bytes()))
     files.append(File.generated(config, "live/report.html", content=example_report()))
@@ -378,6 +395,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace marks by tables, and formulas by MathML."""
-    text = MARK.sub(lambda m: TABLES[m[1]](*([m[2]] if m[2] else [])), markdown)
-    return FORMULA.sub(lambda m: formula(m[1]), text)
+    """Leave marks out, and replace formulas by MathML."""
+    return FORMULA.sub(lambda m: formula(m[1]), COMMENT.sub("", markdown))

@@ -2,12 +2,16 @@
 """What people see on a terminal: the table first, notes once, signatures once, a window of a long segment."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from lagging.cli.messages import Messages
+import lagging
+from lagging.cli.messages import Messages, print_message
 from lagging.errors import Note
+from lagging.render import render
+from lagging.render.comparison import render_comparison
 
 
 def printed(capsys, messages: Messages) -> list[str]:
@@ -145,3 +149,66 @@ def test_a_metric_of_ones_own(run, logs) -> None:
     code, _, err = run("score", "--plugin", "bad.py", "wait")
     assert code == 2
     assert "bad.py cannot be run: ZeroDivisionError" in err
+
+
+def test_messages_are_broken_between_words_on_a_terminal(capsys, monkeypatch) -> None:
+    text = "note: five systems: the hypothesis ends in it: stripped with its delay"
+    print_message(text)
+    assert capsys.readouterr().err == f"{text}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    print_message(text)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["note: five systems: the hypothesis ends", "  in it: stripped with its delay"]
+
+
+def test_systems_on_a_narrow_terminal_stay_below_each_other() -> None:
+    runs = [lagging.policies.wait_k(k).run(source_lengths=[9], target_lengths=[9], name=f"wait-{k}") for k in (1, 3)]
+    scores = [lagging.score(run, ["AP", "AL", "LAAL", "DAL"]) for run in runs]
+    assert render(scores, width=36, signed=False).splitlines() == [
+        "system   AP ↓  AL ↓ tokens",
+        "wait-1  0.556        1.000",
+        "wait-3  0.741        3.000",
+        "",
+        "system  LAAL ↓ tokens  DAL ↓ tokens",
+        "wait-1          1.000         1.000",
+        "wait-3          3.000         3.000",
+        "",
+        "system  n",
+        "wait-1  1",
+        "wait-3  1",
+    ]
+
+
+def test_p_values_read_as_a_sentence_on_a_narrow_terminal() -> None:
+    runs = {
+        f"a-rather-long-name-{k}": lagging.policies.wait_k(k).run(source_lengths=[9] * 40, target_lengths=[9] * 40)
+        for k in (1, 3)
+    }
+    text = render_comparison(lagging.compare(runs, ["DAL"]), width=60)
+    assert "p < 0.0001" in text
+    assert "= <" not in text
+
+
+def test_a_segment_of_a_talk_says_where_it_lies(run, logs) -> None:
+    docs = Path(__file__).parents[2] / "docs" / "data"
+    cut = ("--segmentation", docs / "talks.yaml", "--reference", docs / "talks.de")
+    done = run("inspect", docs / "talks.log", *cut, "-i", "3", "--no-signatures", "-q")
+    assert done.code == 0
+    assert re.search(r"^recording: \S+, \d+\.\d\d–\d+\.\d\d s$", done.out, re.MULTILINE)
+    assert "|v:" not in done.out
+    assert run("inspect", docs / "talks.log", "--no-signatures", "-o", "x.txt").code == 2
+
+
+def test_the_card_of_a_metric_of_ones_own(run, tmp_path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "import lagging\n\n\n@lagging.register('SHARE', per_sentence=True)\n"
+        'def share(delays, source_length):\n    """Mean delay as a share of the source."""\n    return 1.0\n'
+    )
+    done = run("metrics", "SHARE", "--plugin", plugin)
+    assert done.out.splitlines()[:3] == [
+        "SHARE: Mean delay as a share of the source.",
+        "",
+        "  time, in the unit of the log (tokens or milliseconds); lower is better",
+    ]

@@ -88,6 +88,22 @@ def test_every_page_is_built_and_no_mark_is_left(site: Path) -> None:
         assert not re.search(r"<!-- \w+( \w+)? -->|\$\$", text), page.name
 
 
+def test_what_is_made_of_code_is_fresh() -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("latex2mathml")
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "tools" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    assert [page.name for page in tables.stale()] == []  # make tables
+
+
+def test_search_needs_no_server(site: Path) -> None:
+    assert (site / "search" / "search_index.js").read_text("utf-8").startswith("var __index = {")
+    assert 'src="javascripts/iframe-worker.js"' in (site / "index.html").read_text("utf-8")
+
+
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loads = Loads()

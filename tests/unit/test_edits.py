@@ -301,7 +301,7 @@ def test_deleted_tokens_cannot_be_stripped_again() -> None:
 )
 def test_tokens_that_cannot_be_told_apart(columns, why) -> None:
     run = Run.from_delays([[1, 2]], source_length=[2], name="base", **columns)
-    with pytest.raises(UsageError, match=f"base: nothing can be stripped: .*{why}[\\s\\S]*fix: leave --strip out"):
+    with pytest.raises(UsageError, match=f"base: nothing can be stripped: .*{why}[\\s\\S]*fix: leave strip= out"):
         lagging.strip(run, "eos")
 
 

@@ -668,7 +668,7 @@ def test_a_format_that_is_not_recognised(log):
     said = str(error.value)
     assert "is not recognised; it begins: 'hello'" in said
     assert "Known formats: simuleval, omnisteval, simulstream, " in said
-    assert "--format-in" in said
+    assert "format=" in said
 
 
 def test_a_file_that_begins_with_many_blank_lines(log, monkeypatch):

@@ -17,6 +17,8 @@ COMMANDS = {
     "one": ("score", "long-name_of_a%system=wait-5", "-m", "AL,DAL", "--ci"),
     "compare": ("compare", "wait-5", "wait-3", "adaptive", "-m", EIGHT, "--resamples", "100"),
     "transposed": ("compare", "wait-5", "adaptive", "-m", EIGHT, "--resamples", "100", "--transpose", "--digits", "2"),
+    "many": ("score", *(f"sys_{i}_name=wait-5" for i in range(12)), "-m", EIGHT),
+    "intervals": ("score", *(f"sys_{i}_name=wait-5" for i in range(12)), "-m", "AL,DAL,BLEU", "--ci"),
     "base": ("compare", "wait-5", "wait-3", "--base", "wait-5", "-m", "AL,CW", "--resamples", "100"),
     "curve": ("curve", "wait-k=wait-*", "adaptive", "--at-latency", "4", "--resamples", "100"),
     "ranks": ("curve", "wait-k=wait-*", "adaptive", "--ranks", "AP,AL,DAL", "--resamples", "100"),
@@ -53,8 +55,16 @@ def test_units_are_in_the_head_and_p_is_mathematics(tables) -> None:
     assert r"$^{1}$\,DAL(write\_cost=1), $^{2}$\,AL(length=reference)" in tables["score"]
 
 
+def test_what_is_bold_is_the_value_and_no_panel_has_the_counts_alone(tables) -> None:
+    assert re.search(r"& \\textbf\{5\.208\} \[5\.126, 5\.324\] &", tables["intervals"])
+    assert "$n$" in tables["one"]
+    assert "$n$" not in tables["many"]
+    assert "of 40 segments" in tables["many"]
+    assert r"System & Setting & AL $\downarrow$ (tokens)" in tables["curve"]
+
+
 def test_digits_and_direction(tables) -> None:
-    assert re.search(r"^DAL \$\\downarrow\$ tokens & +\S*5\.21", tables["transposed"], re.M)
+    assert re.search(r"^DAL \$\\downarrow\$ \(tokens\) & +\S*5\.21", tables["transposed"], re.M)
     assert "Metric & " in tables["transposed"]
 
 

@@ -174,7 +174,7 @@ def test_a_conflict_is_told_with_both_places(changes, said, write) -> None:
     assert str(error.value).splitlines() == [
         f"lines of one segment that differ in b.log:1 (segment 7): {said} (first at a.log:2)",
         "  Only one of them can be counted. Elapsed times count as well: two runs of a sentence are two measurements.",
-        "  fix: `--repair first` or `--repair last` decides for all of them, or remove one line of each.",
+        "  fix: `repair=['first']` or `repair=['last']` decides for all of them, or remove one line of each.",
     ]
     (fault,) = error.value.faults
     assert (fault.kind, fault.path, fault.line, fault.segment) == ("conflict", "b.log", 1, 7)
@@ -199,7 +199,7 @@ def test_thousands_of_conflicts_are_counted(write) -> None:
     assert error.value.counts == {"conflict": 1200}
     assert str(error.value).splitlines()[-2:] == [
         "  and 200 more",
-        "  fix: `--repair first` or `--repair last` decides for all of them, or remove one line of each.",
+        "  fix: `repair=['first']` or `repair=['last']` decides for all of them, or remove one line of each.",
     ]
 
 
@@ -295,7 +295,7 @@ def test_reading_several_as_one_system_is_a_fault_as_before(write) -> None:
 def test_a_torn_line_is_left_out_if_asked(cut, write) -> None:
     write("a.log", segment(0), end=cut)
     write("b.log", segment(1), segment(2))
-    with pytest.raises(DataError, match=r"the last line breaks off in a.log:2[\s\S]*`--repair torn` leaves it out"):
+    with pytest.raises(DataError, match=r"the last line breaks off in a.log:2[\s\S]*`repair=\['torn'\]` leaves it out"):
         lagging.merge(["a.log", "b.log"])
     run = lagging.merge(["a.log", "b.log"], repair=["torn"])
     assert run.id.tolist() == [0, 1, 2]

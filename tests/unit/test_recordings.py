@@ -122,7 +122,7 @@ def test_source_sentences_are_joined_and_characters_have_no_space_between():
     run = rows([1, 1], [2], prediction=["你好", "吗"], source=["good", "day"], document=["a", "a"], offset=[0, 5])
     whole = streams(run)
     assert (whole.level, whole.prediction.tolist(), whole.source.tolist()) == ("char", ["你好吗"], ["good day"])
-    with pytest.raises(UsageError, match="--strip eos"):
+    with pytest.raises(UsageError, match=r"strip=\['eos'\]"):
         streams(rows([1, 1], [2], prediction=["你</s>", "吗"], document=["a", "a"], offset=[0, 5], level="char"))
 
 

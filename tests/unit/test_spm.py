@@ -203,7 +203,7 @@ def test_what_is_refused(model, tmp_path, pieces) -> None:
         lambda: lagging.read(path, level="spm"),
         lambda: Run.from_delays([[1]], source_length=[1], level="spm"),
     ):
-        with pytest.raises(UsageError, match=r"level spm needs a SentencePiece model[\s\S]*--spm-model FILE"):
+        with pytest.raises(UsageError, match=r"level spm needs a SentencePiece model[\s\S]*fix: spm_model=FILE"):
             call()
     with pytest.raises(UsageError, match="goes with level spm, not with word"):
         lagging.read(path, level="word", spm_model=model)

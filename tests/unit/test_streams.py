@@ -304,7 +304,7 @@ def test_a_source_length_that_is_given_is_in_the_signature(log):
         lagging.read(path, source_length=-1)
     other = log('{"delays": [1], "source_length": 2}', name="a.jsonl")
     for function in (lagging.read, lagging.validate, lagging.merge):
-        with pytest.raises(lagging.UsageError, match="--source-length and --time-unit are for event streams"):
+        with pytest.raises(lagging.UsageError, match="source_length= and time_unit= are for event streams"):
             function(other, source_length=7)
 
 

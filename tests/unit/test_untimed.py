@@ -339,7 +339,7 @@ def test_lines_that_are_no_text(log, tmp_path):
     ]
     with pytest.raises(DataError, match="holds no segments"):
         lagging.read(log("", "hyp.txt"), format="text")
-    with pytest.raises(UsageError, match="leave --unit out"):
+    with pytest.raises(UsageError, match="leave unit= out"):
         lagging.read(log("a\n", "hyp.txt"), format="text", unit="ms")
 
 

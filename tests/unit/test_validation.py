@@ -15,6 +15,7 @@ from lagging.data.ragged import Ragged
 from lagging.data.run import make_ids, make_texts
 from lagging.errors import DataError, Fault, Faults, Note, UsageError, merge_notes
 from lagging.errors.catalogue import KINDS
+from lagging.errors.remedies import on_command_line
 from lagging.longform import Segmentation, resegment
 
 NAN, INF = math.nan, math.inf
@@ -143,7 +144,7 @@ def test_the_message_says_what_where_and_how_to_mend_it():
     assert str(error.value).splitlines() == [
         "delays decrease (segment b), token 2: 4 → 3",
         "  AL, LAAL and DAL need non-decreasing delays. 1 more with the same fault: c.",
-        "  fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.",
+        "  fix: `repair=['monotone']` clamps them (the signature then says repair:monotone), or re-export the log.",
     ]
     assert (error.value.segment, error.value.line, error.value.path) == ("b", None, None)
     assert error.value.counts == {"decreasing-delays": 2}
@@ -242,7 +243,9 @@ def test_every_kind_of_fault_is_said_whole(kind):
     assert why.endswith(".")
     assert fix.endswith(".")
     error = DataError(Fault(kind, "7", "a.log", 3, "x", 2))
-    assert str(error).splitlines() == [f"{what} in a.log:3 (segment x), token 2: 7", f"  {why}", f"  fix: {fix}"]
+    with on_command_line():
+        said = str(error)
+    assert said.splitlines() == [f"{what} in a.log:3 (segment x), token 2: 7", f"  {why}", f"  fix: {fix}"]
     assert str(error.faults[0]) == f"a.log:3: segment x, token 2: {what}: 7"
 
 

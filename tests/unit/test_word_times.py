@@ -279,9 +279,9 @@ def test_lines_of_an_alignment_are_paired_by_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"word_alignment": "x"}, "give the times: --word-times"),
-        ({"word_times": "x", "aligned_with": "reference"}, "--aligned-with says which text --word-alignment aligns"),
-        ({"word_times": "x", "word_alignment": "y", "strip": ["eos"]}, "--strip leaves out target tokens"),
+        ({"word_alignment": "x"}, "give the times: word_times="),
+        ({"word_times": "x", "aligned_with": "reference"}, "aligned_with= says which text word_alignment= aligns"),
+        ({"word_times": "x", "word_alignment": "y", "strip": ["eos"]}, "strip= leaves out target tokens"),
         ({"word_times": "nowhere.ctm"}, "no such file or directory: nowhere.ctm"),
     ],
 )
@@ -300,7 +300,7 @@ def test_score_takes_the_files_too(tmp_path: Path) -> None:
     for run in (talks("a"), iter([talks("a")])):
         found = lagging.score(run, ["WordLag"], **files)["WordLag"]
         assert (found.value, found.signature) == (expected.value, expected.signature) == (500, expected.signature)
-    with pytest.raises(lagging.UsageError, match="give the times: --word-times"):
+    with pytest.raises(lagging.UsageError, match="give the times: word_times="):
         lagging.score(talks("a"), ["WordLag"], word_alignment=tmp_path / "a.align")
 
 

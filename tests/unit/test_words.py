@@ -246,7 +246,7 @@ def test_parts_add_up_and_must_have_the_same_words() -> None:
 
 def test_what_cannot_be_computed_says_why() -> None:
     plain = lagging.Run.from_delays([[1, 2]], source_length=[2], prediction=["a b"])
-    with pytest.raises(lagging.MetricError, match="--word-times FILE"):
+    with pytest.raises(lagging.MetricError, match="word_times=FILE"):
         lagging.score(plain, ["WordLag"])
     tokens = lagging.with_word_times(plain, [[(0, 0.001, "a")]])
     with pytest.raises(lagging.MetricError, match="word times are in milliseconds"):

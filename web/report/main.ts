@@ -65,6 +65,8 @@ async function main(): Promise<void> {
   const rows = list(body("segments"), state);
   sentence(body("timeline"), state, rows);
   document.documentElement.dataset["ready"] = "true";
+  // the sections were empty when the browser looked for the one in the address
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 main().catch((error: unknown) => {

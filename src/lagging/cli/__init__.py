@@ -21,6 +21,7 @@ import click
 
 from lagging.errors import DataError, LaggingError, UsageError
 from lagging.errors.printable import printable
+from lagging.errors.remedies import on_command_line
 from lagging.version import __version__
 
 __all__ = ["main"]
@@ -89,6 +90,7 @@ def cli() -> None:
     """
 
 
+@on_command_line()
 def main(args: list[str] | None = None) -> None:
     """Run the command line, and exit."""
     for stream in (sys.stdout, sys.stderr):

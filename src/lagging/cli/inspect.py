@@ -10,7 +10,8 @@ from typing import Any
 import click
 import numpy as np
 
-from lagging.cli.messages import Messages, emit
+from lagging.cli.layout import check_unsigned, signature_option
+from lagging.cli.messages import Messages, emit, has_colour, terminal_width
 from lagging.cli.options import (
     convention_option,
     cutting_options,
@@ -36,7 +37,7 @@ from lagging.scoring.log import Log, score
 __all__ = ["command"]
 
 LONG = 100
-"""Of a segment with more tokens, what the screen holds is shown."""
+"""Of a segment with more tokens, what a screen holds is shown, even in a pipe."""
 
 
 @click.command("inspect")
@@ -62,6 +63,7 @@ LONG = 100
     type=click.IntRange(40, 10_000),
     help="Width of the drawing, in columns; that of the terminal if not given.",
 )
+@signature_option
 @output_option
 @cutting_options
 @word_options
@@ -79,6 +81,7 @@ def command(
     every: bool,
     convention: str,
     width: int | None,
+    unsigned: bool,
     output: str | None,
     cutting: Cutting,
     messages: Messages,
@@ -94,6 +97,7 @@ def command(
     lagging inspect a.log --worst DAL --top 3
     """
     name, path = parse_system(log)
+    check_unsigned(unsigned, "table", output)
     cutting.check()
     if cutting.requested:
         run = Log(path, options, name, cutting).read()
@@ -127,16 +131,20 @@ def command(
         dict.fromkeys(["AP", "AL", "DAL", *["WordLag"] * (run.spoken is not None), *([worst] if worst else [])])
     )
     time = None if at is None else _parse_time(at, run.unit)
+    look: dict[str, Any] = {"colour": has_colour() and output is None, "signed": not unsigned}
     drawings = []
     for segment in chosen or run.id[:1].tolist():
         row = row_of[str(segment)]
         line = timeline(run[[row]], run.id.item(row), metrics=metrics, convention=counting)
-        height = rows or (_screen_rows() if time is not None or len(line.delays) > LONG else len(line.delays))
+        most = LONG if terminal_width() is None or output is not None else _screen_rows()
+        height = rows or (_screen_rows() if time is not None or len(line.delays) > most else len(line.delays))
         if every or height >= len(line.delays):
-            drawings.append(draw(line, width=columns))
+            drawings.append(draw(line, width=columns, **look))
             continue
         shown = window(line, height, time)
-        drawings.append(f"{draw(line, width=columns, rows=shown)}\n\n{_describe_window(run, row, line, shown, time)}")
+        drawings.append(
+            f"{draw(line, width=columns, rows=shown, **look)}\n\n{_describe_window(run, row, line, shown, time)}"
+        )
     emit("\n\n".join(drawings), output)
 
 

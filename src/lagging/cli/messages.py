@@ -19,6 +19,7 @@ from lagging.data.run import Run
 from lagging.errors import Note, counted
 from lagging.errors.printable import printable
 from lagging.formats.source import resolve
+from lagging.render.text import wrap
 from lagging.scoring.signature import differing
 
 if TYPE_CHECKING:
@@ -31,8 +32,13 @@ COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error, without anything that a terminal would take for a command."""
-    click.echo(printable(text), err=True)
+    """Print a line on standard error, without anything that a terminal would take for a command.
+
+    A terminal gets it broken between words.
+    """
+    line = printable(text)
+    lines = wrap(line, shutil.get_terminal_size().columns) if sys.stderr is not None and sys.stderr.isatty() else [line]
+    click.echo("\n".join(lines), err=True)
 
 
 NAMED = 3

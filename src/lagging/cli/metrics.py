@@ -8,7 +8,7 @@ import shutil
 import click
 
 from lagging.cli.messages import Messages, emit, terminal_width
-from lagging.cli.options import message_options, output_option
+from lagging.cli.options import message_options, output_option, plugin_option
 from lagging.metrics import metric, registered
 from lagging.render.card import card, listing
 
@@ -18,6 +18,7 @@ __all__ = ["command"]
 @click.command("metrics")
 @click.argument("names", nargs=-1, metavar="[NAME…]")
 @output_option
+@plugin_option
 @message_options
 def command(names: tuple[str, ...], output: str | None, messages: Messages) -> None:
     """List the metrics, or print the card of each one named: formula, parameters, edge cases, paper, BibTeX."""

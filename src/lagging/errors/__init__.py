@@ -22,6 +22,7 @@ from typing import Any
 
 from lagging.errors.catalogue import KINDS
 from lagging.errors.printable import printable
+from lagging.errors.remedies import words_for_reader
 
 __all__ = [
     "DataError",
@@ -162,6 +163,10 @@ def merge_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 class LaggingError(Exception):
     """Whatever `lagging` raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, with remedies for Python; on the command line, with its options."""
+        return words_for_reader(super().__str__())
 
 
 @dataclass

@@ -41,7 +41,8 @@ def card(metric: Metric, *, width: int = 100) -> str:
         return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
 
     direction = DIRECTIONS[metric.higher_is_better]
-    lines = [f"{metric.name}: {metric.summary}", "", wrapped(metric.formula), ""]
+    lines = [f"{metric.name}: {metric.summary}", ""]
+    lines += [wrapped(metric.formula), ""] if metric.formula else []
     lines += [wrapped(f"{UNITS[metric.unit]}; {direction}")]
     lines += ["", "parameters"] if metric.params else []
     for p in metric.params:

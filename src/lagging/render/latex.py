@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lagging.errors.printable import printable
-from lagging.render.table import MISSING, Cell, Column, Difference, Sheet, Table
+from lagging.render.table import MISSING, UNITS, Cell, Column, Difference, Sheet, Table
 
 __all__ = ["latex_text", "write_latex"]
 
@@ -25,6 +25,9 @@ SIGNS = str.maketrans(
     {"↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--", "−": "$-$", "●": r"$\bullet$", "τ": r"$\tau$"}
 )
 """Signs that fonts of LaTeX may lack: to be put into what `latex_text` returns."""
+
+UNIT = re.compile(rf"(?<=[↓↑]) ({'|'.join(sorted(filter(None, set(UNITS.values()))))})\Z")
+"""The unit at the end of a title."""
 
 WIDTH = 74
 """Digits of a line of an article, in \\small digits."""
@@ -92,7 +95,18 @@ def _abbreviate(table: Table, notes: list[str]) -> Table:
 
 
 def _panels(table: Table) -> Iterator[Table]:
-    """The table, or several of fewer columns, each as wide as a line at most; the names of the rows are in all."""
+    """The table, or several of fewer columns, each as wide as a line at most; the names of the rows are in all.
+
+    Of several, none has the number of segments where it is the same in all rows: the caption has it.
+    """
+    panels = list(_divide(table))
+    counts = [i for i, column in enumerate(table.columns) if column.latex == "$n$"]
+    if len(panels) > 1 and counts and len({str(row[counts[0]]) for row in table.rows}) == 1:
+        panels = list(_divide(_select(table, [i for i in range(len(table.columns)) if i not in counts])))
+    yield from panels
+
+
+def _divide(table: Table) -> Iterator[Table]:
     names, line = list(range(table.names)), float(WIDTH)
     for i in names:
         line -= min(_width(table, i), NAME) + GAP
@@ -155,11 +169,13 @@ def _head(column: Column, mark: str = "") -> str:
         return column.latex
     name = "$p$" + _text(column.name[1:]) if re.fullmatch(r"p\b.*", column.name) else _text(column.name)
     unit = f"({_text(column.unit.strip('()'))})" if column.unit else ""
+    name = name if column.number else name[:1].upper() + name[1:]
     title = " ".join(filter(None, (name + mark, _text(column.direction), unit)))
     return rf"\multicolumn{{2}}{{c}}{{{title}}}" if column.split else title
 
 
 def _text(text: str) -> str:
+    text = UNIT.sub(r" (\1)", text)
     return re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", latex_text(text).translate(SIGNS))
 
 
@@ -172,9 +188,8 @@ def _cell(cell: str | Cell | Difference, split: bool, longest: str) -> str:
         value = _number(cell.value)
         bold = rf"\textbf{{{value}}}" if cell.best else value
         return f"{bold} & {_number(cell.interval)}{_raise(cell.mark, longest)}"
-    text = str(cell)
-    text = _number(text)
-    return rf"\textbf{{{text}}}" if cell.best else text
+    value = rf"\textbf{{{_number(cell.value)}}}" if cell.best else _number(cell.value)
+    return " ".join(filter(None, (value, _number(str(replace(cell, value=""))))))
 
 
 def _number(text: str) -> str:

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from lagging.errors.printable import printable
 from lagging.render.table import MISSING, Cell, Difference, Sheet, Table
 
-__all__ = ["align_columns", "pad", "shorten", "terminal_text", "write_text"]
+__all__ = ["align_columns", "pad", "shorten", "terminal_text", "wrap", "write_text"]
 
 BOLD, PLAIN, DIM = "\x1b[1m", "\x1b[0m", "\x1b[2m"
 ISOLATE, END = "\u2068", "\u2069"
@@ -74,7 +74,7 @@ def write_text(sheet: Sheet, *, width: int | None = None, colour: bool = False) 
     for table in sheet.tables:
         layout = _list_pairs if table.pairs else _list_split if any(c.split for c in table.columns) else _list_plain
         lines += [*layout(table, width, colour), ""]
-    notes = [line for note in sheet.notes for line in _wrap(terminal_text(note), width)]
+    notes = [line for note in sheet.notes for line in wrap(terminal_text(note), width)]
     gap = [""] if any(table.pairs for table in sheet.tables) or sheet.label == "tab:comparison" else []
     signatures = [f"{DIM}{line}{PLAIN}" if colour else line for line in sheet.signatures]
     return "\n".join([*lines, *notes, *gap, *signatures]).rstrip()
@@ -89,7 +89,7 @@ def _width(rows: Rows) -> int:
     return max(map(cell_len, align_columns(rows, [True] * len(rows[0]))))
 
 
-def _wrap(text: str, width: int | None) -> list[str]:
+def wrap(text: str, width: int | None) -> list[str]:
     """A line, broken between words where a terminal is narrower."""
     if width is None or cell_len(text) <= width:
         return [text]
@@ -113,7 +113,10 @@ def _bold_places(table: Table) -> Places:
 
 
 def _list_plain(table: Table, width: int | None, colour: bool) -> list[str]:
-    """A line per row; if too wide, with units below the names; then a line per cell."""
+    """A line per row; if too wide, with units below the names; then some columns below the others.
+
+    A single row has a line per cell instead.
+    """
     head, right = [column.title for column in table.columns], [column.number for column in table.columns]
     rows = [[terminal_text(str(c), isolate=width is not None) for c in row] for row in table.grouped_rows]
     bold = _bold_places(table) if colour else None
@@ -125,7 +128,30 @@ def _list_plain(table: Table, width: int | None, colour: bool) -> list[str]:
         return align_columns(two, right, {(r + (r > 0), i) for r, i in bold} if bold else None)
     whole = [head, *([terminal_text(str(c)) for c in row] for row in table.rows)]
     named = [[" ".join(filter(None, row[: table.names])), *row[table.names :]] for row in whole]
-    return _list_cells(named, width or 80, bold)
+    columns = {(r, i - table.names + 1) for r, i in bold if i >= table.names} | {(0, 0)} if bold else None
+    if len(table.rows) > 1:
+        return _list_blocks(named, [False, *right[table.names :]], width or 80, columns)
+    return _list_cells(named, width or 80, columns)
+
+
+def _list_blocks(rows: Rows, right: Sequence[bool], width: int, bold: Places | None) -> list[str]:
+    """For a narrow terminal: as many columns as fit beside the names, and the others below, with the names again."""
+    widths = [max(cell_len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    name = min(widths[0], max(width - max(widths[1:]) - 2, SHORTEST))
+    blocks: list[list[int]] = []
+    room = -1
+    for i in range(1, len(widths)):
+        if widths[i] + 2 > room:
+            blocks.append([])
+            room = width - name
+        blocks[-1].append(i)
+        room -= widths[i] + 2
+    lines: list[str] = []
+    for block in blocks:
+        cells = [[shorten(row[0], name), *(row[i] for i in block)] for row in rows]
+        places = {(r, [0, *block].index(i)) for r, i in bold if i in (0, *block)} if bold else None
+        lines += [*([""] if lines else []), *align_columns(cells, [False, *(right[i] for i in block)], places)]
+    return lines
 
 
 def _list_cells(rows: Rows, width: int, bold: Places | None) -> list[str]:
@@ -212,7 +238,9 @@ def _list_pairs_in_two_lines(table: Table, width: int) -> list[str]:
     head, *rows = _write_pairs(table, lambda name: shorten(terminal_text(name), room))
     lines = []
     for name, both, difference, *numbers, verdict, _ in rows:
-        values = ", ".join(f"{title} = {p}" for title, p in zip(head[3:], numbers, strict=False))
+        values = ", ".join(
+            f"{title} {p if p[0] == '<' else f'= {p}'}" for title, p in zip(head[3:], numbers, strict=False)
+        )
         below = f"  {difference}, {values}"
         lines += [f"{name}: {both}: {verdict}", *([below] if cell_len(below) <= width else below.split(", p ", 1))]
         if cell_len(below) > width:

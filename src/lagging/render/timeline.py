@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ class Timeline:
         effective_lags: g'(t) − (t−1)d.
         spoken: the source word of each target token, where word times are there; empty where it has none.
         word_lags: how long after the end of its source word each target token appeared; NaN where it has none.
+        recording, offset: the recording that the segment was cut from, and when it begins in it; NaN if not known.
         broke: whether the read before t went further over budget than any read before it.
         scores: the scores of the sentence.
     """
@@ -65,6 +67,8 @@ class Timeline:
     scores: tuple[Score, ...]
     spoken: tuple[str, ...] = ()
     word_lags: Floats | None = None
+    recording: str = ""
+    offset: float = math.nan
 
     _repr_html_ = notebooks.html
 
@@ -131,6 +135,8 @@ def timeline(
         scores=tuple(scores),
         spoken=source_words,
         word_lags=word_lags,
+        recording="" if sentence.document is None else sentence.document[0] or "",
+        offset=math.nan if sentence.offset is None else float(sentence.offset[0]),
     )
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from lagging.data.ragged import Floats
 from lagging.render.table import format_value
-from lagging.render.text import pad, shorten, terminal_text
+from lagging.render.text import DIM, PLAIN, pad, shorten, terminal_text
 from lagging.render.timeline import Timeline
 
 __all__ = ["draw", "window"]
@@ -95,13 +95,17 @@ def window(line: Timeline, rows: int, at: float | None = None) -> range:
     return range(start, min(start + rows, len(line.delays)))
 
 
-def draw(line: Timeline, *, width: int = 100, rows: range | None = None) -> str:
+def draw(
+    line: Timeline, *, width: int = 100, rows: range | None = None, colour: bool = False, signed: bool = True
+) -> str:
     """The timeline as text, at most `width` cells wide where the words allow it.
 
     Args:
         line: the timeline.
         width: columns of the terminal.
         rows: the tokens to draw; all of them by default.
+        colour: whether terminal colours may be used.
+        signed: whether the signatures of the scores are printed.
 
     Example:
         >>> from lagging import Run
@@ -132,7 +136,10 @@ def draw(line: Timeline, *, width: int = 100, rows: range | None = None) -> str:
     x, d = _format_time(line.source_length, line.unit), _format_time(line.write_cost, line.unit)
     lengths = f"|x| = {x} {unit}, |y| = {len(line.delays)}, d = {d}"
     head = [f"segment {terminal_text(str(line.id))}    {scores}", lengths]
-    if line.unit == "ms" and line.source:
+    if not math.isnan(line.offset) and line.unit == "ms":
+        start, end = (_format_time(time, "ms") for time in (line.offset, line.offset + line.source_length))
+        head.append(f"recording: {terminal_text(line.recording)}, {start}–{end} s".replace(": ,", ":"))
+    elif line.unit == "ms" and line.source:
         head.append(f"source: {terminal_text(line.source)}")
     if line.reference:
         reference = terminal_text(line.reference.strip())
@@ -189,6 +196,7 @@ def draw(line: Timeline, *, width: int = 100, rows: range | None = None) -> str:
     if len(shown) > width - 6:
         sparks = []
     since = [] if line.word_lags is None else [SINCE]
-    signatures = [str(score.signature) for score in line.scores]
+    signatures = [str(score.signature) for score in line.scores] if signed else []
+    signatures = [f"{DIM}{text}{PLAIN}" for text in signatures] if colour else signatures
     legend = BROKE if not track else LEGEND if line.first is None else REVISED
     return "\n".join([*head, "", *lines, "", *sparks, legend, *since, *signatures])

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,11 @@ def command(
     spec = agent_spec(agent, simuleval, remote, options, policy_name, simulstream)
     if simulstream and settings["chunk"] is None:
         settings["chunk"] = chunk_of_processor(spec)
+    if spec.kind == "hf":
+        from lagging.agents.hf import match_levels
+
+        pairs = match_levels(dict(spec.options), settings["level"], settings["source_level"])
+        spec = replace(spec, options=tuple(pairs.items()))
     joined_by = joined_by or ("none" if spec.kind == "hf" else "word")
     settings_made = Settings(limits=limits, times=not no_times, joined_by=joined_by, **settings)
     job = Job(spec, source, reference, output, settings_made)

@@ -6,20 +6,22 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lagging.agents.hf.policies import Hypothesis, Policy, View, make_policy
+from lagging.agents.hf.languages import Languages, begin_translation
+from lagging.agents.hf.policies import POLICIES, Hypothesis, Policy, View, make_policy
 from lagging.agents.hf.words import Words
 from lagging.agents.loading import folder_hashes, parse_value
 from lagging.agents.protocol import DONE, Answer, State, Write
-from lagging.errors import UsageError, did_you_mean, optional
+from lagging.errors import UsageError, optional
 
 if TYPE_CHECKING:
     from lagging.agents.hf.models import Model
 
-__all__ = ["Translator", "from_name"]
+__all__ = ["Translator", "from_name", "match_levels"]
 
 MODEL_OPTIONS = {
     "template": str, "source_language": str, "target_language": str, "task": str, "spaces": bool, "source_spaces": bool,
@@ -144,7 +146,7 @@ def from_name(name: str, options: Mapping[str, str]) -> Translator:
         if key != "policy"
     }
     if policy_name is None:
-        raise UsageError("a model needs a policy\n  fix: give --policy wait-k, local-agreement, hold, alignatt, …")
+        raise UsageError(f"a model needs a policy\n  fix: give --policy and one of {', '.join(POLICIES)}.")
     for key, kind in MODEL_OPTIONS.items():
         if key in given and type(given[key]) is not kind:
             raise UsageError(f"{key} is {'true or false' if kind is bool else 'a whole number'}, but got {given[key]}")
@@ -152,6 +154,11 @@ def from_name(name: str, options: Mapping[str, str]) -> Translator:
         raise UsageError("max_tokens and threads are whole numbers from 1 on")
     mine = {key: given.pop(key) for key in MODEL_OPTIONS if key in given}
     policy = make_policy(policy_name, given)
+    if "layer" in mine and not policy.attends:
+        raise UsageError(f"{policy_name} uses no attention, so it has no layer\n  fix: leave it out.")
+    if "revision" in mine and Path(name).is_dir():
+        raise UsageError(f"{name} is a folder, and has no revisions\n  fix: leave it out.")
+    check_path(name)
     spaces = mine.pop("spaces", True)
     optional("torch", "hf")
     optional("transformers", "hf")
@@ -159,6 +166,49 @@ def from_name(name: str, options: Mapping[str, str]) -> Translator:
     if policy.attends:
         model.check_attention()
     return Translator(model, policy, spaces=spaces, identity=identity)
+
+
+def match_levels(options: Mapping[str, str], level: str, source_level: str) -> dict[str, str]:
+    """Options of a model with those that follow from the levels of a run: characters have no spaces between them.
+
+    Args:
+        options: as for `from_name`.
+        level, source_level: of target and source, as in `Settings`.
+
+    Raises:
+        UsageError: the model cannot read or write at such a level.
+
+    Example:
+        >>> match_levels({"policy": "hold"}, "char", "word")
+        {'policy': 'hold', 'spaces': 'false'}
+    """
+    if source_level == "spm":
+        raise UsageError(
+            "a model reads words or characters, and cuts them into pieces itself\n"
+            "  fix: give --source-level word, or char for a language without spaces."
+        )
+    if options.get("spaces") == "false" and level == "word":
+        raise UsageError("a target language without spaces has no words to count\n  fix: give --level char.")
+    if options.get("source_spaces") == "false" and source_level == "word":
+        raise UsageError("a source without spaces is one word\n  fix: give --source-level char.")
+    matched = dict(options)
+    for name, its_level in (("spaces", level), ("source_spaces", source_level)):
+        if its_level == "char":
+            matched.setdefault(name, "false")
+    return matched
+
+
+def check_path(name: str) -> None:
+    """Check that there is a model, where a name can only be that of a folder.
+
+    Raises:
+        UsageError: there is no such folder, or no model in it.
+    """
+    if Path(name).exists():
+        if not (Path(name) / "config.json").is_file():
+            raise UsageError(f"{name} is no model: it has no config.json\n  fix: give the folder of a model.")
+    elif name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        raise UsageError(f"there is no folder {name}\n  fix: give a folder, or the name of a model on the hub.")
 
 
 @lru_cache(maxsize=1)
@@ -172,11 +222,11 @@ def load(name: str, attends: bool, **options: Any) -> tuple[Model, dict[str, str
     import transformers
     from transformers.models.auto import modeling_auto as auto
 
-    from lagging.agents.hf.models import Causal, EncoderDecoder, Speech
+    from lagging.agents.hf.models import PLACE, Causal, EncoderDecoder, Speech
 
     transformers.utils.logging.disable_progress_bar()  # the run has one of its own
     device, revision = options.pop("device", "cpu"), options.pop("revision", None)
-    languages = {key: options.pop(key, None) for key in ("source_language", "target_language", "task")}
+    languages = Languages(*(options.pop(field.name, None) for field in fields(Languages)))
     if (threads := options.pop("threads", None)) is not None:
         torch.set_num_threads(threads)
     how = {"revision": revision} if revision else {}
@@ -193,7 +243,7 @@ def load(name: str, attends: bool, **options: Any) -> tuple[Model, dict[str, str
         else:
             raise UsageError(f"{name} is a {kind} model, which is neither encoder–decoder, causal nor Whisper")
         eager = {"attn_implementation": "eager"} if attends else {}
-        network = maker.from_pretrained(name, **how, **eager).to(torch.device(device)).eval()
+        network = maker.from_pretrained(name, **how, **eager).eval()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         if isinstance(error, UsageError):
             raise
@@ -201,13 +251,23 @@ def load(name: str, attends: bool, **options: Any) -> tuple[Model, dict[str, str
         raise UsageError(
             f"cannot load the model {name}: {first}\n  fix: give a folder, or a name on the hub."
         ) from None
+    try:
+        network = network.to(torch.device(device))
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"cannot use the device {device}: {str(error).splitlines()[0]}") from None
     model: Model
     if maker is transformers.AutoModelForSpeechSeq2Seq:
+        if given := [key for key in ("template", "source_spaces") if key in options]:
+            raise UsageError(f"a model that hears speech takes no {' and no '.join(given)}\n  fix: leave it out.")
         extractor = transformers.AutoFeatureExtractor.from_pretrained(name, **how)
-        model = Speech(network, tokenizer, extractor, start=_start(network, tokenizer, languages), **options)
+        start, _ = begin_translation(network, tokenizer, languages)
+        model = Speech(network, tokenizer, extractor, start=start, **options)
     elif maker is transformers.AutoModelForSeq2SeqLM:
-        model = EncoderDecoder(network, tokenizer, start=_start(network, tokenizer, languages), **options)
+        start, before = begin_translation(network, tokenizer, languages)
+        options["template"] = before + options.get("template", PLACE)
+        model = EncoderDecoder(network, tokenizer, start=start, **options)
     else:
+        languages.refuse("it is told by its template", *(field.name for field in fields(Languages)))
         if "template" not in options:
             raise UsageError(
                 "a causal language model needs a prompt with the source in it\n"
@@ -217,34 +277,3 @@ def load(name: str, attends: bool, **options: Any) -> tuple[Model, dict[str, str
     identity = folder_hashes(name) or {"revision": str(getattr(network.config, "_commit_hash", None) or revision)}
     identity |= {"device": device, "dtype": str(network.dtype), "generation": json.dumps(model.settings)}
     return model, identity
-
-
-def _start(network: Any, tokenizer: Any, languages: Mapping[str, str | None]) -> list[int]:
-    """The tokens that a translation begins with: the start, and the language where the model has one.
-
-    Raises:
-        UsageError: the model does not know the language.
-    """
-    source, target = languages["source_language"], languages["target_language"]
-    config = network.generation_config
-    first = config.decoder_start_token_id
-    if first is None:
-        first = network.config.decoder_start_token_id
-    if network.config.model_type == "whisper":
-        if hasattr(tokenizer, "set_prefix_tokens"):
-            tokenizer.set_prefix_tokens(
-                language=source, task=languages["task"] or "translate", predict_timestamps=False
-            )
-            return list(tokenizer.prefix_tokens)
-        return [first]
-    if source is not None:
-        tokenizer.src_lang = source
-    if target is None:
-        forced = config.forced_bos_token_id
-        return [first] if forced is None else [first, forced]
-    known = tokenizer.get_vocab()
-    for name in (target, f"__{target}__"):  # as NLLB and mBART have it, or M2M
-        if name in known:
-            return [first, known[name]]
-    codes = [word.strip("_") for word in tokenizer.all_special_tokens]
-    raise UsageError(f"the model has no language {target!r}.{did_you_mean(target, codes)}")

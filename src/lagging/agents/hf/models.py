@@ -26,6 +26,9 @@ __all__ = ["Causal", "EncoderDecoder", "Model", "Request", "Source", "Speech"]
 
 PLACE = "{source}"
 
+MAX_TOKENS = 128
+"""The largest number of tokens of a translation, if nothing else is said."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -69,21 +72,30 @@ class Model:
         template: text with `{source}` in it.
         source_spaces: whether source tokens are joined by spaces.
         layer: the layer whose attention counts, from 0; None for the mean of all.
-        max_tokens: the largest number of tokens of a translation.
+        max_tokens: the largest number of tokens of a translation; None for 128, or for what the model has places for.
         start: tokens that every translation begins with.
+
+    Raises:
+        UsageError: the template does not hold the source, or the model has no places for so many tokens.
     """
 
     kind: ClassVar[str] = "text"
 
     def __init__(
         self, model: Any, tokenizer: Any, *, template: str = PLACE, source_spaces: bool = True,
-        layer: int | None = None, max_tokens: int = 128, start: Sequence[int] = (),
+        layer: int | None = None, max_tokens: int | None = None, start: Sequence[int] = (),
     ) -> None:  # fmt: skip
         if template.count(PLACE) != 1:
             raise UsageError(f"a template has {PLACE} in it once, but got {template!r}")
         self.model, self.tokenizer, self.start = model, tokenizer, tuple(start)
         self._head, self._tail = template.split(PLACE)
-        self._joint, self._layer, self._max_tokens = " " if source_spaces else "", layer, max_tokens
+        self._joint, self._layer = " " if source_spaces else "", layer
+        self._places: int | None = getattr(model.config, "max_position_embeddings", None)
+        places = getattr(model.config, "max_target_positions", None) or self._places
+        room = None if places is None else places - max(len(start), 1)
+        if max_tokens is not None and room is not None and max_tokens > room:
+            raise UsageError(f"max_tokens is at most {room} for this model, but got {max_tokens}")
+        self._max_tokens = min(MAX_TOKENS, room or MAX_TOKENS) if max_tokens is None else max_tokens
         config = model.generation_config
         ends = config.eos_token_id
         self._ends = frozenset([ends] if isinstance(ends, int) else ends or [])
@@ -116,10 +128,11 @@ class Model:
             width = min(map(len, sequences))
             columns = torch.tensor([sequence[fed:width] for sequence in sequences], device=self.model.device)
             out = self._step(source, columns, cache, fed, attends)
-            cache, fed = out.past_key_values, width
+            cache = getattr(out, "past_key_values", None)
+            fed = 0 if cache is None else width  # a model that keeps none, such as Mamba, reads all again
             weights = self._weights(out) if attends else None
             for i, sequence in enumerate(sequences):
-                if len(sequence) > fed:
+                if len(sequence) > width:
                     continue  # a token that was written before comes next
                 if not done[i]:
                     token = int(self._allowed(out.logits[i, -1], first=not tokens[i]).argmax())
@@ -239,6 +252,15 @@ class Model:
             logits[self._first] = -torch.inf
         return logits
 
+    def _check_places(self, count: int, what: str, fix: str) -> None:
+        """Check that the model has places for so many tokens.
+
+        Raises:
+            LaggingError: it has fewer.
+        """
+        if self._places is not None and count > self._places:
+            raise LaggingError(f"{what} {count} tokens, and the model has places for {self._places}\n  fix: {fix}.")
+
     def _is_end(self, token: int) -> bool:
         return token in self._ends
 
@@ -285,6 +307,7 @@ class EncoderDecoder(Model):
         coded = [self._encode(request.source, units) for request in requests]
         pad = self.model.generation_config.pad_token_id or 0
         width, device = max(len(ids) for ids, _ in coded), self.model.device
+        self._check_places(width, "the source has", "divide it into sentences, or use another model")
         ids = torch.tensor([[*one, *[pad] * (width - len(one))] for one, _ in coded], device=device)
         mask = torch.tensor([[*[1] * len(one), *[0] * (width - len(one))] for one, _ in coded], device=device)
         encoded = self.model.get_encoder()(input_ids=ids, attention_mask=mask)
@@ -301,7 +324,11 @@ class EncoderDecoder(Model):
         )
 
     def _beam_inputs(self, source: Source, begin: list[list[int]]) -> dict[str, Any]:
-        return {**source.inputs, "decoder_input_ids": torch.tensor(begin, device=self.model.device)}
+        return {
+            **source.inputs,
+            "decoder_input_ids": torch.tensor(begin, device=self.model.device),
+            "decoder_start_token_id": begin[0][0],  # or `generate` puts that of the model before them
+        }
 
     def _weights(self, out: Any) -> Tensor:
         return self._mean(out.cross_attentions)
@@ -353,6 +380,9 @@ class Causal(Model):
 
     def _sources(self, requests: Sequence[Request], units: bool) -> Source:
         coded = [self._encode(request.source, units) for request in requests]
+        longest = max(len(ids) for ids, _ in coded) + self._max_tokens
+        fix = "divide the source into sentences, or give a smaller max_tokens"
+        self._check_places(longest, "prompt and translation may have", fix)
         full = [[*ids, *request.written] for (ids, _), request in zip(coded, requests, strict=True)]
         width = max(map(len, full))
         missing = [width - len(one) for one in full]

@@ -6,13 +6,13 @@
     python bench/quality.py --before FOLDER    # beside another version, a checkout
     python bench/quality.py --quick            # shows that it runs, the numbers mean nothing
 
-CPU time of this process for 100 000 segments: TER is measured on fewer, and scaled. Each is measured once, because both
-sides keep texts that they have seen, and a second round would measure that. Segments have 25 words on average; a
+First `lagging score LOG`, as processes of their own, on one core, start-up and reading included: with the default
+metrics and with those of quality, on logs of 25 tokens a segment; CPU time and peak memory.
+
+Then CPU time of this process for 100 000 segments: TER is measured on fewer, and scaled. Each is measured once, because
+both sides keep texts that they have seen, and a second round would measure that. Segments have 25 words on average; a
 hypothesis is its reference with words left out, replaced and moved, and with punctuation. The texts are in memory:
 those of lagging in a Run, those of the others in lists. The values are compared.
-
-Then `lagging score LOG`, as processes of their own, on one core, start-up and reading included: with the default
-metrics and with those of quality, on logs of 25 tokens a segment; CPU time and peak memory.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def measure(function: Callable[[], float]) -> tuple[float, float]:
 def measure_processes(counts: Sequence[int], before: Path | None, judge: bool) -> None:
     """Print what `lagging score LOG` costs as logs grow, and what it cost before."""
     then = "   before    MB  ratio" if before else ""
-    print(f"\n{'lagging score, s CPU':32}{'segments':>10}{'now':>8}{'MB':>6}{then}")
+    print(f"{'lagging score, s CPU':32}{'segments':>10}{'now':>8}{'MB':>6}{then}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         logs = {count: folder / f"{count}.jsonl" for count in counts}
@@ -112,21 +112,13 @@ def measure_processes(counts: Sequence[int], before: Path | None, judge: bool) -
                 print(line, flush=True)
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--segments", type=int, default=COUNT, help="number of segments")
-    parser.add_argument("--ter-segments", type=int, default=1000, help="number of segments for TER")
-    parser.add_argument("--metrics", default=",".join(PEERS), help="names with commas between")
-    parser.add_argument("--before", metavar="FOLDER", type=Path, help="a checkout of another version to compare with")
-    parser.add_argument("--quick", action="store_true", help="a few segments")
-    options = parser.parse_args()
-    most = 200 if options.quick else options.segments
+def measure_metrics(names: Sequence[str], most: int, ter_segments: int, judge: bool) -> None:
+    """Print what each metric costs beside its peer."""
     hypotheses, references = make_texts(most)
-    print(f"CPU seconds for {COUNT} segments, measured on {most}")
+    print(f"\nCPU seconds for {COUNT} segments, measured on {most}")
     print(f"{'':8}{'lagging':>10}{'peer':>10}{'ratio':>8}  {'peer':10}{'goal':>6}  values")
-    for name in options.metrics.split(","):
-        n = min(most, options.ter_segments) if name == "TER" else most
+    for name in names:
+        n = min(most, ter_segments) if name == "TER" else most
         ours, theirs = hypotheses[:n], references[:n]
 
         texts = lagging.Run.from_texts(ours, reference=theirs)
@@ -138,19 +130,33 @@ def main() -> None:
         value, mine = measure(score)
         peer, other = measure(lambda name=name, h=ours, r=theirs: PEERS[name](h, r))  # type: ignore[misc]
         goal = f"≥ {GOALS[name]}×" if name in GOALS else ""
-        missed = " MISSED" if name in GOALS and other / mine < GOALS[name] and not options.quick else ""
+        missed = " MISSED" if name in GOALS and other / mine < GOALS[name] and judge else ""
         same = "equal" if abs(value - peer) < 1e-9 else f"DIFFERENT: {value} and {peer}"
         tool = "jiwer" if name == "WER" else "sacreBLEU"
         scale = COUNT / n
         costs = f"{mine * scale:10.2f}{other * scale:10.2f}{other / mine:7.1f}×"
         print(f"{name:8}{costs}  {tool:10}{goal:>6}  {same}{missed}", flush=True)
-    if not hasattr(os, "wait4"):
-        print(
-            "\nlagging score: NOT RUN: the CPU time of another process cannot be measured on this system (no os.wait4)"
-        )
-        return
-    counts = [200] if options.quick else [count for count in LOGS if count <= max(LOGS[0], 3 * most)]
-    measure_processes(counts, options.before, not options.quick)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--segments", type=int, default=COUNT, help="number of segments")
+    parser.add_argument("--ter-segments", type=int, default=1000, help="number of segments for TER")
+    parser.add_argument(
+        "--metrics", default=",".join(PEERS), help="names with commas between; none: only lagging score"
+    )
+    parser.add_argument("--before", metavar="FOLDER", type=Path, help="a checkout of another version to compare with")
+    parser.add_argument("--quick", action="store_true", help="a few segments")
+    options = parser.parse_args()
+    most = 200 if options.quick else options.segments
+    if hasattr(os, "wait4"):  # before the texts are made: a process begins with the memory of the one that starts it
+        counts = [200] if options.quick else [count for count in LOGS if count <= max(LOGS[0], 3 * most)]
+        measure_processes(counts, options.before, not options.quick)
+    else:
+        print("lagging score: NOT RUN: the CPU time of another process cannot be measured here (no os.wait4)")
+    if options.metrics:
+        measure_metrics(options.metrics.split(","), most, options.ter_segments, not options.quick)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import lagging
+from lagging.curves import curves
 from lagging.metrics.quality import _lexicon
 
 SCORES = [0.5, 0.75, 1.0, 0.25]
@@ -118,11 +119,13 @@ def test_a_column_that_does_not_fit_is_refused(run, folder):
     two = run("score", "wait-1.jsonl", "wait-3.jsonl", "--column", "COMET=wait-1.txt")
     assert two.code == 2
     assert "does not say which of 2 systems it belongs to" in two.err
+    assert "fix: NAME:COMET=wait-1.txt, once for each system; in Python, `read_column(FILE, 'COMET', NAME)`" in two.err
 
 
-@pytest.mark.parametrize("command", ["score", "compare"])
-def test_what_is_not_computed_names_the_lines_that_make_it(run, folder, command):
-    result = run(command, "wait-1.jsonl", "wait-3.jsonl", "-m", "COMET")
+@pytest.mark.parametrize("words", [("score", "-m"), ("compare", "-m"), ("curve", "--quality")], ids=" ".join)
+def test_what_is_not_computed_names_the_lines_that_make_it(run, folder, words):
+    command, option = words
+    result = run(command, "wait-1.jsonl", "wait-3.jsonl", option, "COMET")
     assert result.code in (1, 2)
     assert "comet-score -s source.txt -t hypothesis.txt -r reference.txt --to_json comet.json" in result.err
     assert "lagging score LOG --column COMET=comet.json" in result.err
@@ -135,6 +138,11 @@ def test_a_curve_of_comet_has_intervals(run, folder):
     comet = [s for s in json.loads(result.out)["scores"] if s["metric"] == "COMET"]
     assert [s["score"] for s in comet] == pytest.approx([0.625 / 3, 0.625])
     assert all(s["low"] < s["score"] < s["high"] for s in comet)
+    settings = [(str(wait), lagging.read(f"wait-{wait}.jsonl")) for wait in (1, 3)]
+    given = [lagging.read_column(f"wait-{wait}.txt", "COMET", f"w {wait}") for wait in (1, 3)]
+    (curve,) = curves({"w": settings}, "AP", "COMET", columns=given, resamples=200).curves
+    assert [point.quality.value for point in curve.points] == [s["score"] for s in comet]
+    assert [point.quality.low for point in curve.points] == [s["low"] for s in comet]
 
 
 # ---- tokenizers -------------------------------------------------------------------------------------------------

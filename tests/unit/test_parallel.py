@@ -32,7 +32,7 @@ from lagging.scoring.processes import ParallelLog, plan_parallel, score_task
 pytestmark = pytest.mark.slow
 
 ROWS = 2600
-NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU"]
+NAMES = ["AP", "AL", "LAAL", "DAL", "DAL(write_cost=corpus)", "BLEU", "chrF++", "TER", "WER"]
 
 
 @pytest.fixture(autouse=True)

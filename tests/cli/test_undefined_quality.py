@@ -154,6 +154,9 @@ def test_latency_of_texts_without_times_is_undefined_beside_quality(run, tmp_pat
         units = {score["metric"]: score["unit"] for score in valid(done.out)["scores"]}
         assert units == {"AL": "none", "LagDrift": "none", "BLEU": "points"}
     assert run("report", "a.jsonl", "b.jsonl", *asked, "-o", "report.html").code == 0
+    for quiet in ([], ["-q"]):
+        done = run("score", "a.jsonl", *asked[:2], "-f", form, *quiet)
+        assert (done.code, "UNDEFINED: AL" in done.err) == (0, True)
     scores = lagging.score(lagging.read("a.jsonl"), ["AL", "BLEU"])
     assert (scores["AL"].unit, scores["BLEU"].n) == ("none", 5)
     assert "AL" in str(scores)

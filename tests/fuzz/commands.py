@@ -287,6 +287,10 @@ def check_command(case: Case) -> None:
     arguments = case.options["arguments"]
     code, out, err = run(*arguments, stdin=case.options.get("stdin", "").encode("latin-1"))
     ended(arguments, code, out, err)
+    if arguments[0] in ("score", "compare"):
+        quiet = [text for text in arguments if text not in ("-q", "--quiet")]
+        quieter = quiet if quiet != arguments else [*arguments, "--quiet"]
+        agree("how the command ended, and with --quiet or without", code, run(*quieter)[0])
     wanted = case.options.get("code")
     if wanted is not None:
         agree(f"how the command ended, and should have: {err[-300:]}", code, wanted)

@@ -328,7 +328,9 @@ def _check_files(output: str | None, segment_scores: str | None) -> None:
 
 def _peer_plan(plan: Plan, first: Run) -> Plan | None:
     """A Plan for AL as SimulEval counts it, where the paper's AL is scored and there are references."""
-    if plan.summary or plan.convention.name != "paper" or first.reference is None or first.seg != "none":
+    if plan.summary or plan.convention.name != "paper" or first.reference is None:
+        return None
+    if first.seg != "none" or first.unit == "none":
         return None
     metrics = plan.resolve(first).metrics or ()
     return Plan.make(["AL"], "simuleval", keep="sums") if metric("AL") in metrics else None

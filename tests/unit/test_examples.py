@@ -105,6 +105,7 @@ def test_al_and_dal_rank_the_adaptive_system_differently(values):
     assert values["DAL"]["wait-3"] < values["DAL"]["adaptive"] < values["DAL"]["wait-5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [EXAMPLES.parent, EXAMPLES], ids=["root", "examples"])
 def test_the_notebook_runs(folder):
     notebook = nbformat.read(EXAMPLES / "first_steps.ipynb", as_version=4)

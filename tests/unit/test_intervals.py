@@ -304,6 +304,7 @@ def test_nothing_has_no_intervals() -> None:
     assert intervals([]) == ()
 
 
+@pytest.mark.slow
 def test_coverage_in_miniature() -> None:
     """300 samples; the slow one is bench/coverage.py."""
     dice = np.random.default_rng(0)

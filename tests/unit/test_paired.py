@@ -335,6 +335,7 @@ def test_threads_change_nothing() -> None:
     assert len(said) == 1
 
 
+@pytest.mark.slow
 def test_false_positives_in_miniature() -> None:
     """400 pairs of 100 segments that do not differ; the slow one is bench/coverage.py."""
     dice = np.random.default_rng(2)

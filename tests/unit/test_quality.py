@@ -123,6 +123,7 @@ def test_earlier_is_better_in_latency_bleu() -> None:
     assert values[0] > values[1]
 
 
+@pytest.mark.slow
 def test_systems_on_one_test_set_share_the_tokens_of_its_references(monkeypatch) -> None:
     from lagging.metrics.lexicon import Lexicon
 

@@ -127,6 +127,7 @@ def test_the_same_input_gives_the_same_bytes(runs: dict[str, Run], found: laggin
     assert json.loads(zlib.decompress(base64.b64decode(one.packed))) == one.data
 
 
+@pytest.mark.slow
 def test_a_report_is_small_and_quickly_made() -> None:
     runs = {f"wait-{k}": synthetic(k, 2588) for k in range(1, 6)}
     found = lagging.compare(runs, ["AP", "AL", "LAAL", "DAL"], resamples=1000)
@@ -136,6 +137,7 @@ def test_a_report_is_small_and_quickly_made() -> None:
     assert len(page.encode()) <= 2_500_000
 
 
+@pytest.mark.slow
 def test_of_very_many_segments_the_worst_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "MOST", 400)
     runs = {"base": synthetic(1, 2000), "new": synthetic(3, 2000)}

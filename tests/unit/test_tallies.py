@@ -257,6 +257,7 @@ def test_an_interval_is_close_to_that_of_the_usual_bootstrap(metric):
     assert found.low < score.value < found.high
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_promise():
     """Measured once with 4000 trials of 500 segments: 95.3 % (normal), 94.8 % (exponential), 94.4 % (lognormal)."""
     dice = np.random.default_rng(11)

@@ -69,6 +69,7 @@ def test_word_lag_is_that_of_the_oracle(case) -> None:
     assert value(run, "EVS") == pytest.approx(value(run, "WordLag(of=start)"), nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_path_is_the_same_in_long_texts(seed: int) -> None:
     """Of long texts, rapidfuzz computes half by half, and first within a band."""

@@ -113,7 +113,7 @@ def test_importing_is_light() -> None:
 
 def test_scoring_loads_no_framework() -> None:
     code = "import lagging; lagging.score(lagging.Run.from_delays([[1, 2]], source_length=[2]), ['DAL'])"
-    heavy = {"torch", "jax", "matplotlib", "pyarrow", "pandas", "sacrebleu", "sentencepiece", "rich"}
+    heavy = {"torch", "jax", "matplotlib", "pyarrow", "pandas", "rapidfuzz", "sacrebleu", "sentencepiece", "rich"}
     assert not heavy & loaded(code)
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from lagging.data.ragged import Floats, Ints
 
@@ -98,6 +97,8 @@ def edit_path(reference: Sequence[int], hypothesis: Sequence[int], ends: Ints) -
         >>> path.low, path.high, path.boundaries
         (array([0, 1, 3, 4]), array([0, 2, 3, 4]), array([0, 2, 4]))
     """
+    from rapidfuzz.distance import Levenshtein  # not loaded by whoever cuts nothing
+
     opcodes = [tuple(part) for part in Levenshtein.opcodes(reference, hypothesis)]
     diagonal = np.array([tag in ("equal", "replace") for tag, *_ in opcodes], dtype=bool)
     a, b, x, y = np.array([places for _, *places in opcodes], dtype=np.int64).reshape(-1, 4).T

@@ -21,8 +21,6 @@ from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz.distance import Indel
-from rapidfuzz.process import cdist
 
 from lagging.data.ragged import Ints
 from lagging.longform.corridor import edit_path
@@ -136,6 +134,9 @@ def _jaccard(ours: list[str], theirs: list[str]) -> Scores:
 
     In order of the alphabet, the longest common subsequence of two sets is what they have in common.
     """
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import cdist
+
     a, b = list(map(_alphabetic, ours)), list(map(_alphabetic, theirs))
     both = np.add.outer(list(map(len, a)), list(map(len, b)))
     apart = cdist(a, b, scorer=Indel.distance, dtype=np.int32)

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz.distance import Indel
-from rapidfuzz.process import cdist
 
 from lagging.data.ragged import Floats, Ints
 from lagging.longform.corridor import block_most
@@ -168,6 +166,9 @@ def resemblance(ours: list[str], theirs: list[str]) -> Cells:
         >>> resemblance(["gingen"], ["gehen", "gingen"]).round(3)
         array([[0.398, 1.1  ]], dtype=float32)
     """
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import cdist
+
     similar = cdist(ours, theirs, scorer=Indel.normalized_similarity, dtype=np.float32)
     worth: Cells = similar * similar + np.float32(PAIR)
     return worth

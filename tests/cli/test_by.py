@@ -113,7 +113,7 @@ def test_how_files_are_given_does_not_matter(here, run):
 def test_memory_does_not_hold_the_parts(here, run, monkeypatch):
     lake(here)
     whole = run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out
-    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 7)
+    monkeypatch.setattr("lagging.formats.segment_rows.SEGMENTS_PER_PART", 7)
     assert max(len(part) for part in scan("lake/*.parquet", group_by=["lang"])) == 7
     assert run("score", "lake/*.parquet", "--by", "lang", "-f", "json", "-q", "--ci").out == whole
 
@@ -463,7 +463,7 @@ def test_comparisons_and_reports_set_aside_too(here, run):
 
 
 def test_a_parquet_file_that_is_damaged_in_the_middle(here, run, monkeypatch):
-    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 10)
+    monkeypatch.setattr("lagging.formats.segment_rows.SEGMENTS_PER_PART", 10)
     table = pa.Table.from_pylist(rows(40))
     pq.write_table(table, "a.parquet", row_group_size=10, compression="zstd", write_page_checksum=True)
     data = bytearray((here / "a.parquet").read_bytes())

@@ -136,7 +136,7 @@ def test_scanning_is_reading(log, run, convention, monkeypatch):
     names = ["AP", "CW", "AL", "AL_y", "DAL", "LAAL", "YAAL", "AL_CA", "DAL_CA", "SourcePerSegment", "BLEU", "chrF"]
     names += ["DAL(mean=token)", "DAL(write_cost=corpus)"]
     read = lagging.score(run, names, convention=convention)
-    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 1)  # a part for every batch of lines
+    monkeypatch.setattr("lagging.formats.segment_rows.SEGMENTS_PER_PART", 1)  # a part for every batch of lines
     monkeypatch.setattr("lagging.formats.source.BATCH_BYTES", 1 << 16)
     assert sum(1 for _ in lagging.scan(log)) > 10
     for scanned in (

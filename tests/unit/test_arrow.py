@@ -152,7 +152,7 @@ def test_in_quarantine_every_row_is_there_once_and_the_good_ones_are_as_alone():
 
 
 def test_ids_twice_in_a_batch_of_several_parts(monkeypatch):
-    monkeypatch.setattr("lagging.formats.jsonl.SEGMENTS_PER_PART", 8)
+    monkeypatch.setattr("lagging.formats.segment_rows.SEGMENTS_PER_PART", 8)
     rows = batch(id=[f"s{i % 45}" for i in range(50)])
     with pytest.raises(DataError) as error:
         score_batch(rows, METRICS, unit="token")

@@ -55,7 +55,16 @@ def test_delays_on_no_grid(off, count):
     rows = [[time + 3.7 * (k < off and row == 1) for k, time in enumerate(times)] for row, times in enumerate(GOOD)]
     found = findings(speech(rows))["no-chunk-grid"]
     assert (found.count, found.segments) == (count, (1,) if count else ())
-    assert "fewer than 20" in findings(speech([[1.5, 2.5]]))["no-chunk-grid"].skipped
+    assert "fewer than 5" in findings(speech([[1.5, 2.5]]))["no-chunk-grid"].skipped
+
+
+def test_chunks_may_have_any_length():
+    """Of 512 samples, of a third of a second, and of a length that is rounded to whole milliseconds."""
+    for chunk in (32.0, 1000 / 3, 92.88):
+        rows = [[round(k * chunk, 3) for k in range(2, 9)], [round(k * chunk) for k in (1, 4, 4, 30, 31)]]
+        assert findings(speech(rows))["no-chunk-grid"].count == 0
+    few = findings(speech([[1003, 1517, 2011], [1419, 1801, 2304]]))["no-chunk-grid"]
+    assert (few.count, few.total, few.segments) == (6, 6, (0, 1))
 
 
 def test_the_grid_is_that_of_the_recording():

@@ -284,6 +284,17 @@ def test_an_empty_text_beside_one_delay_is_scored_by_convention(tmp_path):
     for scores in (paper, theirs):
         (note,) = (note for note in scores.notes if note.kind == "EMPTY TEXT WITH A DELAY")
         assert note.count == 1
+    stripped = lagging.read(log, strip="eos")
+    assert stripped.delays.lengths.tolist() == [*run.delays.lengths.tolist()[:2], 0]
+    assert stripped.stripped == (("eos", 1),)
+    assert lagging.score(stripped, ["DAL"])["DAL"].value == paper["DAL"].value
+    rows = [{"delays": [900], "prediction": "a"}, {"delays": [1800], "prediction": ""}]
+    log.write_text("".join(json.dumps({"source_length": 1800, "unit": "ms", **row}) + "\n" for row in rows))
+    timed = lagging.read(log)
+    with pytest.raises(DataError, match="1 delay, 0 words, that of the end of an empty text: `--strip eos`"):
+        lagging.write(timed, tmp_path / "a.stream.jsonl")
+    lagging.write(lagging.strip(timed, "eos"), tmp_path / "a.stream.jsonl")
+    assert lagging.read(tmp_path / "a.stream.jsonl").delays.tolist() == [[900], []]
     log.write_text(json.dumps({**empty, "delays": [2.0, 3.0]}) + "\n" + json.dumps(ROWS[0]) + "\n")
     with pytest.raises(DataError, match="2 delays, 0 words"):
         lagging.read(log)

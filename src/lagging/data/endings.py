@@ -13,7 +13,7 @@ from lagging.data.tokens import EOS, ends_in_eos
 if TYPE_CHECKING:
     from lagging.data.run import Run
 
-__all__ = ["find_ends", "find_lone", "find_marked"]
+__all__ = ["LONE", "find_ends", "find_lone", "find_marked"]
 
 
 def find_marked(run: Run) -> npt.NDArray[np.bool_]:
@@ -22,6 +22,10 @@ def find_marked(run: Run) -> npt.NDArray[np.bool_]:
     if EOS not in "\n".join(filter(None, texts)):  # one search is much quicker than one per text
         return np.zeros(len(run), dtype=bool)
     return np.array([ends_in_eos(text, "char") for text in texts], dtype=bool)
+
+
+LONE = ", that of the end of an empty text: `--strip eos` leaves it out"
+"""What a fault about one delay beside an empty text says."""
 
 
 def find_lone(run: Run) -> npt.NDArray[np.bool_]:

@@ -50,7 +50,8 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
         run: a Run whose delays count words or characters.
         kinds: any of
 
-            - "eos": `</s>`, `<eos>` or `<|endoftext|>` at the end, once or several times;
+            - "eos": `</s>`, `<eos>` or `<|endoftext|>` at the end, once or several times, and the one delay of an empty
+              text;
             - "tags": `<…>` or `[…]`, such as `<unk>` or `[laughter]`: a whole word, or characters in a row without
               white space;
             - "punctuation": tokens of nothing but punctuation and symbols (Unicode categories P and S).
@@ -74,6 +75,8 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
     requested = check_kinds([kinds] if isinstance(kinds, str) else kinds)
     if not requested:
         return run
+    if "eos" in requested and run.lone.any():
+        return strip(_without_lone(run), requested)
     written = _Side(_texts(run, "prediction"), _level(run, requested), requested, run.delays.lengths)
     if not np.array_equal(written.lengths, run.delays.lengths):
         faults = Faults()
@@ -113,6 +116,18 @@ def strip(run: Run, kinds: Iterable[str] | str) -> Run:
     if run.erased is not None and (run.erased > 0).any():
         notes.append(Note("erased", "tokens that were deleted again are counted with those that are stripped"))
     return renoted(run, after, *notes)
+
+
+def _without_lone(run: Run) -> Run:
+    """The Run without the delays of empty texts, each of which is that of the end."""
+    stay = ~np.repeat(run.lone, run.delays.lengths)
+    lengths = np.where(run.lone, 0, run.delays.lengths)
+    columns = {c: getattr(run, c) for c in ("delays", *PER_TOKEN) if getattr(run, c) is not None}
+    kept = {c: Ragged.from_lengths(v.values[stay], lengths) for c, v in columns.items() if len(v.values) == len(stay)}
+    after = replace(run, stripped=add_counts(run.stripped, [("eos", int(run.lone.sum()))]), **kept)
+    return renoted(
+        run, after, *about(run, "stripped", "the delay of an empty text, which is that of its end", run.lone)
+    )
 
 
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from lagging.data.endings import LONE
 from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.data.scripts import is_unspaced
@@ -39,6 +40,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         _, _, ends = spans(text, run.level)
         if len(ends) != len(run.delays[row]):
             detail = f"{counted(len(run.delays[row]), 'delay')}, {counted(len(ends), noun(run.level))}"
+            detail += LONE * bool(run.lone[row])
             raise DataError(Fault("token-count", detail, run.origin.path, segment=run.id.item(row)))
         for line in _lines(run, row, text, ends, losses):
             file.write(json.dumps({**line, "recording": name}, ensure_ascii=False) + "\n")

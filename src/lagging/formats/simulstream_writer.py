@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from lagging.data.endings import LONE
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Run
 from lagging.data.tokens import EOS, noun
@@ -44,6 +45,7 @@ def write(run: Run, file: TextIO) -> list[str]:
         pieces = _pieces(_text(run, row), run.level)
         if len(pieces) != len(run.delays[row]):
             detail = f"{counted(len(run.delays[row]), 'delay')}, {counted(len(pieces), noun(run.level))}"
+            detail += LONE * bool(run.lone[row])
             raise DataError(Fault("token-count", detail, run.origin.path, segment=name))
         vocabulary.update(token for piece in pieces for token in piece)
         arrivals, compute, steps = _logged(run, row) if logged else _derived(run, row)

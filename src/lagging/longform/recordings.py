@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagging.data.checks import check
+from lagging.data.endings import LONE
 from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import LISTS, SHARES, Run, Texts, make_ids, make_texts
 from lagging.data.strip import renoted
@@ -92,7 +93,7 @@ def streams(run: Run) -> Run:
         ([[3000.0, 6000.0, 7000.0]], ['well good day'], [9000.0])
     """
     if run.prediction is not None and run.lone.any() and any(run.prediction):
-        empty, detail = Faults(), f"1 delay, 0 {noun(run.level)}s"
+        empty, detail = Faults(), f"1 delay, 0 {noun(run.level)}s{LONE}"
         empty.add(*(Fault("token-count", detail, **_place(run, row)) for row in np.flatnonzero(run.lone).tolist()))
         raise DataError(empty)
     names = recording_names(run)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lagging.data.ragged import Floats
 from lagging.data.run import Run
 from lagging.data.tokens import noun, tokens
 from lagging.errors import counted
@@ -24,12 +25,12 @@ from lagging.scoring.log import score
 __all__ = ["AUDITS", "Finding", "audit"]
 
 GRID = 10.0
-"""In ms: chunks of sound are multiples of it."""
+"""In ms: chunks of sound are multiples of it, or all of one length that is longer."""
 HALF = 0.5
 """In ms: how far a delay may be from a multiple of `GRID`, and still be rounded."""
 OFF_GRID = 0.05
 """More delays than this share that are on no grid are a finding."""
-FEWEST_DELAYS = 20
+FEWEST_DELAYS = 5
 """Fewer delays do not show whether there is a grid."""
 SENTENCE = 5
 """A segment of so many tokens is a whole sentence."""
@@ -156,9 +157,25 @@ def _off_grid(run: Run, finding: Finding) -> Finding:
     inside = run.delays.values < run.source_length[rows] - HALF if run.seg == "none" else np.ones(len(g), dtype=bool)
     if inside.sum() < FEWEST_DELAYS:
         raise _Skipped(f"fewer than {FEWEST_DELAYS} delays before the end of the source")
-    off = inside & (np.abs(g - np.round(g / GRID) * GRID) > HALF)
+    off = inside & (_distance(g, GRID) > HALF)
     result = replace(_of_tokens(run, finding, off), total=int(inside.sum()))
-    return result if off.sum() > OFF_GRID * inside.sum() else replace(result, count=0, segments=())
+    most = max(OFF_GRID * inside.sum(), 1)
+    others = inside & (_distance(g, _shortest_gap(g[inside])) > 2 * HALF)  # the chunk is rounded as well
+    return result if min(off.sum(), others.sum()) > most else replace(result, count=0, segments=())
+
+
+def _distance(g: Floats, chunk: float) -> Floats:
+    """How far each delay is from a multiple of a chunk."""
+    return np.asarray(np.abs(g - np.round(g / chunk) * chunk))
+
+
+def _shortest_gap(g: Floats) -> float:
+    """How far apart two delays are at least, of those further apart than `GRID`: the chunk, if there is one."""
+    times = np.unique(np.concatenate([[0.0], g]))
+    gaps = np.diff(times)
+    shortest = float(gaps[gaps > GRID].min(initial=np.inf))
+    chunks = np.round(times[-1] / shortest)
+    return float(times[-1] / chunks) if chunks else GRID  # not the gap itself: its rounding would add up
 
 
 def _identical_times(run: Run, finding: Finding) -> Finding:

@@ -50,6 +50,35 @@ def test_every_line_of_ours_is_valid(run):
         VALIDATORS["log"].validate(line)
 
 
+@settings(max_examples=200, deadline=None)
+@given(runs())
+def test_every_line_of_any_run_as_a_stream_is_valid_and_is_read(run):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "base.stream.jsonl"
+        try:
+            lagging.write(run, path)
+        except lagging.LaggingError:  # it has no times, or no text
+            return
+        for line in path.read_text("utf-8").splitlines():
+            jsonschema.validate(json.loads(line), SCHEMAS["stream"])
+        assert lagging.validate(path).ok
+
+
+@pytest.mark.parametrize("count", [1e11, float("nan"), 2.5])
+def test_counts_that_no_stream_may_have_are_named_and_left_out(count, tmp_path):
+    run = lagging.Run.from_delays(
+        [[100]], source_length=[300], erased=[count], revisions=[count], prediction=["it"], unit="ms"
+    )
+    lost = lagging.write(run, tmp_path / "a.stream.jsonl")
+    for line in (tmp_path / "a.stream.jsonl").read_text("utf-8").splitlines():
+        jsonschema.validate(json.loads(line), SCHEMAS["stream"])
+    back = lagging.read(tmp_path / "a.stream.jsonl")
+    if count == 2.5:
+        assert (back.erased.tolist(), back.revisions.tolist()) == ([2.5], [2.5])
+    else:
+        assert {"erased", "revisions"} <= set(" ".join(lost).split())
+
+
 def test_every_line_of_a_stream_is_valid():
     run = lagging.Run.from_delays(
         [[100, 250.5], []],

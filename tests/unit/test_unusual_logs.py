@@ -193,6 +193,18 @@ def test_end_offset_of_recordings(tmp_path):
     assert [v for v in score.segments if not math.isnan(v)] == [-1000, -1000, 700, 700]
 
 
+def test_segments_that_nothing_was_aligned_with_are_written_as_such(s2s, tmp_path):
+    write(lagging.read(s2s), tmp_path / "b.json", format="s2s")
+    assert [row["source_length"] for row in json.loads((tmp_path / "b.json").read_text())][1] is None
+    assert kinds(lagging.read(tmp_path / "b.json", level="token"))["NOT ALIGNED"] == 1
+
+
+def test_default_metrics_of_segments_of_output_speech(s2s):
+    run = lagging.read(s2s)
+    assert list(lagging.score(run).keys()) == ["LongYAAL", "DAL", "EndOffset", "BLEU"]
+    assert lagging.score(run, convention="s2s-latency")["LongYAAL"].signature["length"] == "hypothesis"
+
+
 def test_s2s_is_written_and_read_back(s2s, tmp_path):
     run = lagging.read(s2s)
     run = run[[0, 2]]

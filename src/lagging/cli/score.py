@@ -145,7 +145,8 @@ def command(
     A log is a file, a folder that holds one, a quoted glob, or - for standard input. Of several logs, those that can be
     scored are; the others are named at the end, and the exit code is 1. Without -m: AP, AL, LAAL
     and DAL, WordLag and WordsMatched with --word-times, and BLEU where there are references; LongYAAL, StreamLAAL, DAL
-    and StreamDAL of segments cut from a stream; BLEU and chrF of a text without delays.
+    and StreamDAL of segments cut from a stream; LongYAAL, DAL and EndOffset of segments of output speech; BLEU and chrF
+    of a text without delays.
 
     \b
     lagging score runs/wait-3

@@ -123,7 +123,8 @@ def _without_lone(run: Run) -> Run:
     stay = ~np.repeat(run.lone, run.delays.lengths)
     lengths = np.where(run.lone, 0, run.delays.lengths)
     columns = {c: getattr(run, c) for c in ("delays", *PER_TOKEN) if getattr(run, c) is not None}
-    kept = {c: Ragged.from_lengths(v.values[stay], lengths) for c, v in columns.items() if len(v.values) == len(stay)}
+    same = {c: v for c, v in columns.items() if len(v.values) == len(stay)}
+    kept: dict[str, Any] = {c: Ragged.from_lengths(v.values[stay], lengths) for c, v in same.items()}
     after = replace(run, stripped=add_counts(run.stripped, [("eos", int(run.lone.sum()))]), **kept)
     return renoted(
         run, after, *about(run, "stripped", "the delay of an empty text, which is that of its end", run.lone)

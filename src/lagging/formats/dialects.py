@@ -174,7 +174,7 @@ def _number(record: Mapping[str, Any], key: str, scale: float = 1.0) -> float | 
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Wrong("bad-value", f"{key}: {shown(value)}")
+        raise _Wrong("bad-value", f"{key}: {shown(value)}, which is no number")
     if not 0 <= value < LATEST / scale:  # a whole number may be larger than any float
         raise _Wrong("impossible-stream-time", f"{key}: {shown(value)}")
     return round(float(value) * scale, DIGITS)
@@ -192,7 +192,7 @@ def _text(record: Any, key: str, missing: str | None = None) -> str:
     if value is None:
         raise _Wrong("missing-text", f"no `{key}`")
     if not isinstance(value, str):
-        raise _Wrong("bad-value", f"{key}: {shown(value)}")
+        raise _Wrong("bad-value", f"{key}: {shown(value)}, which is no text")
     if is_torn(value):
         raise _Wrong("not-utf8", surrogate_fault(key).detail)
     return value
@@ -202,7 +202,7 @@ def _flag(record: Mapping[str, Any], *keys: str) -> bool:
     key = next((key for key in keys if key in record), keys[0])
     value = record.get(key, False)
     if value is not None and not isinstance(value, bool):
-        raise _Wrong("bad-value", f"{key}: {shown(value)}")
+        raise _Wrong("bad-value", f"{key}: {shown(value)}, which is neither true nor false")
     return bool(value)
 
 

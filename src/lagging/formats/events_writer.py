@@ -93,7 +93,7 @@ class _Losses:
         held |= {"document"} if run.document is not None and names == run.document.tolist() else set()
         if run.queue_times is not None and run.elapsed is not None:  # they are the times of showing again
             held |= {"queue_times"} if np.array_equal(run.queue_times.values, run.elapsed.values) else set()
-        held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and not np.isnan(n).any()}
+        held |= {c for c in ("erased", "revisions") if (n := getattr(run, c)) is not None and (n < LATEST).all()}
         more = ["source_length (read back as the last time, where that is beyond it)"] * self.short
         more += ["elapsed (read back as the time of an earlier token where it decreases)"] * self.late
         more += ["delays (kept to the nanosecond)"] * self.rounded
@@ -126,7 +126,7 @@ def _lines(run: Run, row: int, text: str, ends: list[int], losses: _Losses) -> l
 
 
 def _known(column: Floats | None, row: int) -> bool:
-    return column is not None and bool(column[row] > 0)
+    return column is not None and bool(0 < column[row] < LATEST)
 
 
 def _count(value: float) -> float | int:

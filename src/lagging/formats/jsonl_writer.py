@@ -159,13 +159,14 @@ def write_s2s(run: Run, file: TextIO) -> list[str]:
     records: list[dict[str, Any]] = []
     for row in range(len(run)):
         end = math.nan if run.recording_end is None else float(run.recording_end[row])
+        unaligned = not run.source_length[row] and not len(run.delays[row])
         record: dict[str, Any] = {
             "index": run.id.item(row),
             "doc_id": None if run.document is None else run.document[row],
             "seg_id": row + 1,
             "source": "" if run.source is None else run.source[row],
             "reference": None if run.reference is None else run.reference[row],
-            "source_length": float(run.source_length[row]),
+            "source_length": None if unaligned else float(run.source_length[row]),
             "delays": run.delays[row].tolist(),
             **({} if elapsed is None else {"elapsed": elapsed[row].tolist()}),
             **({} if math.isnan(end) else {"recording_end": end}),

@@ -33,6 +33,8 @@ __all__ = [
 
 DEFAULT_METRICS = ("AP", "AL", "LAAL", "DAL")
 LONGFORM_METRICS = ("LongYAAL", "StreamLAAL", "DAL", "StreamDAL")
+SPEECH_SEGMENT_METRICS = ("LongYAAL", "DAL", "EndOffset")
+"""Of segments of output speech, where it is not known when they begin."""
 """Of segments cut from a stream, where AP has no meaning."""
 WORD_METRICS = ("WordLag", "WordsMatched")
 """Beside the others, where the times of the source words are known."""
@@ -145,7 +147,8 @@ class Plan:
     @property
     def resolved_metrics(self) -> dict[Metric, Metric]:
         """Each metric as it was named, and with what the convention sets."""
-        metrics = map(metric, (*DEFAULT_METRICS, *LONGFORM_METRICS)) if self.metrics is None else self.metrics
+        defaults = (*DEFAULT_METRICS, *LONGFORM_METRICS, *SPEECH_SEGMENT_METRICS)
+        metrics = map(metric, dict.fromkeys(defaults)) if self.metrics is None else self.metrics
         return {m: self.convention.resolve(m) for m in metrics}
 
     @property
@@ -189,6 +192,8 @@ def default_metrics(run: Run) -> tuple[str, ...]:
         return default_bleu(run), "chrF"
     is_longform = run.seg != "none" and run.offset is not None and run.recording_end is not None
     latency = LONGFORM_METRICS if is_longform else DEFAULT_METRICS
+    if run.origin.format == "s2s" and run.recording_end is not None and not is_longform:
+        latency = SPEECH_SEGMENT_METRICS
     words = WORD_METRICS if run.spoken is not None else ()
     return (*latency, *words, default_bleu(run)) if quality else (*latency, *words)
 

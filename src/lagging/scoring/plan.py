@@ -191,7 +191,7 @@ def default_metrics(run: Run) -> tuple[str, ...]:
     if run.unit == "none":
         return default_bleu(run), "chrF"
     is_longform = run.seg != "none" and run.offset is not None and run.recording_end is not None
-    latency = LONGFORM_METRICS if is_longform else DEFAULT_METRICS
+    latency: tuple[str, ...] = LONGFORM_METRICS if is_longform else DEFAULT_METRICS
     if run.origin.format == "s2s" and run.recording_end is not None and not is_longform:
         latency = SPEECH_SEGMENT_METRICS
     words = WORD_METRICS if run.spoken is not None else ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What notebooks show: well-formed tables, with the numbers of the objects, in which text is text."""
 
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -9,6 +10,7 @@ import pytest
 import lagging
 from lagging import Run
 from lagging.data import notebooks
+from lagging.render import plots
 from lagging.render.timeline import timeline
 from lagging.scoring.intervals import with_intervals
 
@@ -124,6 +126,7 @@ def test_a_comparison_has_its_pairs() -> None:
 
 def test_curves_and_the_card_of_a_metric() -> None:
     curves = lagging.curves.curves({"a": [("1", run()), ("2", run(1))]}, "AL", "BLEU", resamples=100)
+    assert repr(curves) == "Curves(a: BLEU against AL)"
     rows = parsed(curves).rows
     assert [row[:2] for row in rows[1:]] == [["a", "1"], ["a", "2"]]
     card = parsed(lagging.metric("DAL"))
@@ -151,3 +154,10 @@ def test_scores_are_a_mapping_and_a_table_of_polars() -> None:
     frame = pytest.importorskip("polars") and scores.to_polars()
     assert frame.columns == ["id", "AL", "DAL"]
     assert frame["DAL"].drop_nans().mean() == pytest.approx(scores["DAL"].value)
+
+
+def test_a_figure_is_a_figure() -> None:
+    pytest.importorskip("matplotlib")
+    axes = plots.timeline(timeline(run(), 0))
+    assert axes._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(axes))._repr_png_().startswith(b"\x89PNG")

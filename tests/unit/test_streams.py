@@ -250,7 +250,7 @@ def test_the_unit_of_other_dialects(log):
     assert lagging.score(run, ["AL"])["AL"].signature["times"] == "s"
     simulstreaming = log({"emission_time": 1, "text": " a"})
     assert "times" not in dict(lagging.read(simulstreaming, time_unit="s").given)
-    with pytest.raises(lagging.UsageError, match="--time-unit ms does not go with it"):
+    with pytest.raises(lagging.UsageError, match="time_unit='ms' does not go with it"):
         lagging.read(simulstreaming, time_unit="ms")
 
 

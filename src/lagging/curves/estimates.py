@@ -49,6 +49,10 @@ class Curves:
 
     _repr_html_ = notebooks.html
 
+    def __repr__(self) -> str:
+        """`Curves(wait-k, adaptive: BLEU against DAL)`."""
+        return f"Curves({', '.join(curve.system for curve in self.curves)}: {self.quality!r} against {self.latency!r})"
+
     def __iter__(self) -> Iterator[Curve]:
         """The curves."""
         return iter(self.curves)

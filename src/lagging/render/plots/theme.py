@@ -7,12 +7,13 @@ and a dash of its own, so that a figure can be printed in grey. Nothing here cha
 
 from __future__ import annotations
 
+import io
 import math
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from lagging.data.units import SHOWN, scale
@@ -125,17 +126,29 @@ def common_value(kind: str, values: Iterable[Any]) -> Any:
 
 
 def prepare_axes(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Axes:
-    """The axes to draw on, new ones if there are none; with a light grid, and without a frame."""
+    """The axes to draw on, new ones if there are none; with a light grid, and without a frame.
+
+    Notebooks show new axes as the figure that they are all of.
+    """
     if ax is None:
         optional("matplotlib", "plot")
         from matplotlib.figure import Figure
 
-        ax = Figure(figsize=(width, height), layout="constrained").subplots()
+        figure = Figure(figsize=(width, height), layout="constrained")
+        ax = figure.subplots()
+        ax._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color=FAINT, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(labelsize=SMALL)
     return ax
+
+
+def _png(figure: Figure) -> bytes:
+    """A figure as a notebook shows it."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150, bbox_inches="tight")
+    return file.getvalue()
 
 
 def figure_of(ax: Axes) -> Figure:

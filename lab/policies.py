@@ -45,6 +45,9 @@ GRIDS: dict[str, tuple[str, Sequence[float]]] = {
 }
 """Policy → its option, and the values of it."""
 
+LEFT_OUT = ("wait-k-1",)
+"""Settings that are not drawn: of most sentences, the model writes one word, and the figure would show only that."""
+
 FIRST = 300
 """How many sentences of the test set are translated."""
 RESAMPLES = 2000
@@ -107,7 +110,7 @@ def made(kept: Path = KEPT) -> dict[str, str]:
 def draw(kept: Path, folder: Path) -> None:
     """BLEU against AL and against DAL, and DAL against AL."""
     mpl.use("agg")
-    kept_results = read_results(kept)
+    kept_results = [one for one in read_results(kept) if one.setting.name not in LEFT_OUT]
     folder.mkdir(parents=True, exist_ok=True)
     for latency in ("AL", "DAL"):
         plots.save(

@@ -53,6 +53,17 @@ class Request:
         """Whether the intervals are those of a Poisson bootstrap over segments that are only added up."""
         return self.interval is not None and self.interval.method == "poisson"
 
+    def resolve(self, task: str | None, like: Sequence[str], explicit: bool) -> Request:
+        """The request with what a shared task, or signatures to repeat, say.
+
+        Args:
+            task: name of a shared task; None for none.
+            like: signatures, as text.
+            explicit: whether a convention was named beside them.
+        """
+        request = self if task is None else self.by_regime(task, named=bool(like) or explicit)
+        return request.by_signatures([Signature.parse(text) for text in like], explicit) if like else request
+
     def by_regime(self, task: str, named: bool) -> Request:
         """The request of a shared task, with the metrics that were named beside its own."""
         if named or self.cutting.aligner is not None:

@@ -270,8 +270,10 @@ def test_terminal_widths(logs) -> None:
     assert two[1].split() == ["tokens"] * 4
     tall = in_terminal(40, *args, NO_COLOR="1").splitlines()
     assert "\x1b" not in "".join(tall)
-    assert tall[0] == "wait"
-    assert tall[1].split() == ["AL", "↓", "tokens", "3.417"]
+    assert max(map(len, tall[: tall.index("") * 2])) <= 40
+    assert tall[0].split() == ["system", "AL", "↓", "tokens", "DAL", "↓", "tokens", "AP", "↓"]
+    assert tall[1].split()[:2] == ["wait", "3.417"]
+    assert tall[tall.index("") + 1].split()[:2] == ["system", "CW"]
 
 
 def test_progress_only_on_a_terminal_and_only_if_it_takes_long(logs, monkeypatch) -> None:

@@ -97,7 +97,7 @@ def edit_path(reference: Sequence[int], hypothesis: Sequence[int], ends: Ints) -
         >>> path.low, path.high, path.boundaries
         (array([0, 1, 3, 4]), array([0, 2, 3, 4]), array([0, 2, 4]))
     """
-    from rapidfuzz.distance import Levenshtein  # not loaded by whoever cuts nothing
+    from rapidfuzz.distance import Levenshtein  # loaded only where streams are cut
 
     opcodes = [tuple(part) for part in Levenshtein.opcodes(reference, hypothesis)]
     diagonal = np.array([tag in ("equal", "replace") for tag, *_ in opcodes], dtype=bool)

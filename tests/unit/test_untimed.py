@@ -435,8 +435,11 @@ def test_the_command_line_without_references(log):
     failed = call("score", log("a b\n", "hyp.txt"), "--format-in", "text")
     assert isinstance(failed.exception, MetricError)
     assert "neither delays nor references" in str(failed.exception)
-    failed = call("score", log(lines()), "-m", "AL,BLEU")
+    failed = call("score", log(lines()), "-m", "AL")
     assert "it needs delays, and this log has none" in str(failed.exception)
+    done = call("score", log(lines()), "-m", "AL,BLEU", "-f", "json")
+    assert "UNDEFINED: AL: it needs delays, and this log has none" in done.stderr
+    assert [score["undefined"] for score in json.loads(done.stdout)["scores"]] == [3, 0]
 
 
 def test_the_command_line_validates_and_converts(log, tmp_path):

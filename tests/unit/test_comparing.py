@@ -155,6 +155,7 @@ def test_too_few_resamples_for_the_correction_are_told() -> None:
     runs = {f"s{i}": log(i / 9, seed=i) for i in range(5)}
     few, enough = compared(runs, "AL", resamples=199), compared(runs, "AL", resamples=200)
     assert [note.kind for note in few.notes] == ["TOO FEW RESAMPLES"]
+    assert few.notes[0].text.endswith("give --resamples 200 or more, or compare with one system only, by --base")
     assert min(p.p_adjusted for p in few.pairs) == 10 / 200
     assert enough.notes == ()
     assert compared(runs, "AL", resamples=199, base="s0").notes == ()

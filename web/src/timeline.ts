@@ -64,8 +64,9 @@ const DENSE = 14;
 const TICKS = 12;
 /** As many source tokens have room for a number each. */
 const LEGIBLE = 16;
-/** No tick stands nearer to that of |x|, as a part of the axis. */
+/** No tick stands nearer to that of |x|, as a part of the axis, and in px. */
 const NEAR = 0.13;
+const NEAR_PX = 52;
 
 /** How far the picture of a sentence reaches: to the end of the source, and to its last token. */
 export function reach(p: Picture): number {
@@ -221,7 +222,8 @@ export class Timeline {
       this.at(mark, time);
       return mark;
     };
-    const others = plain.filter((time) => Math.abs(time - x) > NEAR * this.end);
+    const near = Math.max(NEAR, NEAR_PX / (this.axis.clientWidth || 600)) * this.end;
+    const others = plain.filter((time) => Math.abs(time - x) > near);
     this.axis.replaceChildren(
       ...others.map((time) => tick(time, shown(time / scale, 2))),
       tick(x, `|x| = ${shown(x / scale, 2)}${ms ? " s" : ""}`, true),

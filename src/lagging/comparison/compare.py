@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isnan
@@ -150,6 +151,8 @@ def compare(
         if tests / (resamples + 1) >= round(1 - confidence, 14):
             pairs = counted(tests, "pair")
             text = f"with {resamples} resamples, no corrected p of {pairs} can be below {1 - confidence:.2g}"
+            enough = math.ceil(tests / (1 - confidence))
+            text += f": give --resamples {enough} or more, or compare with one system only, by --base"
             notes.append(Note("TOO FEW RESAMPLES", text))
     return Comparison(
         systems=matched.systems,

@@ -96,7 +96,7 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
     }
     const { segments } = data;
     const texts: [string, string | null | undefined][] = [
-      ["source", segments.source?.[row]],
+      ["source", segments.source?.[row]?.endsWith(segments.recording?.[row] ?? " ") ? null : segments.source?.[row]],
       ["reference", segments.reference?.[row]],
     ];
     fill(
@@ -136,8 +136,8 @@ export function sentence(body: HTMLElement, state: State, list: List): void {
       );
       if (p.delays.length > MANY || (!ms && p.sourceLength > 3 * MANY)) place.append(lines(p));
       else if (p.delays.length) {
+        place.append(timeline.element); // how many ticks fit depends on its width
         timeline.show({ ...p, end });
-        place.append(timeline.element);
         playable.push(timeline);
         place.append(savers(`timeline ${segments.id[row] ?? ""} ${data.systems[system]?.name ?? ""}`, () => drawing({ ...p, end }, `${short(data.systems[system]?.name ?? "", 40)}, segment ${short(segments.id[row] ?? "", 40)}`)));
       }

@@ -373,7 +373,7 @@ def _counted(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     words = count_words(columns["source"]).tolist()
     read: dict[str, int] = {}
     offset = []
-    for name, count in zip(columns["document"], words, strict=True):
+    for name, count in zip(map(str, columns["document"]), words, strict=True):  # what is no name is a fault of its own
         offset.append(read.get(name, 0))
         read[name] = offset[-1] + count
     return {"offset": offset, "duration": words}

@@ -236,6 +236,12 @@ def test_the_time_of_receipt_has_several_names_and_is_in_ms_or_s(key, log):
     assert score.signature["times"] == "s"
 
 
+def test_messages_of_which_none_is_a_transcript(log):
+    path = log({"time_ms": 5, "message": "AddTranslation", "results": [{"content": "Hallo"}]})
+    with pytest.raises(lagging.DataError, match="1 message of Speechmatics, and none is a transcript"):
+        lagging.read(path)
+
+
 def test_a_time_of_receipt_that_names_its_unit(log):
     lines = [deepgram(None, "hello", True, 0, 1.0) | {"received_at_s": 1.3}]
     assert lagging.read(log(*lines)).elapsed.tolist() == [[1300]]

@@ -28,7 +28,7 @@ from lagging.data.ragged import Floats, Ints, Ragged
 from lagging.data.run import Origin, Run, make_ids, make_texts
 from lagging.data.scripts import is_unspaced
 from lagging.data.tokens import count_tokens, noun
-from lagging.errors import Fault, Note, UsageError
+from lagging.errors import Fault, Note, UsageError, counted
 from lagging.formats.dialects import (
     DIGITS,
     KEYS,
@@ -135,6 +135,10 @@ class _Log:
                     self._take_text(raw, line)
         self._convert()
         self.report.note_blank_lines(self.source, self._blank)
+        if self._other and not (self.recordings or self.report.faults):
+            self._fault(
+                "empty-log", f"{counted(self._other, 'message')} of {self.dialect}, and none is a transcript", 1
+            )
         if self._other:
             text = f"a message of the service that is no result: skipped, in {self.source.path}"
             self.report.notes.append(Note("other line", text, self._other, noun="line"))

@@ -107,6 +107,7 @@ PUBLIC_MODULES = (
     "lagging.losses.torch",
     "lagging.losses.torch.compat",
     "lagging.losses.torch.interleaving",
+    "lagging.losses.torch.lightning",
     "lagging.losses.torch.metric",
     "lagging.losses.torch.rewards",
     "lagging.losses.torch.transducer",

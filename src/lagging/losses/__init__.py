@@ -9,6 +9,7 @@
     interleaving  reads and writes in one sequence, as language models are trained on (torch)
     transducer    expected emission times of transducers and CTC (torch)
     metric        latency in training as a torchmetrics.Metric (torch)
+    lightning     a callback of Lightning that adjusts λ, and logs it and the latencies (torch)
     testing       properties that every implementation of these must have
 
 Importing this package loads neither framework.

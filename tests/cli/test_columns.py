@@ -237,3 +237,18 @@ def test_references_are_tokenized_once_for_all_systems(monkeypatch):
     assert len(seen) == len(set(seen)), "no piece of text is tokenized twice"
     assert sum(texts == tuple(references) for texts in lines) == 1
     lexicon.clear()
+
+
+def test_a_system_is_called_by_its_folder_too(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = Path(__file__).parents[2] / "docs" / "data" / "system-a" / "instances.log"
+    for k in (3, 5):
+        (tmp_path / f"wait_{k}").mkdir()
+        (tmp_path / f"wait_{k}" / "instances.log").write_bytes(log.read_bytes())
+        (tmp_path / f"c{k}.txt").write_text("".join(f"0.{k}{i}\n" for i in range(6)))
+    columns = ("--column", "wait_3:COMET=c3.txt", "--column", "5:COMET=c5.txt")  # the names are 3 and 5
+    done = run("compare", "wait_3", "wait_5", "-m", "DAL", *columns, "--resamples", "100", "-q", "--no-signatures")
+    assert done.code == 0, done.err
+    assert "COMET" in done.out
+    done = run("report", "wait_3", "wait_5", "-m", "DAL", *columns, "--resamples", "100", "-q", "-o", "r.html")
+    assert done.code == 0, done.err

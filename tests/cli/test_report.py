@@ -116,6 +116,8 @@ def test_a_folder_of_folders_is_a_sweep(run: Any, here: Path) -> None:
     data = unpacked(here / "r.html")
     assert [system["name"] for system in data["systems"]] == ["2", "10"]
     assert all(system["verdict"] == {"word": "sound", "reasons": []} for system in data["systems"])
+    done = run("curve", "runs", "--latency", "DAL", "-q", *FEW)
+    assert [line.split()[:2] for line in done.out.splitlines()[1:3]] == [["wait-k", "2"], ["10", "1.041"]]
     done = run("score", "ours=runs", "-m", "DAL", "-q", "--no-signatures")
     assert [line.split()[0] for line in done.out.splitlines()[1:3]] == ["ours/2", "ours/10"]
 

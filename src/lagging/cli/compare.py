@@ -34,6 +34,7 @@ from lagging.cli.systems import (
     parse_renames,
     parse_system,
     parse_systems,
+    path_names,
     refuse_overwrite,
 )
 from lagging.comparison import Comparison, compare
@@ -139,6 +140,7 @@ def command(
     systems = name_systems(parse_systems(logs), parse_renames(renames))
     files = [*cutting.files, *options.word_files, *columns.files, *(parse_system(text)[1] for text in published)]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
+    columns = columns.renamed(path_names(systems))
     columns.check_number(len(systems))
     computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
     plan, results = Plan.make(computed, convention), []

@@ -23,7 +23,14 @@ from lagging.cli.options import (
     word_options,
 )
 from lagging.cli.quarantine import Quarantine
-from lagging.cli.systems import make_names_distinct, name_systems, parse_renames, parse_systems, refuse_overwrite
+from lagging.cli.systems import (
+    make_names_distinct,
+    name_systems,
+    parse_renames,
+    parse_systems,
+    path_names,
+    refuse_overwrite,
+)
 from lagging.comparison import compare
 from lagging.data.files import write_whole
 from lagging.data.run import Run
@@ -98,6 +105,7 @@ def command(
     systems = name_systems(parse_systems(logs), parse_renames(renames))
     files = [*cutting.files, *options.word_files, *columns.files]
     refuse_overwrite(systems, output, quarantine.file, inputs=files)
+    columns = columns.renamed(path_names(systems))
     columns.check_number(len(systems))
     computed = None if metrics is None else [m for m in metrics if m.name not in columns.metrics] or None
     runs: list[Run] = []

@@ -27,6 +27,7 @@ __all__ = [
     "parse_renames",
     "parse_system",
     "parse_systems",
+    "path_names",
     "refuse_overwrite",
     "refuse_run_file",
     "rename",
@@ -89,6 +90,20 @@ def _expand_folder(name: str | None, path: str) -> Systems:
     return [(f"{name}/{setting}".rstrip("/"), log) for setting, log in zip(name_settings(logs), logs, strict=True)]
 
 
+def _folder_families(name: str | None, path: str) -> list[tuple[str | None, list[str]]]:
+    """The systems below a folder that is no log itself, each with its settings: a folder in it is a system."""
+    logs = [log for _, log in _expand_folder(None, path) if log != path]
+    parts = [Path(log).relative_to(path).parts for log in logs]
+    if not logs:
+        return []
+    if name is not None or min(map(len, parts)) < 2:
+        return [(name or own_path(path).name, logs)]
+    families: dict[str | None, list[str]] = {}
+    for log, (family, *_) in zip(logs, parts, strict=True):
+        families.setdefault(family, []).append(log)
+    return list(families.items())
+
+
 def _natural_key(text: str) -> list[tuple[float, str]]:
     """A key by which k2 comes before k10."""
     parts = re.split(r"(\d+)", text)
@@ -110,11 +125,18 @@ def group_paths(systems: Sequence[tuple[str | None, str]]) -> list[tuple[str | N
 def group_settings(
     arguments: Iterable[str], renames: Mapping[str, str] | None = None
 ) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Systems, each with its settings and their paths; with `renames`, all of several systems have names."""
+    """Systems, each with its settings and their paths; with `renames`, all of several systems have names.
+
+    Of a folder of folders of logs, each folder is a system.
+    """
     by_name: dict[str, list[str]] = {}
     systems: list[tuple[str | None, list[str]]] = []
     for argument in arguments:
         name, pattern = parse_system(argument)
+        if families := _folder_families(name, pattern):
+            systems += families
+            by_name |= {family: paths for family, paths in families if family is not None}
+            continue
         literal = pattern == "-" or Path(pattern).exists()
         paths = [pattern] if literal else sorted(glob.glob(pattern, recursive=True))
         if name is None and len(paths) > 1:
@@ -151,6 +173,14 @@ def name_systems(systems: Systems, renames: Mapping[str, str]) -> Systems:
     known = [name or PurePath(_named_path(path)).name for name, path in systems]
     rename(known, renames)
     return [(renames.get(old, name), path) for old, (name, path) in zip(known, systems, strict=True)]
+
+
+def path_names(systems: Systems) -> dict[str, str]:
+    """The names of systems, by the last parts of their paths, where these tell them apart."""
+    names = [own_path(path).name for _, path in systems]
+    own = {name for name, _ in systems}
+    pairs = [(last, name) for last, (name, _) in zip(names, systems, strict=True) if name is not None]
+    return {last: name for last, name in pairs if names.count(last) == 1 and last not in own}
 
 
 def _named_path(path: str) -> str:

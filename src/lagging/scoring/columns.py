@@ -6,8 +6,8 @@ A column has a Metric whose values are read, not computed. All that scores a log
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
 
@@ -226,6 +226,11 @@ class Columns:
     def of(cls, columns: Columns | Iterable[Column]) -> Columns:
         """The columns, as they are or from a list."""
         return columns if isinstance(columns, Columns) else cls(columns)
+
+    def renamed(self, names: Mapping[str, str]) -> Columns:
+        """The columns, of systems by other names."""
+        columns = [replace(column, system=names.get(column.system, column.system)) for column in self._columns]
+        return Columns(columns, self._offers)
 
     def check_number(self, systems: int) -> None:
         """Refuse columns without a system where there are several."""

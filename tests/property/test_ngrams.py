@@ -158,7 +158,7 @@ def test_every_statistic_of_real_logs_is_that_of_sacrebleu(data):
         if run.reference is None or run.prediction is None or run.speech_out:
             continue
         pairs = [(h or "", r or "") for h, r in zip(run.prediction, run.reference, strict=True)]
-        assert_same_statistics(pairs, ("BLEU(tok=13a)", "BLEU(tok=zh)", "chrF", "chrF++"))
+        assert_same_statistics(pairs)
         short = [pair for pair in pairs if len(pair[0].split()) < 50][:20]  # sacreBLEU takes minutes on a talk
         assert_same_statistics(short or [("", "a")], ("TER",))
         judged += len(pairs)

@@ -215,6 +215,55 @@ def test_options_of_the_command_line_that_contradict_each_other():
         agent_spec(None, False, "ws://127.0.0.1:1", (), simulstream=True)
 
 
+HUGGING_FACE = """
+import json, sys
+from types import SimpleNamespace
+
+import soundfile
+
+from lagging.agents.hf import from_name
+from lagging.agents.simulstream import for_simulstream
+
+
+class Whisper:
+    source = "speech"
+
+    def __init__(self, model, f=4):
+        self.policies = from_name(model, {"policy": "alignatt", "f": str(f), "max_tokens": "10"}).policies
+
+
+model, *wavs = sys.argv[1:]
+processor = for_simulstream(Whisper, joined_by="none")(SimpleNamespace(model=model, speech_chunk_size=0.2))
+texts = []
+for path in wavs:
+    samples, _ = soundfile.read(path, dtype="float32")
+    outputs = [processor.process_chunk(samples[n : n + 3200]) for n in range(0, len(samples), 3200)]
+    outputs.append(processor.end_of_stream())
+    processor.clear()
+    kept = []
+    for output in outputs:
+        kept = kept[: len(kept) - len(output.deleted_tokens)] + output.new_tokens
+    assert "".join(output.new_string for output in outputs) == processor.tokens_to_string(kept)
+    texts.append(processor.tokens_to_string(kept))
+print(json.dumps(texts))
+"""
+
+
+def test_a_model_of_hugging_face_in_simulstream_writes_the_same(tmp_path):
+    pytest.importorskip("transformers", reason="NOT RUN: transformers is not installed")
+    from hf_models import save, sounds
+    from lagging.agents import Settings, run
+    from lagging.agents.hf import from_name
+
+    model, wavs = str(save("whisper", tmp_path / "whisper")), sounds(tmp_path, 3)
+    done = peer.python("-c", HUGGING_FACE, model, *wavs, peer=PEER, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    agent = from_name(model, {"policy": "alignatt", "f": "4", "max_tokens": "10"})
+    made = run(agent, wavs, settings=Settings(joined_by="none", chunk=200))
+    assert json.loads(done.stdout) == made.prediction.tolist()
+    assert any(made.prediction)
+
+
 def test_without_simulstream_it_says_what_to_install(folder, monkeypatch):
     for name in ("simulstream", "simulstream.server.speech_processors"):
         monkeypatch.setitem(sys.modules, name, None)

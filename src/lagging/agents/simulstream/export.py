@@ -16,7 +16,7 @@ from lagging.errors import UsageError
 __all__ = ["for_simulstream"]
 
 
-def for_simulstream(agent: type) -> Any:
+def for_simulstream(agent: type, joined_by: str = "word") -> Any:
     """A speech processor for simulstream, from an agent of `lagging` that hears speech and writes words.
 
         # my_agent.py                          speech.yaml:  type: my_agent.Processor
@@ -33,6 +33,7 @@ def for_simulstream(agent: type) -> Any:
 
     Args:
         agent: the class of the agent.
+        joined_by: "word" if it writes words, or "none" if its pieces have their own spaces, as those of models have.
 
     Returns:
         A subclass of simulstream's SpeechProcessor.
@@ -40,11 +41,14 @@ def for_simulstream(agent: type) -> Any:
     Raises:
         UsageError: simulstream is not installed, or cannot run such an agent.
     """
+    if joined_by not in ("word", "none"):
+        raise UsageError(f"joined_by is word or none, not {joined_by!r}")
     package, traits = import_simulstream(), Traits.of(agent)
     if not isinstance(agent, type) or (traits.source, traits.target) != ("speech", "text") or traits.sees_reference:
         raise UsageError("simulstream runs classes of agents that hear speech, write text, and see no reference")
     output = package.IncrementalOutput
     names = [*inspect.signature(agent).parameters]
+    between = "" if joined_by == "none" else " "
 
     class Processor(package.SpeechProcessor):  # type: ignore[misc, name-defined]
         def __init__(self, config: SimpleNamespace) -> None:
@@ -69,7 +73,7 @@ def for_simulstream(agent: type) -> Any:
             self._shown: list[str] = []
 
         def tokens_to_string(self, tokens: list[str]) -> str:
-            return " ".join(tokens)
+            return between.join(tokens)
 
         def process_chunk(self, waveform: Any) -> Any:
             return self._listen(waveform, False)
@@ -80,13 +84,13 @@ def for_simulstream(agent: type) -> Any:
         def _listen(self, samples: Any, finished: bool) -> Any:
             if self._course is None:
                 self._number += 1
-                self._course = RunningSentence(self._agent, self._number, RATE, "word")
+                self._course = RunningSentence(self._agent, self._number, RATE, joined_by)
             if not self._course.over:
                 self._course.hear(samples, finished)
             old, new = self._shown, list(self._course.sentence.state.target)
             kept = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
             self._shown = new
-            space = " " if kept else ""
+            space = between if kept else ""
             added, deleted = new[kept:], old[kept:]
             return output(
                 added,

@@ -238,13 +238,17 @@ def by_writing(run: Run, format: str) -> None:
     said = [tuple(getattr(one, setting) for setting in settings) for one in (run, after)]
     agree(f"{settings}, and written as {format} and read again", *said)
     if not written.value and len(run.delays.values):
-        agree(f"scores, and written as {format} and read again", *(default_scores(one) for one in (run, after)))
+        # segments of Speech-to-Speech-Latency have other metrics by default than what they are converted into
+        metrics = outcome(lambda: default_metrics(run)).value
+        agree(
+            f"scores, and written as {format} and read again", *(default_scores(one, metrics) for one in (run, after))
+        )
     by_command(file, after, {"format": format, **how})
 
 
-def default_scores(run: Run) -> dict[str, str] | None:
-    """What a log is scored by if nobody says by what."""
-    return outcome(lambda: numbers(lagging.score(run, default_metrics(run)))).value
+def default_scores(run: Run, metrics: tuple[str, ...] | None = None) -> dict[str, str] | None:
+    """The scores by these metrics, or by those that a log is scored by if nobody says by what."""
+    return outcome(lambda: numbers(lagging.score(run, metrics or default_metrics(run)))).value
 
 
 def by_command(path: Path, run: Run, how: dict[str, Any]) -> None:

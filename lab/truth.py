@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,22 @@ from lab.results import Kept
 from lagging import policies
 from lagging.data.ragged import Floats, Ints
 from lagging.data.run import Run
+from lagging.scoring.scores import Score
 from lagging.stats.resamples import counts, on_grid
 
-__all__ = ["COSTS", "LATENCIES", "Corpus", "Judged", "controlled", "judge", "judge_trained", "multi30k", "true_lags"]
+__all__ = [
+    "COSTS",
+    "LATENCIES",
+    "Corpus",
+    "Judged",
+    "controlled",
+    "judge",
+    "judge_trained",
+    "multi30k",
+    "signatures",
+    "systems",
+    "true_lags",
+]
 
 LATENCIES = ("AP", "AL", "LAAL", "YAAL", "ATD", "DAL", "DAL(write_cost=1)", "StreamDAL")
 COSTS = (0.0, 0.5, 1.0, 1.5)
@@ -256,6 +270,29 @@ def _measured(corpus: Corpus, system: System) -> Floats:
     return _columns(delays, corpus.places, corpus.sizes, [len(places) for places in corpus.places])
 
 
+def signatures(corpus: Corpus, system: System) -> list[str]:
+    """How the metrics were made."""
+    delays = [system.rule(size, places) for size, places in zip(corpus.sizes, corpus.places, strict=True)]
+    return [str(one.signature) for one in _scored(delays, corpus.sizes, [len(places) for places in corpus.places])]
+
+
+def _scored(delays: Sequence[Floats], sizes: npt.ArrayLike, reference_lengths: npt.ArrayLike | None) -> list[Score]:
+    """All metrics; for StreamDAL, the sentences are one recording."""
+    lengths = np.asarray(sizes, dtype=np.float64)
+    begins = np.cumsum(lengths) - lengths
+    columns: dict[str, Any] = {"source_length": lengths, "reference_length": reference_lengths, "level": "word"}
+    rows = [g.tolist() for g in delays]
+    alone = Run.from_delays(rows, **columns)
+    stream = Run.from_delays(rows, **columns, seg="given", offset=begins, recording_end=lengths.sum() - begins)
+    of_sentences = [name for name in LATENCIES if name != "StreamDAL"]
+    scores = {**_by_name(alone, of_sentences), **_by_name(stream, ["StreamDAL"])}
+    return [scores[name] for name in LATENCIES]
+
+
+def _by_name(run: Run, names: Sequence[str]) -> dict[str, Score]:
+    return dict(zip(names, lagging.score(run, names), strict=True))
+
+
 def _columns(
     delays: Sequence[Floats], places: Sequence[Ints], sizes: npt.ArrayLike, reference_lengths: npt.ArrayLike | None
 ) -> Floats:
@@ -263,11 +300,5 @@ def _columns(
         [float(lags.mean()) if len(lags := true_lags(g, row, cost)) else np.nan for cost in COSTS]
         for g, row in zip(delays, places, strict=True)
     ]
-    lengths = np.asarray(sizes, dtype=np.float64)
-    run = Run.from_delays(
-        [g.tolist() for g in delays], source_length=lengths, level="word", seg="given",
-        reference_length=reference_lengths, offset=np.cumsum(lengths) - lengths,
-        recording_end=lengths.sum() - np.cumsum(lengths) + lengths,
-    )  # fmt: skip
-    scores = lagging.score(run, LATENCIES)
+    scores = _scored(delays, sizes, reference_lengths)
     return np.column_stack([np.array(truth), *(score.segments for score in scores)])

@@ -192,7 +192,7 @@ def summary(plan: Plan, folder: Path) -> str:
     test = next(iter(members[0].trained.tests))
     of_others = {name: trial(members, test, first, name) for name in several[1:]}
     gap_rows = [
-        [name, str(len(one.base)), f"{one.covered[0]:.1f} to {one.covered[1]:.1f}", _shown(one.gap), _by_seeds(one.gap)]
+        [name, str(len(one.base)), f"{one.covered[0]:.2f} to {one.covered[1]:.2f}", _shown(one.gap), _by_seeds(one.gap)]
         for name, one in of_others.items()
     ]
     heads = ["family", "seeds", "AL", f"gap to {first} at the same AL [95 %]", "[95 %, seeds alone]"]
@@ -250,7 +250,7 @@ def gaps(found: Found) -> str:
     rows = []
     for place, (name, one) in enumerate(found.all_trials):
         key = keys[place - len(found.pilot)] if place >= len(found.pilot) else None
-        covered = f"{one.covered[0]:.1f} to {one.covered[1]:.1f}"
+        covered = f"{one.covered[0]:.2f} to {one.covered[1]:.2f}"
         more = [_shown(of[key]) if key in of else "–" for of in (dense, words)]
         rows.append([name, str(len(one.base)), covered, _shown(one.gap), _by_seeds(one.gap), *more])
     heads = ["corpus, test set", "seeds", "AL", "gap [95 %]", "[95 %, seeds alone]"]
@@ -269,7 +269,7 @@ def gaps_by_al(found: Found) -> str:
 def gaps_of(by_family: Mapping[str, Trial]) -> str:
     """The gap of several families of one training to wait-k, over the AL that both have."""
     rows = [
-        [name, f"{one.covered[0]:.1f} to {one.covered[1]:.1f}", _shown(one.gap)]
+        [name, f"{one.covered[0]:.2f} to {one.covered[1]:.2f}", _shown(one.gap)]
         if one.covered[0] < one.covered[1]
         else [name, "–", "–"]
         for name, one in by_family.items()
@@ -372,7 +372,13 @@ def failures(judged: Mapping[str, truth.Judged], cost: float = 1.0) -> str:
             favoured = sum(adaptive[pair[1]] for pair in mixed)
             worst = f"{late} ({true[late]:.1f}) before {early} ({true[early]:.1f})"
             rows.append([name, metric, f"{len(pairs)} of {len(one.pairs)}", f"{favoured} of {len(mixed)}", worst])
-    heads = ["systems", "metric", "wrong way round", "of them mixed, for the adaptive one", "worst, with the true lags"]
+    heads = [
+        "systems",
+        "metric",
+        "wrong way round",
+        "of the mixed pairs, for the adaptive one",
+        "worst, with the true lags",
+    ]
     return table(heads, rows)
 
 

@@ -14,6 +14,7 @@ import torch
 
 from lab import marian, policies
 from lab.data import verb_final
+from lab.experiments import read_plan
 from lab.results import read_results
 from lagging.agents import Settings, run
 from lagging.agents.hf import from_name
@@ -56,6 +57,21 @@ def test_every_setting_was_run():
     assert kept == {f"{name}-{value:g}" for name, (_, values) in policies.GRIDS.items() for value in values} | {
         "offline-64"
     }
+
+
+def test_offline_it_is_within_a_point_of_our_own_model_of_its_size():
+    plan, recipe = read_plan(ROOT / "lab" / "plans" / "marian-size"), marian.MULTI30K
+    for name in ("pieces", "width", "layers", "heads", "inner", "dropout", "tokens", "smoothing", "warm_up"):
+        assert getattr(plan.scale, name) == recipe[name], name
+    assert plan.experiments["offline"].epochs == recipe["epochs"]
+    (own,) = read_results(policies.KEPT.with_name("marian-size"))
+    (theirs,) = [one for one in read_results(policies.KEPT) if one.setting.family == "offline"]
+    bleu = own.scores["BLEU"]
+    same_sentences = bleu.metric.corpus(bleu.statistics[: policies.FIRST])
+    assert abs(theirs.scores["BLEU"].value - same_sentences) < 1
+    text = policies.PAGE.read_text("utf-8")
+    assert f"has a BLEU of {theirs.scores['BLEU'].value:.1f}." in text
+    assert f"has {same_sentences:.1f} on the same test sentences" in text
 
 
 def test_no_text_is_kept():

@@ -193,6 +193,15 @@ def test_end_offset_of_recordings(tmp_path):
     assert [v for v in score.segments if not math.isnan(v)] == [-1000, -1000, 700, 700]
 
 
+@pytest.mark.parametrize("units", ["ab", ["Guten", 7, "Welt"], {"a": 1}, 0])
+def test_units_that_are_no_list_of_texts(tmp_path, units):
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps([S2S[0], {**S2S[2], "raw_units": units}]))
+    assert "bad-value" in [fault.kind for fault in lagging.validate(file).faults]
+    with pytest.raises(DataError, match=r"raw_units: .*, which is no list of texts"):
+        lagging.read(file)
+
+
 def test_segments_that_nothing_was_aligned_with_are_written_as_such(s2s, tmp_path):
     write(lagging.read(s2s), tmp_path / "b.json", format="s2s")
     assert [row["source_length"] for row in json.loads((tmp_path / "b.json").read_text())][1] is None
@@ -303,7 +312,7 @@ def test_an_empty_text_beside_one_delay_is_scored_by_convention(tmp_path):
     rows = [{"delays": [900], "prediction": "a"}, {"delays": [1800], "prediction": ""}]
     log.write_text("".join(json.dumps({"source_length": 1800, "unit": "ms", **row}) + "\n" for row in rows))
     timed = lagging.read(log)
-    with pytest.raises(DataError, match="1 delay, 0 words, that of the end of an empty text: `--strip eos`"):
+    with pytest.raises(DataError, match="1 delay, 0 words, that of the end of an empty text: `strip="):
         lagging.write(timed, tmp_path / "a.stream.jsonl")
     lagging.write(lagging.strip(timed, "eos"), tmp_path / "a.stream.jsonl")
     assert lagging.read(tmp_path / "a.stream.jsonl").delays.tolist() == [[900], []]

@@ -15,11 +15,11 @@ from msgspec import UNSET
 
 from lagging.data.ragged import Floats
 from lagging.data.tokens import count_tokens
-from lagging.errors import Note
-from lagging.formats.line import name_of
+from lagging.errors import Fault, Note
+from lagging.formats.line import name_of, shown
 from lagging.formats.report import ReadReport
 
-__all__ = ["count_units", "empty_unaligned"]
+__all__ = ["check_units", "count_units", "empty_unaligned"]
 
 
 def empty_unaligned(rows: Sequence[Any], report: ReadReport) -> None:
@@ -32,6 +32,16 @@ def empty_unaligned(rows: Sequence[Any], report: ReadReport) -> None:
     if names:
         text = "nothing was aligned with it (`source_length` is null): an empty hypothesis"
         report.notes.append(Note("NOT ALIGNED", text, len(names), tuple(names[:5])))
+
+
+def check_units(rows: Sequence[Any], lines: Sequence[int], path: str, report: ReadReport) -> None:
+    """Report units that are no list of texts."""
+    for row, line in zip(rows, lines, strict=True):
+        units = UNSET if row.raw_units is None else row.raw_units
+        if units is UNSET or (isinstance(units, list) and all(isinstance(unit, str) for unit in units)):
+            continue
+        detail = f"raw_units: {shown(units)}, which is no list of texts"
+        report.faults.add(Fault("bad-value", detail, path, line, name_of(row)))
 
 
 def count_units(references: Sequence[Any], level: str) -> Floats:

@@ -26,7 +26,7 @@ from lagging.errors import Fault, Note
 from lagging.formats.line import name_of, shown
 from lagging.formats.options import ReadOptions
 from lagging.formats.report import ReadReport
-from lagging.formats.s2s import count_units, empty_unaligned
+from lagging.formats.s2s import check_units, count_units, empty_unaligned
 from lagging.formats.schema import (
     SAMPLE,
     SETTINGS,
@@ -162,6 +162,7 @@ class Reader:
                 if row.source_length in (UNSET, None):
                     row.source_length = 0.0  # what cuts the log fills it in
         if schema.origin.format == "s2s":
+            check_units(rows, lines, self.source.path, self.report)
             empty_unaligned(rows, self.report)
         names = [row.index if row.index is not UNSET else row.id for row in rows]
         self.report.notes += [_failed(row) for row in rows if row.failed]

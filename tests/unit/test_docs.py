@@ -10,6 +10,7 @@ import importlib.util
 import io
 import re
 import sys
+import tomllib
 import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -120,6 +121,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_every_key_is_documented() -> None:
     text = (DOCS / "formats.md").read_text("utf-8")
     assert [name for name in Line.__struct_fields__ if f"`{name}`" not in text] == []
+
+
+def test_every_extra_is_listed_once() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    table = (ROOT / "README.md").read_text("utf-8").partition("| extra | for |")[2].partition("\n\n")[0]
+    listed = [name for row in table.splitlines()[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(extras)
 
 
 def test_every_format_is_documented() -> None:

@@ -99,8 +99,8 @@ def read(
     Args:
         paths: a file, a directory that holds one log, a glob, several of them, or "-" for standard input.
         name: name of the system; the name of the directory or file if not given.
-        format: "simuleval", "omnisteval", "simulstream", "stream", "jsonl", "rw", "sltev", "fairseq", "csv", "tsv",
-            "parquet", "arrow" or "text"; recognised if not given, except text.
+        format: "simuleval", "omnisteval", "simulstream", "stream", "s2s", "trajectory", "jsonl", "rw", "sltev",
+            "fairseq", "csv", "tsv", "parquet", "arrow" or "text"; recognised if not given, except text.
         level: what a target token is: "word", "char", "token", or "spm" with a model; detected if not given.
         unit: "token" or "ms"; detected if not given.
         unit_hint: the unit to take where the log leaves it to be guessed.

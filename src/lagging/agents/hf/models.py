@@ -5,6 +5,8 @@ What is computed again: the encoders of these models are bidirectional, so every
 with them all that the decoder has computed from them. A causal language model has the source before the translation, so
 a read changes everything after it. Therefore each read encodes the source, and decodes the tokens written so far, from
 the beginning. Within a read, the source is encoded once, and keys and values of all tokens are kept.
+
+The kinds of models are in one file because they share the decoding of `Model`, and say only what a source is to them.
 """
 
 from __future__ import annotations

@@ -301,6 +301,11 @@ def _differing(names: Sequence[str]) -> list[str]:
         and len({tuple(p[len(p) - end - 2 : len(p) - end]) for p in split}) == 1
     ):
         end += 2
+    usual = max(map(len, split), key=[len(parts) for parts in split].count)
+    alike = [place for place, parts in enumerate(split) if len(parts) == usual]
+    if not begin + end and SWEEP <= len(alike) > len(names) / 2:  # beside a folder with a name of another kind
+        short = dict(zip(alike, _differing([names[place] for place in alike]), strict=True))
+        return [short.get(place, name) for place, name in enumerate(names)]
     return ["".join(parts[begin : len(parts) - end]) for parts in split]
 
 

@@ -506,6 +506,8 @@ def test_votes_of_a_beam() -> None:
     assert RelaxedAgreement(0.5, 4).agreed(View(), candidates) == (1, 2, 4)
     assert RelaxedAgreement(0.75, 4).agreed(View(), candidates) == (1, 2)
     assert RelaxedAgreement(1.0, 4).agreed(View(), candidates) == ()
+    assert make_policy("alcp", {"beams": 4}).agreed(View(), candidates) == ()
+    assert make_policy("alcp", {"beams": 3}).agreed(View(), candidates[:3]) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -518,6 +520,7 @@ def test_votes_of_a_beam() -> None:
         ("hold", {"n": -1}, "n is a whole number from 0 on"),
         ("alignatt", {"f": -1}, "f is a whole number from 0 on"),
         ("edatt", {"alpha": 0}, "alpha is a share above 0"),
+        ("alcp", {"gamma": 0.5}, "alcp has no option 'gamma'"),
         ("ralcp", {"gamma": 1.5}, "gamma is a share above 0 and at most 1"),
         ("wait", {}, "there is no policy 'wait' for models. Did you mean wait-k?"),
     ],

@@ -20,6 +20,7 @@ from lagging.errors import UsageError, did_you_mean
 __all__ = [
     "POLICIES",
     "AlignAtt",
+    "CandidateAgreement",
     "EDAtt",
     "Hold",
     "Hypothesis",
@@ -211,7 +212,7 @@ class EDAtt(Policy):
 
 class RelaxedAgreement(Policy):
     """RALCP: write the longest prefix that a share gamma of the candidates of a beam have (Wang et al., 2024, ALTA,
-    arXiv:2309.06706). With gamma = 1 all candidates have to agree: ALCP, the longest common prefix.
+    arXiv:2309.06706). With gamma = 1 all candidates have to agree, as in ALCP.
 
     Args:
         gamma: the share, above 0 and at most 1.
@@ -232,12 +233,24 @@ class RelaxedAgreement(Policy):
         return best
 
 
+class CandidateAgreement(RelaxedAgreement):
+    """ALCP: write the longest prefix that all candidates of a beam have (Wang et al., 2024, ALTA, arXiv:2309.06706).
+
+    Args:
+        beams: candidates, 2 or more.
+    """
+
+    def __init__(self, beams: int = 4) -> None:
+        super().__init__(1.0, beams)
+
+
 POLICIES: dict[str, type[Policy]] = {
     "wait-k": WaitK,
     "local-agreement": LocalAgreement,
     "hold": Hold,
     "alignatt": AlignAtt,
     "edatt": EDAtt,
+    "alcp": CandidateAgreement,
     "ralcp": RelaxedAgreement,
     "offline": Offline,
 }

@@ -166,8 +166,8 @@ def test_options_are_named_by_what_is_wrong_with_them(texts: Path, capsys: pytes
     for settings, name in (
         (Settings(chunk=0.5), "--chunk"),
         (Settings(pace=2), "--pace"),
-        (Settings(source_level="spm"), "--spm-model"),
-        (Settings(spm_model="some.model"), "--source-level spm"),
+        (Settings(source_level="spm"), "spm_model="),
+        (Settings(spm_model="some.model"), "source_level='spm'"),
     ):
         with pytest.raises(UsageError, match=name):
             run(lambda state: None, ["a"], settings=settings)

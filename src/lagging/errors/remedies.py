@@ -14,7 +14,7 @@ _COMMAND_LINE = ContextVar("command line", default=False)
 
 KEYWORDS = {"format-in": "format", "by": "group_by"} | {
     name: name.replace("-", "_")
-    for name in ("level", "unit", "convention", "spm-model", "column-map", "source-length", "time-unit",
+    for name in ("level", "source-level", "unit", "convention", "spm-model", "column-map", "source-length", "time-unit",
                  "word-times", "word-alignment", "aligned-with", "repair", "strip", "resample", "resamples")
 }  # fmt: skip
 """Options that are keywords in Python, too."""

@@ -74,6 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_metric_has_a_page(site: Path) -> None:
     index = (site / "metrics" / "index.html").read_text("utf-8")
     for metric in registered():
@@ -83,6 +84,7 @@ def test_every_metric_has_a_page(site: Path) -> None:
             assert ("<math" in page) == bool(metric.latex)
 
 
+@pytest.mark.slow
 def test_every_page_is_built_and_no_mark_is_left(site: Path) -> None:
     for page in PAGES:
         text = (site / f"{page.stem}.html").read_text("utf-8")
@@ -100,11 +102,13 @@ def test_what_is_made_of_code_is_fresh() -> None:
     assert [page.name for page in tables.stale()] == []  # make tables
 
 
+@pytest.mark.slow
 def test_search_needs_no_server(site: Path) -> None:
     assert (site / "search" / "search_index.js").read_text("utf-8").startswith("var __index = {")
     assert 'src="javascripts/iframe-worker.js"' in (site / "index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loads = Loads()

@@ -123,6 +123,7 @@ def test_json_lines_of_another_package_come_before_ours(tmp_path: Path) -> None:
     assert scored.stdout.splitlines()[1].split("\t")[:3] == ["base", "DAL", "4.0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_broken_package_is_named_and_harms_nobody_else(tmp_path: Path, failure: str) -> None:
     environment = install(tmp_path, broken_waits=f"{PLUGIN}\n{failure}\n", lagging_waits=PLUGIN)

@@ -348,11 +348,14 @@ class Wavefront(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: _Pair, output: _Pair) -> None:
         """Keep p and q."""
         ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # of the second output: zeros, as large as p
         ctx.save_for_backward(inputs[0], output[1])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Call the operator."""
+    def backward(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None]:
+        """Call the operator; None is a gradient of 0."""
+        if gradient is None:
+            return None, None
         slope, first = _back_wavefront(gradient, *ctx.saved_tensors, ctx.needs_input_grad[1])
         return slope, first if ctx.needs_input_grad[1] else None
 
@@ -371,11 +374,14 @@ class Lookback(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: _Pair, output: _Pair) -> None:
         """Keep α, β and w."""
         ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # of the second output: zeros, as large as p
         ctx.save_for_backward(inputs[0], *output)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> _Pair:
-        """Call the operator."""
+    def backward(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None]:
+        """Call the operator; None is a gradient of 0."""
+        if gradient is None:
+            return None, None
         return _back_lookback(gradient, *ctx.saved_tensors)
 
 

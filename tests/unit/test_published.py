@@ -14,6 +14,7 @@ import lagging
 from lagging.comparison.published import layouts
 from lagging.comparison.published.labels import find_metric, number
 from lagging.errors.catalogue import KINDS
+from lagging.errors.remedies import for_python
 from lagging.render import render
 
 TSV = "BLEU\tLAAL\tAL\tAP\n18.227\t1857.713\t1803.919\t0.795\n"
@@ -75,7 +76,7 @@ def refused(read):
         with pytest.raises(lagging.DataError) as error:
             read(content, name)
         assert all(fault.path and fault.path.endswith(name) for fault in error.value.faults)
-        assert all(KINDS[fault.kind][2] in str(error.value) for fault in error.value.faults)
+        assert all(for_python(KINDS[fault.kind][2]) in str(error.value) for fault in error.value.faults)
         return [(fault.kind, fault.line) for fault in error.value.faults]
 
     return call

@@ -6,9 +6,7 @@ with them all that the decoder has computed from them. A causal language model h
 a read changes everything after it. Therefore each read encodes the source, and decodes the tokens written so far, from
 the beginning. Within a read, the source is encoded once, and keys and values of all tokens are kept.
 
-This is one idea, and therefore one module: `Model` asks, and each of its kinds says what it takes and gives.
-
-The kinds of models are in one file because they share the decoding of `Model`, and say only what a source is to them.
+The kinds of models are in one file because they share the decoding of `Model`, and say only what they take and give.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Translator(nn.Module):
     def logits(self, keys: Tensor, queries: Tensor, alignment: Tensor) -> Tensor:
         """Of each target token, given what was read before it."""
         context = infinite_lookback(alignment, self.attend(queries) @ keys.mT / SIZE**0.5, LENGTH) @ keys
-        written: Tensor = self.write(torch.cat([context, queries], -1))
+        written: Tensor = self.write(torch.cat([context, queries.expand_as(context)], -1))
         return written
 
 

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 from pathlib import Path
 
+import pytest
 import torch
 
 from lagging.losses.torch.interleaving import delays_from_tokens
@@ -25,6 +26,22 @@ def test_latency_follows_its_price(capsys):
         torch.set_num_threads(threads)
     assert free > 6 > 3 > dear >= 1
     assert capsys.readouterr().out.startswith("λ     words")
+
+
+@pytest.mark.slow
+def test_rewards_give_more_words_than_expected_delays_at_the_same_latency(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    example = importlib.import_module("reinforce")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        results = example.main()
+    finally:
+        torch.set_num_threads(threads)
+    words, latency = results[-1]
+    assert latency < 3
+    assert words > example.at_the_same(results)
+    assert "interpolated" in capsys.readouterr().out
 
 
 def test_a_language_model_sees_the_delays_of_its_schedule(monkeypatch):

@@ -200,13 +200,13 @@ def by_second_reading(path: Path, run: Run) -> None:
 
 
 def speech_by_keys(path: Path, run: Run) -> None:
-    """What was written is sound if the lines have keys for it, and not if a text speaks of them."""
-    having = [bool({"durations", "intervals"} & {*outermost(text)}) for text in objects(path)]
+    """What was written is sound if the lines have `durations`, and not if a text speaks of them."""
+    having = ["durations" in outermost(text) for text in objects(path)]
     named = are_sounds(text for text in run.prediction.tolist()) if run.prediction is not None else False
     if "→ speech" in run.origin.description and not any(having) and not named:
-        raise Difference(f"no line has durations or intervals, and it is a {run.origin.description}")
+        raise Difference(f"no line has durations, and it is a {run.origin.description}")
     if "→ text" in run.origin.description and all(having):
-        raise Difference(f"every line has durations or intervals, and it is a {run.origin.description}")
+        raise Difference(f"every line has durations, and it is a {run.origin.description}")
 
 
 def by_writing(run: Run, format: str) -> None:

@@ -160,9 +160,13 @@ class Trial:
         ]
         return estimate(values, [_gap(a, b, self.bounds) for a, b in self.drawn.values()])
 
+    def gaps_at(self, al: float) -> list[float]:
+        """The gap of each seed at one AL."""
+        return [float(_gap_at(a.means, b.means, al)) for _, (a, b) in self._pairs()]
+
     def gap_at(self, al: float) -> Estimate:
         """The gap at one AL."""
-        values = [float(_gap_at(a.means, b.means, al)) for _, (a, b) in self._pairs()]
+        values = self.gaps_at(al)
         return estimate(values, [_gap_at(a, b, al) for a, b in self.drawn.values()])
 
     def slope(self, which: str, all_settings: bool = False, over_settings: bool = False) -> Estimate:

@@ -261,7 +261,7 @@ def gaps_by_al(found: Found) -> str:
     """The gap at each AL."""
     rows = []
     for name, one in found.all_trials:
-        values = [one.gap_at(float(al)).value for al in range(1, 9)]
+        values = [np.mean(one.gaps_at(float(al))) for al in range(1, 9)]
         rows.append([name, *("–" if np.isnan(value) else f"{value:+.2f}" for value in values)])
     return table(["corpus, test set", *(f"AL {al}" for al in range(1, 9))], rows)
 

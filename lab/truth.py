@@ -163,15 +163,27 @@ def systems() -> list[System]:
 def true_lags(delays: Floats, places: Ints, cost: float) -> Floats:
     """How long after its source word each target word is heard, by a listener who needs `cost` for each word.
 
+    Words are along the last axis; NaN for a word that has no source word.
+
     Example:
         >>> true_lags(np.array([2.0, 2, 2]), np.array([1, 2, 0]), 1.0)
-        array([1., 1.])
+        array([ 1.,  1., nan])
     """
-    ends = np.zeros(len(delays))
-    now = -np.inf
-    for t, g in enumerate(delays):
-        ends[t] = now = max(g, now) + cost
-    return np.asarray((ends - cost - places)[places > 0])
+    taken = np.arange(delays.shape[-1]) * cost
+    # the larger of g(t) and the end of the word before, for all t at once: t·c + the largest g(s) − s·c so far
+    begun = taken + np.maximum.accumulate(delays - taken, axis=-1)
+    return np.where(places > 0, begun - places, np.nan)
+
+
+def _mean_true_lags(delays: Sequence[Floats], places: Sequence[Ints], cost: float) -> Floats:
+    """Of each sentence; NaN if no word has a source word."""
+    shape = len(delays), max(map(len, delays))
+    g, from_where = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    for row, (one, place) in enumerate(zip(delays, places, strict=True)):
+        g[row, : len(one)], from_where[row, : len(place)] = one, place
+    lags = true_lags(g, from_where, cost)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(lags, axis=1) / (~np.isnan(lags)).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -296,9 +308,6 @@ def _by_name(run: Run, names: Sequence[str]) -> dict[str, Score]:
 def _columns(
     delays: Sequence[Floats], places: Sequence[Ints], sizes: npt.ArrayLike, reference_lengths: npt.ArrayLike | None
 ) -> Floats:
-    truth = [
-        [float(lags.mean()) if len(lags := true_lags(g, row, cost)) else np.nan for cost in COSTS]
-        for g, row in zip(delays, places, strict=True)
-    ]
+    truth = [_mean_true_lags(delays, places, cost) for cost in COSTS]
     scores = _scored(delays, sizes, reference_lengths)
-    return np.column_stack([np.array(truth), *(score.segments for score in scores)])
+    return np.column_stack([*truth, *(score.segments for score in scores)])

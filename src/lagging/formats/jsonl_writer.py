@@ -159,7 +159,8 @@ def write_s2s(run: Run, file: TextIO) -> list[str]:
     records: list[dict[str, Any]] = []
     for row in range(len(run)):
         end = math.nan if run.recording_end is None else float(run.recording_end[row])
-        unaligned = not run.source_length[row] and not len(run.delays[row])
+        text = None if run.prediction is None else run.prediction[row]
+        unaligned = not run.source_length[row] and not len(run.delays[row]) and not text  # a blank is a text
         record: dict[str, Any] = {
             "index": run.id.item(row),
             "doc_id": None if run.document is None else run.document[row],

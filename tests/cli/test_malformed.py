@@ -653,6 +653,7 @@ def test_an_unknown_metric_like_no_other_lists_the_names(lagging):
     write(GOOD)
     outcome = lagging("score", "-m", "qqqqqq", "instances.log")
     assert "Known: " in outcome.err
+    assert "fix: a metric of your own needs the file that registers it: --plugin FILE.py" in outcome.err
     assert "DAL" in outcome.err
 
 

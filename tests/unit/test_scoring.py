@@ -227,6 +227,10 @@ def test_user_metrics() -> None:
         lagging.register("a|b")(first)
     with pytest.raises(lagging.MetricError, match="needs a default"):
         lagging.register("NoDefault")(lambda schedule, *, p: None)
+    with pytest.raises(TypeError, match=r'@lagging\.register\("MyMetric"\)'):
+        lagging.register(first)
+    with pytest.raises(lagging.MetricError, match=r"first is a function.*\n  fix: put @lagging\.register"):
+        lagging.score(run(), [first])
 
     @lagging.register("Short")
     def short(schedule):

@@ -123,6 +123,8 @@ def register(
         >>> lagging.score(run, ["LastWait"])["LastWait"].segments
         array([2., 4.])
     """
+    if not isinstance(name, str):
+        raise TypeError('register needs the name of the metric: @lagging.register("MyMetric"), above the function')
     if length is not None:
         needs = {*needs, "length"}
 
@@ -253,6 +255,12 @@ def metric(spec: str | Metric) -> Metric:
     """
     if isinstance(spec, Metric):
         return spec
+    if callable(spec):
+        name = getattr(spec, "__name__", "a function")
+        raise MetricNameError(
+            f"{name} is a function, and a metric is asked for by its name\n"
+            f'  fix: put @lagging.register("MyMetric", per_sentence=True) above the function, and ask for "MyMetric".'
+        )
     call = CALL.fullmatch(spec)
     if call is None:
         raise MetricNameError(f"cannot read the metric {spec!r}; write it like DAL or DAL(write_cost=1)")
@@ -294,8 +302,11 @@ def _find(name: str) -> Metric:
         raise MetricNameError(
             f"{name} is computed by another program, and read from the file that this writes\n  fix: {family.fix(name)}"
         )
+    near = did_you_mean(name, _metrics)
     hint = "".join(f"\n  Perhaps it is of a package that is broken: {message}." for message in broken)
-    raise MetricNameError(f"no metric is called {name!r}.{did_you_mean(name, _metrics)}{hint}")
+    if not broken and near.startswith(" Known"):
+        hint = "\n  fix: a metric of your own needs the file that registers it: --plugin FILE.py; in Python, import it."
+    raise MetricNameError(f"no metric is called {name!r}.{near}{hint}")
 
 
 def split_names(text: str) -> list[str]:

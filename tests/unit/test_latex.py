@@ -77,6 +77,19 @@ def test_a_negative_number_with_a_unit_is_a_number_and_a_word(tmp_path, capsys, 
     assert re.search(r"a & \$-\$[\d.]+ tokens & 1", capsys.readouterr().out)
 
 
+def test_a_caption_promises_bold_values_only_where_there_are_some(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = '{"index": %d, "delays": [%d], "source_length": 8}\n'
+    Path("a.jsonl").write_text(line % (0, 2) + line % (1, 3))
+    Path("b.jsonl").write_text(line % (0, 4) + line % (1, 5))
+    Path("c.jsonl").write_text(line % (0, 4))
+    for other, bold in (("b.jsonl", True), ("c.jsonl", False)):
+        with pytest.raises(SystemExit):
+            main(["score", "a.jsonl", other, "-m", "AL", "-f", "latex", "-q"])
+        text = capsys.readouterr().out
+        assert ("best values are bold" in text) == (r"\textbf" in text) == bold
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="NOT RUN: there is no pdflatex (texlive-latex-base)")
 def test_tables_compile_without_a_line_that_is_too_long(tables, tmp_path) -> None:

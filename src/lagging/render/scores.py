@@ -46,17 +46,17 @@ def score_sheet(results: Sequence[Scores], notes: Sequence[str] = (), digits: in
         [Table(columns, rows)],
         [*notes, *undefined_notes(results)],
         signature_lines(results, brief=True),
-        _caption(results),
+        _caption(results, bold=any(best.values())),
     )
 
 
-def _caption(results: Sequence[Scores]) -> str:
-    """What a table of scores shows, for its caption."""
+def _caption(results: Sequence[Scores], bold: bool) -> str:
+    """What a table of scores shows, for its caption; `bold` if some of its values are."""
     counts = {max(score.n for score in scores) for scores in results}
     segments = f" of {counts.pop()} segments" if len(counts) == 1 else ""
     ends = [score.signature.get("ci") for scores in results for score in scores if score.low is not None]
     interval = f", with {ends[0]} % intervals" if ends else ""
-    best = "; the best values are bold" if len(results) > 1 else ""
+    best = "; the best values are bold" if bold else ""
     return f"Latency and quality{segments}{interval}{best}"
 
 

@@ -261,7 +261,8 @@ def test_a_score_file_that_counts_in_two_units_is_refused(run, runs) -> None:
         (("--published", "table.csv", "--unit", "ms", "--at-latency", "3h"), "a number, such as 2.5, 5s or 3000ms"),
         (
             ("--published", "table.csv", "--unit", "ms", "--family", "sys"),
-            "no column 'sys' that names rows; there are: system",
+            "no column 'sys' that names rows; there are: system\n"
+            "  fix: name the columns that tell the systems apart, such as --family system.",
         ),
         (("--published", "none.csv"), "no such file"),
         (("--published", "table.csv"), "does not say the unit of AL"),
@@ -278,6 +279,16 @@ def test_what_makes_no_sense(run, runs, args, words) -> None:
     code, out, err = run("curve", *args)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_pairs_without_a_common_latency_are_one_note_that_says_how_settings_are_joined(run, runs) -> None:
+    code, out, _ = run("curve", *(f"k{k}=runs/k{k}" for k in (1, 3, 5)), "w=jump/d2", "-q", "--no-signatures")
+    assert code == 0
+    assert out.count("they have no latency in common") == 1
+    assert "k3 − k1, k5 − k1, w − k1 and 3 other pairs: they have no latency in common" in out
+    assert "settings become a curve if they have one name: 'ours=runs/k*'" in out
+    _, out, _ = run("curve", *SYSTEMS, "-q")
+    assert "settings become a curve" not in out
 
 
 def test_what_is_left_out_or_made_otherwise_is_said(run, runs) -> None:

@@ -74,7 +74,9 @@ def render_curves(
     notes = [front_note(fronts), *_reasons(at_latency, *x), *_reasons(at_quality, *y)]
     if curves.draws is not None and curves.draws.too_few:
         notes.append(f"{curves.draws.too_few} for intervals")
-    notes += [f"{area.b} − {area.a}: {area.reason}" for area in areas if area.reason not in ("", NO_LOG)]
+    notes += _area_notes(areas)
+    if curves.draws is not None and len(curves) > 1 and all(len(curve.points) == 1 for curve in curves):
+        notes.append("every system has one setting; settings become a curve if they have one name: 'ours=runs/k*'")
     notes += published_notes(curves, ", so without intervals")
     if any(not math.isnan(area.p) for area in areas):
         test = describe_test(curves.draws, correction)
@@ -218,6 +220,18 @@ def _range(start: float, end: float, unit: str) -> str:
         return MISSING
     first, last = format_value(start, unit), format_value(end, unit)
     return first if start == end else f"{first} to {last}"
+
+
+def _area_notes(areas: Sequence[Area]) -> list[str]:
+    """Why systems cannot be compared over their latencies; of many pairs with one reason, the first three."""
+    pairs: dict[str, list[str]] = {}
+    for area in areas:
+        if area.reason not in ("", NO_LOG):
+            pairs.setdefault(area.reason, []).append(f"{area.b} − {area.a}")
+    return [
+        f"{', '.join(names[:3])}{f' and {len(names) - 3} other pairs' if len(names) > 3 else ''}: {reason}"
+        for reason, names in pairs.items()
+    ]
 
 
 def _reasons(rows: Sequence[Sequence[CurveValue]], metric: Metric, unit: str) -> list[str]:

@@ -160,7 +160,11 @@ def read_rows(
     for name in (*named, *patterns):
         if name not in table.labels:
             labels = ", ".join(table.labels) or "none"
-            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {labels}")
+            hint = ""
+            if table.labels and name in named:
+                some = ",".join(table.labels[:2])
+                hint = f"\n  fix: name the columns that tell the systems apart, such as --family {some}."
+            raise UsageError(f"{path} has no column {name!r} that names rows; there are: {labels}{hint}")
     chosen = [row for row in table.rows if all(fnmatchcase(row[1][c], p) for c, p in patterns.items())]
     if not chosen:
         raise UsageError(f"no row of {path} has {' and '.join(f'{c}={p}' for c, p in patterns.items())}")

@@ -119,7 +119,8 @@ def test_a_column_that_does_not_fit_is_refused(run, folder):
     two = run("score", "wait-1.jsonl", "wait-3.jsonl", "--column", "COMET=wait-1.txt")
     assert two.code == 2
     assert "does not say which of 2 systems it belongs to" in two.err
-    assert "fix: NAME:COMET=wait-1.txt, once for each system; in Python, `read_column(FILE, 'COMET', NAME)`" in two.err
+    assert "fix: --column NAME:COMET=wait-1.txt, once for each system" in two.err
+    assert "in Python, `read_column(FILE, 'COMET', NAME)`" in two.err
 
 
 @pytest.mark.parametrize("words", [("score", "-m"), ("compare", "-m"), ("curve", "--quality")], ids=" ".join)

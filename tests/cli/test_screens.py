@@ -28,7 +28,7 @@ def test_notes_are_grouped_over_systems_and_counted(capsys) -> None:
     assert printed(capsys, messages) == [
         "note: c: index gap: 7 is missing",
         "note: 5 systems: empty hypothesis: 1–9 segments: nothing was written",
-        "5 systems: 41–45 segments beyond the source (normal in whole talks); -v lists them",
+        "5 systems: 41–45 segments: delays larger than source_length (normal in whole talks); -v lists them",
     ]
     assert printed(capsys, messages) == []
 

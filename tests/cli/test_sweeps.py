@@ -119,6 +119,7 @@ def test_names_for_a_paper(run, runs, tmp_path):
     ("names", "message"),
     [
         (["0.4=x"], "nothing is called '0.4'"),
+        (["nosuch=x"], "error: --rename: nothing is called 'nosuch'.\n  Names: "),
         (["nothing"], "cannot read --rename 'nothing'"),
         (["0.1=x", "0.3=x"], "gives two systems the name 'x'"),
         (["0.1=x", "0.1=y"], "renames '0.1' twice"),

@@ -113,7 +113,7 @@ class Messages:
             names, note = list(dict.fromkeys(name for name, _ in alike)), alike[0][1]
             if note.normal and not self.verbose:
                 counts = _range([each.count for _, each in alike], note.noun)
-                yield f"{_list_systems(names)}: {counts} {note.kind} (normal {note.normal}); -v lists them"
+                yield f"{_list_systems(names)}: {counts}: {note.text} (normal {note.normal}); -v lists them"
             elif len(names) == 1:
                 normal = f" (normal {note.normal})" if note.normal else ""
                 yield ": ".join(filter(None, (names[0], str(note)))) + normal

@@ -243,8 +243,9 @@ def rename(names: Sequence[str], renames: Mapping[str, str]) -> list[str]:
     for old in renames:
         if old not in names:
             known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            near = did_you_mean(old, names)
             listed = f"\n  Names: {known}." if names else ""
-            raise UsageError(f"--rename: nothing is called {old!r}.{did_you_mean(old, names)}{listed}")
+            raise UsageError(f"--rename: nothing is called {old!r}.{near if '?' in near or not names else ''}{listed}")
     renamed = [renames.get(name, name) for name in names]
     if len(set(renamed)) < len(set(names)):
         twice = next(name for name in renamed if renamed.count(name) > 1)

@@ -257,7 +257,9 @@ def _segments(
         level=whole.level,
         seg=aligner,
         name=whole.name,
-        origin=replace(whole.origin, description=f"{whole.origin.description}, cut into segments by {aligner}"),
+        origin=replace(
+            whole.origin, description=f"{whole.origin.description}, cut into segments by the aligner {aligner}"
+        ),
         repaired=whole.repaired,
         stripped=whole.stripped,
         given=whole.given,

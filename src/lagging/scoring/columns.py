@@ -238,7 +238,7 @@ class Columns:
             if not column.system and systems > 1:
                 raise UsageError(
                     f"{column.path or column.name} does not say which of {systems} systems it belongs to\n"
-                    f"  fix: NAME:{column.name}={column.path or 'FILE'}, once for each system; in Python, "
+                    f"  fix: --column NAME:{column.name}={column.path or 'FILE'}, once for each system; in Python, "
                     f"`read_column(FILE, {column.name!r}, NAME)`."
                 )
 

@@ -60,8 +60,10 @@ def test_the_first_words_of_the_page_are_what_the_rule_says(found):
         assert (there < 3) == (said == "too few seeds")
 
 
-def test_the_gap_is_above_0_wherever_it_is_measured(found):
-    for name, one in [*found.all_trials, *found.offline.items(), *found.other_families.items()]:
+def test_the_gap_is_above_0_in_the_pilot_over_the_offline_model_and_on_the_verb_final_corpus(found):
+    """What later seeds of the plans say is not known here, and stays free to be anything."""
+    known = found.pilot | found.offline | found.other_families | found.by_plan["verb-final"]
+    for name, one in known.items():
         assert one.gap.low > 0, name
 
 

@@ -198,6 +198,14 @@ test("names stand where they cover no other name", () => {
   expect(sides(Array.from({ length: 5 }, () => at(100, 100)), 500)[4]).toBeUndefined();
 });
 
+test("names cover no point", () => {
+  const at = (x: number, y: number, letters: number) => ({ x, y, letters });
+  const all = sides([at(200, 100, 13), at(230, 100, 3), at(228, 70, 3)], 500).map((side) => side && [side.right, side.above]);
+  expect(all).toEqual([[false, true], [true, true], [true, true]]);
+  expect(sides([at(20, 100, 13), at(50, 98, 3)], 500)[0]).toEqual({ right: true, above: false });
+  expect(sides([at(20, 100, 13), at(50, 91, 3), at(50, 109, 3)], 500)[0]).toBeUndefined();
+});
+
 test("an axis has room beyond its points, even of one", () => {
   expect(spread(0, 100)).toEqual([-6, 106]);
   expect(spread(5, 5)).toEqual([4.5, 5.5]);

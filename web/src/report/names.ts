@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Names beside points, so that none covers another, and axes on which points have room. */
+/** Names beside points, so that none covers another or a point, and axes on which points have room. */
 
 import { type Markish, text } from "@observablehq/plot";
 
@@ -15,19 +15,21 @@ const SIDES: readonly Side[] = [
   { right: true, above: false },
   { right: false, above: false },
 ];
-/** How wide a letter is, how high a name, and how far from its point, in px. */
-const [LETTER, LINE, AWAY] = [6.6, 13, 9];
+/** How wide a letter is, how high a name, how far from its point, and how far a point reaches, in px. */
+const [LETTER, LINE, AWAY, POINT] = [6.6, 13, 9, 4];
 
-/** A side for each name on which it covers no other and stays inside; none where there is no room. Places are in px. */
+type Box = [left: number, top: number, right: number, bottom: number];
+
+/** A side for each name on which it covers no other and no point, and stays inside; none where there is no room. Places are in px. */
 export function sides(names: readonly { readonly x: number; readonly y: number; readonly letters: number }[], width: number): (Side | undefined)[] {
-  const taken: [number, number, number, number][] = [];
+  const taken = names.map(({ x, y }): Box => [x - POINT, y - POINT, x + POINT, y + POINT]);
   return names.map(({ x, y, letters }) => {
-    const box = ({ right, above }: Side): [number, number, number, number] => {
+    const box = ({ right, above }: Side): Box => {
       const left = right ? x + AWAY : x - AWAY - letters * LETTER;
       const top = above ? y - AWAY - LINE / 2 : y + AWAY - LINE / 2;
       return [left, top, left + letters * LETTER, top + LINE];
     };
-    const free = (b: [number, number, number, number]): boolean =>
+    const free = (b: Box): boolean =>
       b[0] >= 0 && b[2] <= width && taken.every((o) => b[2] < o[0] || o[2] < b[0] || b[3] < o[1] || o[3] < b[1]);
     const side = SIDES.find((one) => free(box(one)));
     if (side) taken.push(box(side));

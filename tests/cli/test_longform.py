@@ -106,6 +106,14 @@ def test_the_signature_names_the_aligner(run, talks, aligner):
     assert again.out == done.out
 
 
+def test_the_aligner_of_omnisteval_is_named_where_its_convention_is_asked_for(run, talks):
+    hint = "OmniSTEval cuts talks in its own way, so its numbers differ: --aligner omnisteval"
+    asked = ("score", "talks.log", *CUT, "-m", "LongYAAL", "--convention", "omnisteval")
+    assert hint in run(*asked).err
+    assert hint not in run(*asked, "--aligner", "omnisteval").err
+    assert hint not in run(*asked[:-2]).err
+
+
 def test_clocks_are_those_of_the_whole_recording(run, talks):
     asked = "AL_y,AL_y(clock=elapsed),AL_y(clock=queue),AL_y(clock=fbk),AL_y(clock=omnisteval)"
     done = run("score", "talks.log", *CUT, "-m", asked, "-f", "json", "-q")

@@ -29,7 +29,7 @@ from lagging.scoring.intervals import add_intervals, finish_scores
 from lagging.scoring.log import Log
 from lagging.scoring.plan import Plan
 from lagging.scoring.scores import Score, Scores
-from lagging.scoring.signature import Signature, settings
+from lagging.scoring.signature import ALIGNERS, Signature, settings
 
 __all__ = [
     "Failure",
@@ -173,6 +173,7 @@ def print_doubts(
     messages.print_notes(doubts)
     if not plan.summary:
         _print_peers(results, messages)
+        _print_cut(every, messages)
         _print_shared(every, messages)
     messages.print_differences([result.groups[0] for result in results])
     _print_repeated(every, request.signatures, messages)
@@ -205,6 +206,14 @@ def _print_peers(results: Sequence[Result], messages: Messages) -> None:
         values[3:] = ["…"]
     if values:
         messages.print_later(f"SimulEval's convention gives AL {', '.join(values)}: --convention simuleval")
+
+
+def _print_cut(systems: Sequence[Scores], messages: Messages) -> None:
+    """Print which aligner repeats the numbers of OmniSTEval, where its convention is asked for and another one cut."""
+    others = set(ALIGNERS) - {"omnisteval"}
+    signatures = [score.signature for scores in systems for score in scores]
+    if any(s.get("count") == "omnisteval" and s.get("seg") in others for s in signatures):
+        messages.print_later("OmniSTEval cuts talks in its own way, so its numbers differ: --aligner omnisteval")
 
 
 def _print_shared(systems: Sequence[Scores], messages: Messages) -> None:

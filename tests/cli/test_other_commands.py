@@ -21,7 +21,7 @@ t  read         write  g  g'  lag  lag'     0             |x|=5
 lag   █▇▅▃▃
 lag'  █████
 · ideal (t−1)d   ● written g   ○ if writing takes time g'
-◀ this read went further over budget than any before it
+◀ the largest lag so far; in DAL every later token has at least this lag
 AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
 AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
 DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0

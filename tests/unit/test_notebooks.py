@@ -94,7 +94,7 @@ def test_a_comparison() -> None:
 
 def test_a_timeline() -> None:
     found = parsed(timeline(run(), 0))
-    assert found.rows[0] == ["t", "written", "g (tokens)", "g′", "ideal", "lag", "lag of g′", "over budget"]
+    assert found.rows[0] == ["t", "written", "g (tokens)", "g′", "ideal", "lag", "lag of g′", "largest lag so far"]
     assert found.rows[2] == ["2", "b", "2.000", "2.000", "0.667", "1.333", "1.333", "◀"]
     assert "AL 1.167" in found.text
 

@@ -410,7 +410,7 @@ def test_timeline_of_the_antagonist() -> None:
     assert by_label(ax, "written").tolist() == np.array([[4, 4, 4, 4, 5], rows]).T.tolist()
     assert by_label(ax, "if writing").tolist() == np.array([[4, 5, 6, 7, 8], rows]).T.tolist()
     assert by_label(ax, "ideal").tolist() == np.array([[0, 1, 2, 3, 4], rows]).T.tolist()
-    assert by_label(ax, "further").tolist() == [[4, 1]]
+    assert by_label(ax, "the largest").tolist() == [[4, 1]]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first token is on top"
     lags = [t.get_text() for t in ax.texts]
     assert lags == ["ℓ", "4.00", "3.00", "2.00", "1.00", "1.00", "ℓ'", *["4.00"] * 5]

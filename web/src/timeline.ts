@@ -251,7 +251,7 @@ export class Timeline {
       effective: mark("effective"),
       elapsed: mark("elapsed"),
       first: mark("first"),
-      broke: h("i", { class: "tl-broke", title: "this read went further over budget than any before it" }, "◀"),
+      broke: h("i", { class: "tl-broke", title: "the largest lag so far; in DAL every later token has at least this lag" }, "◀"),
       written: h("i", { class: "tl-written", ...(this.options.onMove ? slider : {}) }),
       lag: h("div", { class: "tl-row tl-lag" }),
       effectiveLag: h("div", { class: "tl-row tl-lag is-effective" }),
@@ -327,7 +327,7 @@ export function legend(more: { elapsed?: boolean; first?: boolean } = {}): HTMLE
     ["effective", "if writing takes time, g′"],
     ["behind", "lag ℓ, which AL averages"],
     ["hidden", "what it leaves out"],
-    ["broke", "further over budget than any read before"],
+    ["broke", "the largest lag so far"],
   ];
   if (more.elapsed) entries.push(["elapsed", "there, computing included"]);
   return h(

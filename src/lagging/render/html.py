@@ -182,7 +182,7 @@ def _(line: Timeline) -> str:
         "ideal": [*map(time, line.ideal)],
         "lag": [*map(time, line.lags)],
         "lag of g′": [*map(time, line.effective_lags)],
-        "over budget": ["◀" if broke else "" for broke in line.broke],
+        "largest lag so far": ["◀" if broke else "" for broke in line.broke],
     }
     columns = {head: cells for head, cells in columns.items() if head not in ("read", "written") or any(cells)}
     scores = ", ".join(f"{score.metric!r} {format_value(score.value, score.unit)}" for score in line.scores)

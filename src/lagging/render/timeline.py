@@ -45,7 +45,7 @@ class Timeline:
         spoken: the source word of each target token, where word times are there; empty where it has none.
         word_lags: how long after the end of its source word each target token appeared; NaN where it has none.
         recording, offset: the recording that the segment was cut from, and when it begins in it; NaN if not known.
-        broke: whether the read before t went further over budget than any read before it.
+        broke: whether the lag at t is the largest so far, so that DAL charges for the read before t.
         scores: the scores of the sentence.
     """
 

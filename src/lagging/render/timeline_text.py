@@ -16,7 +16,7 @@ from lagging.render.timeline import Timeline
 __all__ = ["draw", "window"]
 
 BARS = "▁▂▃▄▅▆▇█"
-BROKE = "◀ this read went further over budget than any before it"
+BROKE = "◀ the largest lag so far; in DAL every later token has at least this lag"
 SINCE = "since: from the end of its source word, under spoken, to g"
 LEGEND = f"· ideal (t−1)d   ● written g   ○ if writing takes time g'\n{BROKE}"
 REVISED = f"· ideal (t−1)d   ◇ first shown   ● stable g   ○ if writing takes time g'\n{BROKE}"
@@ -126,7 +126,7 @@ def draw(
         lag   █▇▅▃▃
         lag'  █████
         · ideal (t−1)d   ● written g   ○ if writing takes time g'
-        ◀ this read went further over budget than any before it
+        ◀ the largest lag so far; in DAL every later token has at least this lag
         AP|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
         AL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0
         DAL|unit:token|length:hypothesis|clock:ideal|level:word|empty:nan|seg:none|mean:segment|n:1|v:0.2.0.dev0

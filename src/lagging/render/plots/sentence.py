@@ -31,7 +31,7 @@ def timeline(line: Timeline, ax: Axes | None = None) -> Axes:
 
     A dot is when the token was written, g; a circle when it would have been if writing took time, g'; the dotted line
     when the ideal translator writes it, (t−1)d. Bars are the lags, which stand to the right: ℓ = g − (t−1)d and
-    ℓ' = g' − (t−1)d. A triangle marks a read that went further over budget than any before it.
+    ℓ' = g' − (t−1)d. A triangle marks the largest lag so far.
 
     Words that no installed font can draw are shown by their number, and warned of.
 
@@ -100,7 +100,7 @@ def _add_triangles(ax: Axes, effective: Floats, rows: Ints, broke: npt.NDArray[n
 
     style: dict[str, Any] = {"color": theme.INK, "linestyle": "none", "marker": 4, "markersize": 5}
     aside = offset_copy(ax.transData, theme.figure_of(ax), x=5, units="points")
-    label = "further over budget than any before"
+    label = "the largest lag so far"
     ax.plot(effective[broke], rows[broke], **style, transform=aside, label=label)
 
 

@@ -329,13 +329,14 @@ def table(path: Path, run: Run) -> list[Row]:
 
 
 def known(names: list[str]) -> list[str | None]:
-    """Our names of columns; an alias only where the column's own name is not there, and its first use."""
+    """Our names of columns: the column's own name, or the first of its aliases in their order, at its first use."""
     plain = [re.sub(r"[\s-]+", "_", name.strip().lower()) for name in names]
-    taken: list[str | None] = []
-    for name in plain:
-        ours = ALIASES.get(name, name)
-        better = ours != name and (ours in plain or ours in taken)
-        taken.append(None if better or ours not in ("id", "delays", "source_length", *TEXTS) else ours)
+    taken: list[str | None] = [None] * len(names)
+    for ours in ("id", "delays", "source_length", *TEXTS):
+        calls = (ours, *(alias for alias, column in ALIASES.items() if column == ours))
+        name = next((name for name in calls if name in plain), None)
+        if name is not None:
+            taken[plain.index(name)] = ours
     return taken
 
 

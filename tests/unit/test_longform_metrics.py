@@ -233,3 +233,21 @@ def test_long_yaal_up_to_two_ends():
     assert of(near, "LongYAAL(end=segment)").value == of(near, "YAAL", "omnisteval").value
     with pytest.raises(lagging.MetricError, match="it needs `recording_end`"):
         of(near, "LongYAAL")
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_what_is_stripped_does_not_depend_on_where_a_stream_is_divided(at) -> None:
+    texts = ["good", "good day", "good </s>", "day"]  # one text has an end that is stripped
+    run = lagging.Run.from_delays(
+        [[100.0], [100.0, 300.0], [50.0, 900.0], [200.0]],
+        source_length=[1000.0] * 4,
+        prediction=texts,
+        recording_end=[4000.0, 3000.0, 2000.0, 1000.0],
+        unit="ms",
+        level="word",
+        seg="given",
+    )
+    whole, parts = (lagging.score(made, ["StreamDAL"])["StreamDAL"] for made in (run, [run[:at], run[at:]]))
+    assert whole.segments.tolist() == parts.segments.tolist()
+    assert str(whole.signature) == str(parts.signature)
+    assert not whole.undefined

@@ -160,7 +160,9 @@ def write_s2s(run: Run, file: TextIO) -> list[str]:
     for row in range(len(run)):
         end = math.nan if run.recording_end is None else float(run.recording_end[row])
         text = None if run.prediction is None else run.prediction[row]
-        unaligned = not run.source_length[row] and not len(run.delays[row]) and not text  # a blank is a text
+        unaligned = (
+            not run.source_length[row] and not len(run.delays[row]) and text == ""
+        )  # what its reader makes of it
         record: dict[str, Any] = {
             "index": run.id.item(row),
             "doc_id": None if run.document is None else run.document[row],

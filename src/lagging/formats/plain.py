@@ -9,7 +9,7 @@ from typing import TextIO
 import numpy as np
 
 from lagging.data.run import Run
-from lagging.data.tokens import text_level
+from lagging.data.tokens import are_sounds, text_level
 from lagging.errors import DataError, Fault, Faults, UsageError
 from lagging.formats.line import Line
 from lagging.formats.omissions import lost
@@ -81,4 +81,6 @@ def write(run: Run, file: TextIO) -> list[str]:
     if texts and texts[0].startswith("\ufeff"):
         changed.append("prediction (without the byte order mark that it begins with)")
     level = None if run.level == "token" else text_level(texts)  # tokens of its own are gone with the delays
+    if level is not None and are_sounds(texts):
+        level = "token"  # a reader takes texts that read like `a.wav` for the names of sound files
     return lost(run, kept, *changed, level=level, seg="none")

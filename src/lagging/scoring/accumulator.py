@@ -133,13 +133,22 @@ class Accumulator:
         return not self.plan.summary and (self.plan.keeps_values or not m.resolved.adds_up)
 
     def _without_unused_texts(self, run: Run) -> Run:
-        """The columns that are needed until all segments are there."""
+        """The columns that are needed until all segments are there.
+
+        Of predictions that no metric needs, those are kept that end with the end of the sentence, or are empty beside
+        its delay: what is stripped does not depend on how a log is divided into parts.
+        """
+        prediction = run.prediction
         texts = {"reference", "prediction"} & {need for m in self.metrics for need in m.needs}
         schedules = Schedules(run, self.plan.convention)
         by_reference = any(schedules.length_of(m) != "hypothesis" for m in self.metrics)
+        if run.prediction is not None and not texts:
+            decisive = run.marked | run.lone
+            prediction = np.full(len(run), "…", dtype=object)
+            prediction[decisive] = run.prediction[decisive]
         return replace(
             run,
-            prediction=run.prediction if texts or run.marked.any() else None,
+            prediction=prediction,
             reference=run.reference if texts or by_reference else None,
         )
 

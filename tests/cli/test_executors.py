@@ -44,8 +44,8 @@ REFUSED = [
     (("a.parquet", *SPARK, "--reference", "dev.de"), "takes segments as they are"),
     (("a.parquet", *SPARK, "--hypothesis", "dev.de"), "takes segments as they are"),
     (("a.parquet", *SPARK, "--regime", "iwslt26"), "takes segments as they are"),
-    (("a.parquet", *SPARK, "--repair", "first"), "--repair first and last choose among segments of one id"),
-    (("a.parquet", *SPARK, "--repair", "last"), "--repair first and last choose among segments of one id"),
+    (("a.parquet", *SPARK, "--repair", "first"), "--repair first and --repair last choose among segments of one id"),
+    (("a.parquet", *SPARK, "--repair", "last"), "--repair first and --repair last choose among segments of one id"),
     (("a.parquet", *SPARK, "--format-in", "csv"), "--engine spark reads Parquet, not csv"),
     (("-", *SPARK), "--engine spark reads files, and not standard input"),
     (("a.parquet", *SPARK, "-m", "LagPercentile"), "LagPercentile cannot be tallied"),
@@ -62,7 +62,7 @@ REFUSED = [
     (("a.jsonl", "--by", "lang", "-m", "LagPercentile"), "LagPercentile cannot be tallied"),
     (("a.jsonl", "--by", "lang", "--ci", "--resample", "document"), "a Poisson bootstrap over segments"),
     (("a.jsonl", "--by", "lang", "--like", BCA), "a Poisson bootstrap over segments, and no others"),
-    (("a.jsonl", "--on-error", "quarantine", "--repair", "last"), "--repair first and last choose among segments"),
+    (("a.jsonl", "--on-error", "quarantine", "--repair", "last"), "--repair first and --repair last choose among segments"),
 ]
 
 

@@ -368,7 +368,7 @@ def test_what_cannot_be_done_is_refused(spark: Any, lake: Path) -> None:
         score(df.drop("id"), ["AL"])
     with pytest.raises(UsageError, match="on_error"):
         score(df, ["AL"], on_error="ignore")
-    with pytest.raises(UsageError, match="first and last"):
+    with pytest.raises(UsageError, match="choose among segments of one id"):
         score(df, ["AL"], repair=["first"])
     with pytest.raises(DataError, match=r"no segment|nothing|empty"):
         score(df.filter("false"), ["AL"])

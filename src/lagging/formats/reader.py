@@ -62,7 +62,7 @@ def scan_log(
     if {"first", "last"} & set(options.repair):
         if quarantine is not None:
             raise UsageError(
-                "--repair first and last choose among segments of one id, and so does --on-error quarantine\n"
+                "--repair first and --repair last choose among segments of one id, and so does --on-error quarantine\n"
                 "  fix: give only one of them."
             )
         return iter([add_spoken_words(_read_deduplicated(paths, options, name), options)])

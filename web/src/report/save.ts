@@ -30,17 +30,20 @@ export function standalone(drawn: SVGSVGElement): string {
   return text.replaceAll("currentColor", getComputedStyle(document.body).color);
 }
 
-function download(address: string, name: string): void {
+/** Save a file; an address that holds the data itself would have a limit of its length. */
+function download(file: Blob, name: string): void {
+  const address = URL.createObjectURL(file);
   h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000); // when it has long been taken over
 }
 
-async function png(text: string): Promise<string> {
+async function png(text: string): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
   const canvas = h("canvas", { width: image.width * SCALE, height: image.height * SCALE });
   canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL("image/png");
+  return new Promise((done, fail) => canvas.toBlob((file) => (file ? done(file) : fail(new Error("no picture"))), "image/png"));
 }
 
 /** Buttons that save a drawing, which is made when they are pressed. */
@@ -50,7 +53,7 @@ export function savers(name: string, drawn: () => SVGSVGElement | null): HTMLEle
     const found = drawn();
     if (!found) return;
     const text = standalone(found);
-    download(kind === "png" ? await png(text) : `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, `${file}.${kind}`);
+    download(kind === "png" ? await png(text) : new Blob([text], { type: "image/svg+xml" }), `${file}.${kind}`);
   };
   const button = (kind: "svg" | "png"): HTMLElement =>
     h("button", { type: "button", class: "plain small", "aria-label": `Save ${name} as ${kind.toUpperCase()}`, onclick: () => void save(kind) }, `Save ${kind.toUpperCase()}`);

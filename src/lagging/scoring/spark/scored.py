@@ -160,7 +160,7 @@ def check_options(options: ReadOptions) -> None:
     """
     if {"first", "last"} & set(options.repair):
         raise UsageError(
-            "--repair first and last choose among segments of one id, and need the whole log in one process\n"
+            "--repair first and --repair last choose among segments of one id, and need the whole log in one process\n"
             "  fix: on Spark, --on-error quarantine (on_error='quarantine') keeps the first of them."
         )
     if options.level is not None and is_spm(options.level):

@@ -62,7 +62,7 @@ REFUSED = [
     (("a.jsonl", "--by", "lang", "-m", "LagPercentile"), "LagPercentile cannot be tallied"),
     (("a.jsonl", "--by", "lang", "--ci", "--resample", "document"), "a Poisson bootstrap over segments"),
     (("a.jsonl", "--by", "lang", "--like", BCA), "a Poisson bootstrap over segments, and no others"),
-    (("a.jsonl", "--on-error", "quarantine", "--repair", "last"), "--repair first and --repair last choose among segments"),
+    (("a.jsonl", "--on-error", "quarantine", "--repair", "last"), "--repair first and --repair last choose among"),
 ]
 
 

@@ -3,8 +3,9 @@
 
     lagging run lab/agents.py:Simultaneous -a model=work/milk.pt -a pieces=work/pieces.model -a policy=milk …
 
-Everything is computed anew from what was read and written, and what each target token had seen when it was written.
-That is slower than keeping the states of the network, and there is nothing that could be kept wrongly.
+Offline, wait-k and MILk compute only what is new: what the network made of tokens that were read or written before is
+kept (`lab.past`). Wait-if-worse and wait-if-diff compute everything anew, since all that was written sees more of the
+source at every step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from lab.data import BEGIN, END, PAD, UNKNOWN, Pieces, padded
 from lab.model import Translator, load
+from lab.past import Past, Store
 from lagging import policies
 from lagging.agents import DONE, Answer, Settings, State, Write
 from lagging.agents.criteria import CRITERIA
@@ -29,7 +31,7 @@ READING = Settings(source_level="spm", joined_by="spm", level="token")
 """How sources are read and translations written: in pieces, whose delays are kept."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Memory:
     """Of a sentence under way: what each written token had seen, and, for wait-if-…, |C|."""
 
@@ -45,6 +47,7 @@ class _Heard:
     target_states: Tensor
     target: Tensor
     lengths: Tensor
+    past: Past | None
 
 
 class Simultaneous:
@@ -67,7 +70,7 @@ class Simultaneous:
         torch.set_num_threads(1)
         self._model = model if isinstance(model, Translator) else load(Path(model)).eval()
         self._pieces = pieces if isinstance(pieces, Pieces) else Pieces(Path(pieces))
-        self._policy, self._threshold = policy, threshold
+        self._policy, self._threshold, self._store = policy, threshold, Store()
         fixed = {"wait-k": policies.wait_k(k, catchup=catchup or None), "offline": policies.offline()}
         self._schedule = fixed.get(policy)
         self._s0, self._delta, self._longest = s0, delta, longest
@@ -81,8 +84,8 @@ class Simultaneous:
                 state.memory = _Memory(context=self._s0)
         ready = [i for i, state in enumerate(states) if state.finished or not self._must_read(state)]
         if ready:
-            chosen = [states[i] for i in ready]
-            made = self._compare(chosen) if self._policy in CRITERIA else self._ask(chosen)
+            chosen, past = [states[i] for i in ready], self._store.past([state.memory for state in states])
+            made = self._compare(chosen) if self._policy in CRITERIA else self._ask(chosen, past.of(ready))
             for i, answer in zip(ready, made, strict=True):
                 answers[i] = answer
         return answers
@@ -97,9 +100,9 @@ class Simultaneous:
         context: int = state.memory.context
         return read < context + self._delta
 
-    def _ask(self, states: Sequence[State]) -> list[Answer]:
+    def _ask(self, states: Sequence[State], past: Past) -> list[Answer]:
         """Offline, wait-k, MILk: write, but MILk only where p says so."""
-        heard = self._hear(states)
+        heard = self._hear(states, past)
         writes = [True] * len(states)
         if self._policy == "milk":
             stops = self._stops(heard).tolist()
@@ -112,26 +115,28 @@ class Simultaneous:
                 answers[i] = self._write(states[i], token, len(states[i].source))
         return answers
 
-    def _hear(self, states: Sequence[State]) -> _Heard:
-        """What the network makes of what was read, and of what was written."""
+    def _hear(self, states: Sequence[State], past: Past | None = None) -> _Heard:
+        """What the network makes of what was read, and of what was written; `past`: what it made of it before."""
         source = padded([self._pieces.numbers(state.source) or [UNKNOWN] for state in states])
         target = padded([[BEGIN, *self._pieces.numbers(state.target)] for state in states])
         finished = torch.tensor([state.finished for state in states])
         lengths = torch.tensor([[max(len(state.source), 1), len(state.target) + 1] for state in states])
-        return _Heard(self._model.encode(source, finished), self._model.listen(target), target, lengths)
+        source_states, target_states = self._model.encode(source, finished, past), self._model.listen(target, past)
+        return _Heard(source_states, target_states, target, lengths, past)
 
     def _stops(self, heard: _Heard) -> Tensor:
         """The probability p of stopping where the source is now, and writing the next token."""
         every, here, now = torch.arange(len(heard.target)), heard.lengths[:, 0] - 1, heard.lengths[:, 1] - 1
-        energies = self._model.stops(heard.target_states[every, now].unsqueeze(1), heard.source_states)
-        return torch.sigmoid(energies[every, 0, here])
+        states = heard.target_states[every, now], heard.source_states[every, here]
+        return torch.sigmoid(self._model.stops(*(one.unsqueeze(1) for one in states)).flatten())
 
     def _logits(self, heard: _Heard, rows: Sequence[int], sees: Sequence[Sequence[int]]) -> Tensor:
         """Logits of the next token of some sentences; `sees`: how much source each place of the decoder sees."""
         source, prefix, target = heard.source_states[rows], heard.target_states[rows], heard.target[rows]
         ends = padded([[*row, *[1] * (target.shape[1] - len(row))] for row in sees]).clamp(min=1)
         seen = torch.arange(source.shape[1]) < ends.unsqueeze(-1)
-        states = self._model.decode(prefix, source, target, seen)
+        past = None if heard.past is None else heard.past.of(rows)
+        states = self._model.decode(prefix, source, target, seen, past=past)
         logits = self._model.say(states[torch.arange(len(rows)), heard.lengths[rows, 1] - 1])
         logits[:, [PAD, BEGIN, UNKNOWN]] = -torch.inf
         logits[heard.lengths[rows, 1] == 1, END] = -torch.inf  # something has to be written

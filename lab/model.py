@@ -9,6 +9,9 @@ layers above attend to the source. What they see of it is given from outside:
     seen        a mask, True where j ≤ g(t): offline, wait-k, or a hard policy; or
     alignment   α(t, j): in expectation over where a monotonic policy stops, with infinite lookback.
 
+Training computes all places of a sentence at once. In translating, only the places that are new are computed: nothing
+that comes later changes a state, so the keys, values and states of the places before are kept (`lab.past`).
+
 Another network can take its place, `model = "module:Class"` in a plan. It is a `torch.nn.Module`, is made from a
 `Size`, keeps it as `size`, and has the methods `encode`, `listen`, `stops`, `decode` and `say` of `Translator`.
 """
@@ -16,7 +19,7 @@ Another network can take its place, `model = "module:Class"` in a plan. It is a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from lab.data import PAD
+from lab.past import All, New, Past
 from lagging.losses.torch import infinite_lookback
 
 __all__ = ["Size", "Translator", "find", "kept", "load"]
@@ -59,9 +63,15 @@ class Attention(nn.Module):
         self.heads, self.dropout = heads, nn.Dropout(dropout)
         self.query, self.key, self.value, self.out = (nn.Linear(size, size) for _ in range(4))
 
-    def forward(self, queries: Tensor, states: Tensor, seen: Tensor | None, alignment: Tensor | None = None) -> Tensor:
-        """`seen`: True where attention may look, (B, T, S); or `alignment`: α, (B, T, S)."""
-        q, k, v = self._split(self.query(queries)), self._split(self.key(states)), self._split(self.value(states))
+    def forward(
+        self, queries: Tensor, states: Tensor, at: All | New, seen: Tensor | None, alignment: Tensor | None = None
+    ) -> Tensor:
+        """`at`: the places of the states.
+
+        `seen`: True where attention may look, (B, T, S); or `alignment`: α, (B, T, S).
+        """
+        keys, values = at.join((self, "keys"), self.key(states)), at.join((self, "values"), self.value(states))
+        q, k, v = self._split(self.query(queries)), self._split(keys), self._split(values)
         if alignment is None:
             mask = None if seen is None else seen.unsqueeze(1)
             context = scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -73,7 +83,7 @@ class Attention(nn.Module):
         return made
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+        return x.view(*x.shape[:-1], self.heads, x.shape[-1] // self.heads).transpose(1, 2)
 
 
 class Layer(nn.Module):
@@ -90,14 +100,14 @@ class Layer(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, before: Tensor, states: Tensor | None = None, seen: Tensor | None = None,
-        alignment: Tensor | None = None,
+        self, x: Tensor, at: All | New, states: Tensor | None = None, read: All | New | None = None,
+        seen: Tensor | None = None, alignment: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
-        """`before`: which places may look where among themselves."""
+        """`at`: the places of x; `read`: those of the states of the source."""
         y = self.norm_own(x)
-        x = x + self.own(y, y, before)
+        x = x + self.own(y, y, at, at.before)
         if states is not None:
-            x = x + self.other(self.norm_other(x), states, seen, alignment)
+            x = x + self.other(self.norm_other(x), states, read, seen, alignment)
         made: Tensor = x + self.network(self.norm(x))
         return made
 
@@ -120,29 +130,31 @@ class Translator(nn.Module):
         self.stop_query, self.stop_key = nn.Linear(size.width, size.width), nn.Linear(size.width, size.width)
         self.stop_bias = nn.Parameter(torch.tensor(0.0))
 
-    def _embed(self, tokens: Tensor) -> Tensor:
+    def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
         words: Tensor = self.embedding(tokens) * self.size.width**0.5
-        return words + _places(tokens.shape[1], self.size.width)
+        return words + _waves(places, self.size.width)
 
-    def encode(self, source: Tensor, finished: Tensor | None = None) -> Tensor:
+    def encode(self, source: Tensor, finished: Tensor | None = None, past: Past | None = None) -> Tensor:
         """What is made of each source token when it is read: (B, S, width).
 
         `finished`: whether the last one is the last of the sentence, (B,); all are, if not given. That comes with the
-        token itself, as in `lagging run`: so |x| counts nothing but words.
+        token itself, as in `lagging run`: so |x| counts nothing but words. `past`: what was made before; the states are
+        the same with it, but only those of new tokens are computed. So in all of these methods.
         """
-        ends = torch.arange(source.shape[1]) == (source != PAD).sum(-1, keepdim=True) - 1
+        lengths = (source != PAD).sum(-1)
+        ends = torch.arange(source.shape[1]) == lengths.unsqueeze(-1) - 1
         if finished is not None:
             ends = ends & finished.unsqueeze(-1)
-        x, before = self.dropout(self._embed(source) + ends.unsqueeze(-1) * self.last), _before(source)
+        at = All(source.shape[1]) if past is None else past.new("encode", lengths)
+        x = self.dropout(self._embed(at.of(source), at.places) + at.of(ends).unsqueeze(-1) * self.last)
         for layer in self.encoder:
-            x = layer(x, before)
-        states: Tensor = self.norm_source(x)
-        return states
+            x = layer(x, at)
+        return at.whole(self.norm_source(x))
 
-    def listen(self, target: Tensor) -> Tensor:
+    def listen(self, target: Tensor, past: Past | None = None) -> Tensor:
         """What is made of each target token by itself and those before: (B, T, width)."""
-        states: Tensor = self.prefix(self.dropout(self._embed(target)), _before(target))
-        return states
+        at = All(target.shape[1]) if past is None else past.new("listen", (target != PAD).sum(-1))
+        return at.whole(self.prefix(self.dropout(self._embed(at.of(target), at.places)), at))
 
     def stops(self, heard: Tensor, states: Tensor) -> Tensor:
         """Energies of p(t, j): (B, T, S)."""
@@ -151,29 +163,34 @@ class Translator(nn.Module):
         return energies
 
     def decode(
-        self, heard: Tensor, states: Tensor, target: Tensor, seen: Tensor | None = None, alignment: Tensor | None = None
-    ) -> Tensor:
-        """States from which the token that follows each target token is said: (B, T, width)."""
-        x, before = heard, _before(target)
+        self, heard: Tensor, states: Tensor, target: Tensor, seen: Tensor | None = None,
+        alignment: Tensor | None = None, past: Past | None = None,
+    ) -> Tensor:  # fmt: skip
+        """States from which the token that follows each target token is said: (B, T, width).
+
+        A `past` needs `seen`. What the last token sees may have grown since; what those before see has not.
+        """
+        at: All | New = All(target.shape[1])
+        read: All | New = All(states.shape[1])
+        if past is not None and seen is not None:
+            at = past.new("decode", (target != PAD).sum(-1), again=1)
+            read = replace(past.new("read", seen.any(1).sum(-1)), wanted=at.wanted)
+            seen = at.of(seen)[..., : read.count]
+        x, states = at.of(heard), read.of(states)
         for layer in self.decoder:
-            x = layer(x, before, states, seen, alignment)
-        normed: Tensor = self.norm(x)
-        return normed
+            x = layer(x, at, states, read, seen, alignment)
+        read.done()
+        return at.whole(self.norm(x))
 
     def say(self, states: Tensor) -> Tensor:
         """Logits: (..., vocabulary)."""
         return states @ self.embedding.weight.mT
 
 
-def _before(tokens: Tensor) -> Tensor:
-    """Which places may look where: at themselves and before, (1, T, T). What follows padding is never used."""
-    return torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril().unsqueeze(0)
-
-
-def _places(count: int, width: int) -> Tensor:
-    """Sines and cosines of the place in the sentence, for so many places (Vaswani et al., 2017)."""
-    angles = torch.arange(count).unsqueeze(1) * 10000 ** -(torch.arange(0, width, 2) / width)
-    return torch.cat([angles.sin(), angles.cos()], 1)
+def _waves(places: Tensor, width: int) -> Tensor:
+    """Sines and cosines of places in the sentence (Vaswani et al., 2017)."""
+    angles = places.unsqueeze(-1) * 10000 ** -(torch.arange(0, width, 2) / width)
+    return torch.cat([angles.sin(), angles.cos()], -1)
 
 
 def find(name: str) -> Callable[[Size], Translator]:

@@ -195,7 +195,7 @@ def test_ctrl_c_in_a_program_is_the_users_and_not_the_agents() -> None:
         (["a"], Settings(chunk=1.5), "1 or more tokens"),
         (["a"], Settings(chunk=math.nan), "1 or more tokens"),
         (["a"], Settings(source_level="scent"), "word, char, spm"),
-        (["a"], Settings(source_level="spm"), "fix: give --spm-model FILE"),
+        (["a"], Settings(source_level="spm"), "fix: give spm_model=FILE"),
         (["a"], Settings(joined_by="glue"), "joined by one of"),
         (["a"], Settings(level="page"), "counted by one of"),
         (["a"], Settings(batch=2), "batches need an agent"),

@@ -853,7 +853,7 @@ def test_half_open_connections_shut_nobody_out(monkeypatch: pytest.MonkeyPatch) 
         enough, half = threading.Event(), []
 
         def flood() -> None:
-            while not enough.wait(0.005) and len(half) < 400:
+            while not enough.wait(0.05) and len(half) < 400:
                 half.append(Raw(there.address, shake=False))
 
         thread = threading.Thread(target=flood)

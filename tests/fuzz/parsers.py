@@ -142,6 +142,8 @@ def s2s(path: Path, run: Run) -> list[Row]:
         record = outermost(line)
         row.pop("document", None)
         row.setdefault("source_length", 0.0)
+        if run.level == "token" and math.isnan(row["reference_length"]):
+            del row["reference_length"]  # counted in units like those of the hypothesis, where those are known
         if record.get("source_length") is None:
             row["prediction"] = ""
     return rows

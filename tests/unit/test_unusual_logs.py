@@ -160,6 +160,14 @@ def test_units_that_are_the_words_of_the_text_are_words(tmp_path):
     assert lagging.read(file).level == "word"
 
 
+def test_a_length_of_the_reference_counts_before_that_in_units(tmp_path):
+    rows = [{**S2S[0], "reference": "a b c", "reference_length": 7}, {**S2S[2], "reference": "a b"}]
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(rows))
+    run = lagging.read(file)
+    assert (run.level, run.reference_length.tolist()) == ("token", [7, 2])
+
+
 def test_as_many_units_as_delays(tmp_path):
     rows = [{**S2S[0], "raw_units": ["Guten", "Tag"]}]
     file = tmp_path / "a.json"

@@ -278,6 +278,11 @@ class Reader:
         if UNSET in predictions:
             predictions = [None if text is UNSET else text for text in predictions]
         flat = np.concatenate(held["delays"], dtype=np.float64)
+        scalars = {column: numbers(held[column]) for column in NUMBERS if column in schema.columns}
+        if schema.units and schema.has_reference:
+            counted = count_units(held["reference"], schema.units)
+            given = scalars.get("reference_length", counted)
+            scalars["reference_length"] = np.where(np.isnan(given), counted, given)
         return self.checked(
             held["raw_units"] or held["prediction_spm"],
             delays=no_times(predictions, schema.level) if schema.untimed else Ragged.from_lengths(flat, held["length"]),
@@ -290,12 +295,7 @@ class Reader:
             line=np.array(held["line"], dtype=np.int64),
             group=np.array(held["group"], dtype=object) if held["group"] else None,
             **{column: ragged(held[column], column) for column in LISTS if column in schema.columns},
-            **{column: numbers(held[column]) for column in NUMBERS if column in schema.columns},
-            **(
-                {"reference_length": count_units(held["reference"], schema.units)}
-                if schema.units and schema.has_reference
-                else {}
-            ),
+            **scalars,
         )
 
     @property

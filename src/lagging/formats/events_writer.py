@@ -101,7 +101,7 @@ class _Losses:
         if run.prediction is not None and any(text is None for text in run.prediction):
             more.append("prediction (null is read back as empty)")
         level = "char" if is_unspaced("".join(texts)) else "word"
-        return lost(run, held, *more, level=level if any(texts) else None, seg="none")
+        return lost(run, held, *more, level=level if len(run.delays.values) else None, seg="none")
 
 
 def _lines(run: Run, row: int, text: str, ends: list[int], losses: _Losses) -> list[dict[str, Any]]:

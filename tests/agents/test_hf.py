@@ -460,8 +460,8 @@ def test_the_levels_of_a_run_decide_whether_there_are_spaces() -> None:
     assert match_levels(given | {"spaces": "true"}, "char", "word") == given | {"spaces": "true"}
     for more, levels, message in (
         ({}, ("word", "spm"), "cuts them into pieces itself"),
-        ({"spaces": "false"}, ("word", "word"), "give --level char"),
-        ({"source_spaces": "false"}, ("word", "word"), "give --source-level char"),
+        ({"spaces": "false"}, ("word", "word"), "give level='char'"),
+        ({"source_spaces": "false"}, ("word", "word"), "give source_level='char'"),
     ):
         with pytest.raises(UsageError, match=message):
             match_levels(given | more, *levels)

@@ -211,7 +211,7 @@ class Run:
             Traceback (most recent call last):
             lagging.errors.DataError: delays decrease (segment 0), token 2: 4 → 3
               AL, LAAL and DAL need non-decreasing delays.
-              fix: `--repair monotone` clamps them (the signature then says repair:monotone), or re-export the log.
+              fix: `repair=['monotone']` clamps them (the signature then says repair:monotone), or re-export the log.
         """
         level = resolve_level(level, spm_model)
         check_units(unit, level)

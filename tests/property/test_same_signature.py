@@ -497,6 +497,8 @@ def test_a_signature_gives_its_value_again(search):
     for signature, value, words in rows[::20]:
         command = repeated([word for word in words if word != "--ci"], signature)
         found = lagging(*command)
+        if found is None and value is None and "|n:0|" in signature:
+            continue  # alone, a metric that cannot be computed is refused
         again = None if found is None else found["scores"][0]
         if again is None or again["signature"] != signature or rounded(again["score"]) != value:
             wrong.append(f"{signature} {value}: {again}\n  {' '.join(words)}\n  {' '.join(command)}")

@@ -160,9 +160,8 @@ def write_s2s(run: Run, file: TextIO) -> list[str]:
     for row in range(len(run)):
         end = math.nan if run.recording_end is None else float(run.recording_end[row])
         text = None if run.prediction is None else run.prediction[row]
-        unaligned = (
-            not run.source_length[row] and not len(run.delays[row]) and text == ""
-        )  # what its reader makes of it
+        # what the reader makes of a segment that nothing was aligned with
+        unaligned = text == "" and not run.source_length[row] and not len(run.delays[row])
         record: dict[str, Any] = {
             "index": run.id.item(row),
             "doc_id": None if run.document is None else run.document[row],
@@ -173,7 +172,7 @@ def write_s2s(run: Run, file: TextIO) -> list[str]:
             "delays": run.delays[row].tolist(),
             **({} if elapsed is None else {"elapsed": elapsed[row].tolist()}),
             **({} if math.isnan(end) else {"recording_end": end}),
-            "prediction": None if run.prediction is None else run.prediction[row],
+            "prediction": text,
         }
         records.append(record)
     file.write(json.dumps(records, ensure_ascii=False, indent=2) + "\n")
